@@ -9,8 +9,8 @@
 
 What most programs need is here; all else is in the folder of its capability: ``sdp.randomizers``,
 ``sdp.groups``, ``sdp.network``, ``sdp.monitoring``, ``sdp.leakage``, ``sdp.accounting``,
-``sdp.collection`` (files and reports) and ``sdp.estimation``. Names are loaded when they are first
-used, so that importing stays quick; ``__init__.pyi`` lists them.
+``sdp.collection`` (files and reports), ``sdp.deploy`` and ``sdp.estimation``. Names are loaded when
+they are first used, so that importing stays quick; ``__init__.pyi`` lists them.
 """
 
 from shuffledp.core.lazy_names import lazy_names

@@ -1,5 +1,6 @@
 from shuffledp import accounting as accounting
 from shuffledp import collection as collection
+from shuffledp import deploy as deploy
 from shuffledp import estimation as estimation
 from shuffledp import groups as groups
 from shuffledp import leakage as leakage

@@ -16,7 +16,7 @@ from shuffledp.accounting.composition import (
     compose,
     compose_curves,
 )
-from shuffledp.accounting.discretization import dominated_loss, dominating_loss
+from shuffledp.accounting.discretization import loss_on_lattice
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -212,7 +212,9 @@ def test_small_deltas_are_not_lost_to_the_transform(delta):
 # ------------------------------------------------------------ laws of composition
 def discretised(interval=0.03125, tail=1e-15):
     curve = discrete_pairs.curve_of(THREE)
-    return dominating_loss(curve, interval, tail), dominated_loss(curve, interval, tail)
+    return loss_on_lattice(curve, interval, tail, upper=True), loss_on_lattice(
+        curve, interval, tail, upper=False
+    )
 
 
 @settings(max_examples=20)

@@ -12,7 +12,7 @@ from shuffledp.accounting.amplification import binary_randomized_response_kernel
 from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.calibration import epsilon_upper
-from shuffledp.accounting.discretization import dominating_loss, value_at
+from shuffledp.accounting.discretization import loss_on_lattice, value_at
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -188,7 +188,7 @@ def test_a_lattice_of_too_many_points_is_refused():
 
     curve = HockeyStickCurve(forward=falling, backward=falling, highest=1.0)
     with pytest.raises(PrecisionError, match="points of the lattice"):
-        dominating_loss(curve, 2.0**-30, 1e-6, stride=2**20)
+        loss_on_lattice(curve, 2.0**-30, 1e-6, stride=2**20, upper=True)
 
 
 def test_long_laws_are_inverted_by_few_sums(monkeypatch):

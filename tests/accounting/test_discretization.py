@@ -10,8 +10,7 @@ from mpmath import mpf
 from oracles import discrete_pairs, gaussian_pairs
 from shuffledp.accounting.discretization import (
     curve_values,
-    dominated_loss,
-    dominating_loss,
+    loss_on_lattice,
 )
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.errors import ParameterError
@@ -35,8 +34,8 @@ def as_pair(rows):
 def test_any_pair_is_dominated_and_dominates(rows, interval, width, stride):
     pair = as_pair(rows)
     curve = discrete_pairs.curve_of(pair, width=width)
-    upper = dominating_loss(curve, interval, 1e-9, stride=stride)
-    lower = dominated_loss(curve, interval, 1e-9, stride=stride)
+    upper = loss_on_lattice(curve, interval, 1e-9, stride=stride, upper=True)
+    lower = loss_on_lattice(curve, interval, 1e-9, stride=stride, upper=False)
     exact_rows = [(discrete_pairs.exact(p), discrete_pairs.exact(q)) for p, q in pair]
     for epsilon in (-3.0, -0.7, -0.01, 0.0, 0.02, 0.4, 1.7, 5.0):
         exact = discrete_pairs.divergence(exact_rows, epsilon)
@@ -56,8 +55,8 @@ def test_the_error_is_of_second_order(mu, width):
     for fraction in (8, 16):
         interval = math.ldexp(1.0, round(math.log2(mu / fraction)))
         relative = (interval / mu) ** 2
-        upper = dominating_loss(curve, interval, 1e-12 * mu)
-        lower = dominated_loss(curve, interval, 1e-12 * mu)
+        upper = loss_on_lattice(curve, interval, 1e-12 * mu, upper=True)
+        lower = loss_on_lattice(curve, interval, 1e-12 * mu, upper=False)
         losses = (upper.first + np.arange(upper.masses.size)) * interval
         centred = losses - mu * mu / 2.0
         variance = float(upper.masses @ centred**2) / mu**2
@@ -72,8 +71,8 @@ def test_the_error_is_of_second_order(mu, width):
 
 def test_relative_accuracy_reaches_far_into_the_tail():
     curve = gaussian_pairs.curve(1.0)
-    upper = dominating_loss(curve, 0.03125, 1e-250)
-    lower = dominated_loss(curve, 0.03125, 1e-250)
+    upper = loss_on_lattice(curve, 0.03125, 1e-250, upper=True)
+    lower = loss_on_lattice(curve, 0.03125, 1e-250, upper=False)
     for epsilon in (0.0, 8.0, 16.0, 24.0, 30.0):
         exact = gaussian_pairs.delta(1.0, epsilon)
         assert exact <= upper.delta(epsilon) <= 1.3 * exact
@@ -84,9 +83,9 @@ def test_relative_accuracy_reaches_far_into_the_tail():
 
 def test_the_tail_is_infinite_above_and_gone_below():
     curve = gaussian_pairs.curve(1.0)
-    upper = dominating_loss(curve, 0.125, 1e-3)
+    upper = loss_on_lattice(curve, 0.125, 1e-3, upper=True)
     assert 0.0 < upper.infinite_mass == upper.error <= 1e-3
-    assert dominated_loss(curve, 0.125, 1e-3).infinite_mass == 0.0
+    assert loss_on_lattice(curve, 0.125, 1e-3, upper=False).infinite_mass == 0.0
 
 
 def test_a_limit_is_a_genuine_infinite_loss():
@@ -95,30 +94,30 @@ def test_a_limit_is_a_genuine_infinite_loss():
         (Fraction(9, 10), Fraction(9, 10)),
         (Fraction(0), Fraction(1, 10)),
     ]
-    upper = dominating_loss(discrete_pairs.curve_of(pair), 0.125, 1e-9)
+    upper = loss_on_lattice(discrete_pairs.curve_of(pair), 0.125, 1e-9, upper=True)
     assert upper.infinite_mass == pytest.approx(0.1)
     assert upper.error == 0.0
     assert upper.epsilon(0.05) == math.inf
     # also where the curve is at its limit all but exactly, and much later falls
     curve = gaussian_pairs.curve(20.0)
-    assert dominating_loss(curve, 2.0, 1e-9).infinite_mass <= 1e-9
+    assert loss_on_lattice(curve, 2.0, 1e-9, upper=True).infinite_mass <= 1e-9
 
 
 def test_full_exposure():
     curve = HockeyStickCurve(
         forward=lambda _: Enclosure(1.0, 1.0), backward=lambda _: Enclosure(1.0, 1.0), highest=9e9
     )
-    exposed = dominating_loss(curve, 0.5, 1e-9)
+    exposed = loss_on_lattice(curve, 0.5, 1e-9, upper=True)
     assert exposed.delta(100.0) == 1.0
     assert exposed.epsilon(0.5) == math.inf
-    assert dominated_loss(curve, 0.5, 1e-9).delta(0.0) <= 1.0
+    assert loss_on_lattice(curve, 0.5, 1e-9, upper=False).delta(0.0) <= 1.0
 
 
 def test_a_loss_on_the_lattice_stays_one_atom():
     pair = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))]
     curve = discrete_pairs.curve_of(pair)
     step = curve.highest / 16.0
-    upper = dominating_loss(curve, step, 1e-9)
+    upper = loss_on_lattice(curve, step, 1e-9, upper=True)
     assert upper.first == -16
     assert upper.masses[[0, -1]] == pytest.approx([0.25, 0.75], abs=1e-9)
     assert upper.masses[1:-1].max() < 1e-9
@@ -126,9 +125,9 @@ def test_a_loss_on_the_lattice_stays_one_atom():
 
 def test_knots_too_far_apart_prove_nothing():
     curve = gaussian_pairs.curve(0.01)
-    lower = dominated_loss(curve, 1.0, 1e-9)
+    lower = loss_on_lattice(curve, 1.0, 1e-9, upper=False)
     assert (lower.first, lower.masses.tolist()) == (0, [1.0])
-    upper = dominating_loss(curve, 1.0, 1e-9)
+    upper = loss_on_lattice(curve, 1.0, 1e-9, upper=True)
     assert upper.delta(0.5) >= gaussian_pairs.delta(0.01, 0.5)
 
 
@@ -136,8 +135,8 @@ def test_no_loss_at_all():
     zero = HockeyStickCurve(
         forward=lambda _: Enclosure(0.0, 0.0), backward=lambda _: Enclosure(0.0, 0.0), highest=0.0
     )
-    assert dominating_loss(zero, 0.5, 1e-9).epsilon(0.0) == 0.0
-    assert dominated_loss(zero, 0.5, 1e-9).epsilon(0.0) == 0.0
+    assert loss_on_lattice(zero, 0.5, 1e-9, upper=True).epsilon(0.0) == 0.0
+    assert loss_on_lattice(zero, 0.5, 1e-9, upper=False).epsilon(0.0) == 0.0
 
 
 def test_a_curve_without_end_is_cut_at_the_largest_loss():
@@ -146,8 +145,8 @@ def test_a_curve_without_end_is_cut_at_the_largest_loss():
         value = 0.5 * (1.0 - epsilon / 2000.0)
         return Enclosure(value, value)
 
-    upper = dominating_loss(
-        HockeyStickCurve(forward=slow, backward=slow, highest=math.inf), 0.125, 1e-9
+    upper = loss_on_lattice(
+        HockeyStickCurve(forward=slow, backward=slow, highest=math.inf), 0.125, 1e-9, upper=True
     )
     assert upper.infinite_mass == upper.error > 0.3
     assert upper.last_loss < 1300.0
@@ -173,23 +172,23 @@ def test_every_value_is_asked_for_once():
         return gaussian.forward(epsilon)
 
     curve = HockeyStickCurve(forward=counted, backward=counted, highest=math.inf)
-    dominating_loss(curve, 0.25, 1e-9)
+    loss_on_lattice(curve, 0.25, 1e-9, upper=True)
     assert len(asked) == len(set(asked)) < 40
     before = len(asked)
-    dominated_loss(curve, 0.25, 1e-9)
+    loss_on_lattice(curve, 0.25, 1e-9, upper=False)
     assert len(asked) <= before + 1
 
 
 @pytest.mark.parametrize("interval", [0.0, -1.0, math.nan, math.inf])
 def test_intervals_are_positive(interval):
-    for discretise in (dominating_loss, dominated_loss):
+    for upper in (True, False):
         with pytest.raises(ParameterError, match="interval"):
-            discretise(gaussian_pairs.curve(1.0), interval, 1e-9)
+            loss_on_lattice(gaussian_pairs.curve(1.0), interval, 1e-9, upper=upper)
 
 
 def test_reversed_is_the_law_of_the_other_order():
     pair = [(Fraction(1, 2), Fraction(1, 8)), (Fraction(1, 2), Fraction(7, 8))]
     curve = discrete_pairs.curve_of(pair)
-    backward = dominating_loss(curve.reversed, 0.03125, 1e-9)
+    backward = loss_on_lattice(curve.reversed, 0.03125, 1e-9, upper=True)
     exact = discrete_pairs.divergence([(mpf(1) / 8, mpf(1) / 2), (mpf(7) / 8, mpf(1) / 2)], 0.3)
     assert exact <= backward.delta(0.3) <= 1.02 * exact

@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 
 from oracles import discrete_pairs
 from shuffledp.accounting.composition import compose_curves
-from shuffledp.accounting.discretization import dominating_loss
+from shuffledp.accounting.discretization import loss_on_lattice
 from shuffledp.accounting.privacy_loss import (
     HockeyStickCurve,
     PrivacyLoss,
@@ -184,8 +184,8 @@ PAIR = [
     (Fraction(1, 4), Fraction(3, 8)),
 ]
 CURVE = discrete_pairs.curve_of(PAIR)
-FORWARD = dominating_loss(CURVE, 0.015625, 1e-12)
-BACKWARD = dominating_loss(CURVE.reversed, 0.015625, 1e-12)
+FORWARD = loss_on_lattice(CURVE, 0.015625, 1e-12, upper=True)
+BACKWARD = loss_on_lattice(CURVE.reversed, 0.015625, 1e-12, upper=True)
 
 
 def test_deltas_agree():

@@ -168,7 +168,7 @@ def test_a_single_string_is_no_list(make, argument):
         (
             lambda: sdp.AnswerSets(domain=("a", "b"), max_answers=3),
             ParameterError,
-            "max_answers = 3 is above the 2 answers",
+            "max_answers = 3 is above k = 2",
         ),
         (lambda: sdp.AnswerSets(domain=("a", "b"), max_answers=0), ParameterError, "= 0"),
     ],

@@ -11,13 +11,13 @@ from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.key_files import destroy_finished, destroy_key, keys_of, rotate
+from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.roles import open_analyzer, open_shuffler
 from shuffledp.deploy.settings import (
     Keys,
     numbers_in,
     read_list,
 )
-from shuffledp.deploy.shuffler import Answer
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 

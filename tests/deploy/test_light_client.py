@@ -29,7 +29,8 @@ TASKS = {
 DEVICE = """
 import sys
 
-NEEDED = ("numpy", "cryptography", "_cffi_backend")  # the last comes with cryptography
+# The third comes with cryptography.
+NEEDED = ("numpy", "cryptography", "_cffi_backend", *sys.argv[1:])
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
@@ -53,7 +54,15 @@ with Client(task, Path(given["store"])) as client:
     sealed = client.sealed(shuffler=keys[0], analyzer=keys[1])
 found = task.guarantee().epsilon_upper if given["says_epsilon"] else None
 print(json.dumps({"report": kept.report.hex(), "sealed": len(sealed), "epsilon": found}))
+if given.get("sends"):
+    from shuffledp.deploy import Client
+    with Client(task, given["store"]) as client:
+        try:
+            client.send(patience_seconds=0.0)
+        except Exception as error:
+            print(type(error).__name__, error)
 """
+HTTPX = ("httpx", "httpcore", "h11", "anyio", "sniffio", "certifi", "idna")
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -84,6 +93,32 @@ def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
     _, num_invalid = asked.codec.decode_valid([bytes.fromhex(found["report"])])
     assert num_invalid == 0
     assert found["sealed"] > len(found["report"]) // 2
+
+
+@pytest.mark.parametrize(
+    ("packages", "said"),
+    [(HTTPX, "NoAnswerError no answer from the shuffler"),
+     ((), "MissingPackageError sending needs one more package: run pip install httpx")],
+    ids=["httpx", "without"],
+)  # fmt: skip
+def test_sending_needs_httpx_besides(packages, said, tmp_path):
+    task = make_task(shuffler_url="http://127.0.0.1:1", analyzer_url="http://127.0.0.1:1")
+    given = {
+        "task": task.encode().hex(),
+        "answer": "yes",
+        "keys": [(key.number, key.public_key.hex()) for key in (SHUFFLER_KEY, ANALYZER_KEY)],
+        "store": str(tmp_path / "device.db"),
+        "says_epsilon": False,
+        "sends": True,
+    }
+    outcome = subprocess.run(
+        [sys.executable, "-W", "error", "-c", DEVICE, *packages],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said in outcome.stdout
 
 
 @pytest.mark.parametrize("name", TASKS)

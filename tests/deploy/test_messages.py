@@ -22,8 +22,10 @@ from deploy.make_vectors import (
     public,
 )
 from shuffledp.collection.account import account
+from shuffledp.collection.questions import AnswerSets, Categories, Mean
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque
 
@@ -146,6 +148,36 @@ def test_epochs():
 def test_a_task_out_of_range_is_refused(changes):
     with pytest.raises(ParameterError):
         make_task(**changes)
+
+
+@pytest.mark.parametrize(
+    ("question", "randomizer", "what"),
+    [
+        (Categories([f"{number:05}" for number in range(9_000)]), "k-rr", "the question"),
+        (
+            AnswerSets([str(number) for number in range(4_000)], max_answers=200),
+            "split:symmetric-unary",
+            "a report",
+        ),
+    ],
+    ids=["answers", "report"],
+)
+def test_a_question_that_a_task_has_no_room_for_is_refused(question, randomizer, what):
+    with pytest.raises(ParameterError, match=f"{what}.*: give 1 to 65,535"):
+        make_task(asked=AskedTerms.of(question, randomizer, 200.0))
+
+
+def test_a_name_that_is_no_text_is_refused_also_where_it_makes_the_task_too_long():
+    mean = AskedTerms.of(Mean(0, 1), "duchi", 2.0)
+    name = list(range(11_000))
+    written = [
+        json.dumps(each, sort_keys=True, separators=(",", ":")).encode()
+        for each in (mean.to_json_dict(), {**mean.to_json_dict(), "question": {
+            **mean.question.to_json_dict(), "name": name}})
+    ]  # fmt: skip
+    data = make_task(asked=mean).encode().replace(*(opaque(each, 2) for each in written))
+    with pytest.raises(ProtocolError):
+        Task.decode(data)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from shuffledp.cli.main import main
 from shuffledp.core.errors import BudgetError, DataError
 from shuffledp.deploy.events import FIELDS, EventHandler, EventLog
 from shuffledp.deploy.key_files import destroy_finished, destroy_key
+from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.metrics import Metrics
 from shuffledp.deploy.roles import open_analyzer, open_shuffler, publish
 from shuffledp.deploy.service import inner_app, shuffler_app
-from shuffledp.deploy.shuffler import Answer
 from shuffledp.deploy.watch import AnalyzerWatch, ShufflerWatch, Watch
 
 

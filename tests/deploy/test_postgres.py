@@ -8,7 +8,7 @@ import pytest
 from deploy.databases import server, url_for
 from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from shuffledp.core.errors import OutputError, ParameterError
-from shuffledp.deploy.shuffler import Answer
+from shuffledp.deploy.messages import Answer
 
 
 @pytest.fixture

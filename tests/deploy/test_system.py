@@ -22,12 +22,15 @@ from deploy.make_vectors import (
 )
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import account
 from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client, Limits
-from shuffledp.deploy.shuffler import GRACE_SECONDS, Answer, Shuffler
+from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.roles import batch_facts
+from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}
@@ -322,6 +325,43 @@ def test_a_batch_is_spent_once_and_before_it_is_said(tmp_path):
             analyzer.take(more)
         with pytest.raises(BudgetError):  # and it does not count as seen
             analyzer.take(more)
+
+
+def test_a_shuffler_releases_no_batch_beyond_its_own_budget(tmp_path):
+    ledger = tmp_path / "ledger.json"
+    save_ledger(Ledger(epsilon=3.0, delta=1e-6), ledger)
+    with shuffler_for(TASK, tmp_path, ledger=ledger) as shuffler:
+        for epoch, states in enumerate(("sealed", "short", "sealed")):
+            bodies = (upload(TASK, b"\0", number=i, epoch=epoch) for i in range(3))
+            shuffler.take(b"".join(bodies), at(epoch, GRACE_SECONDS))
+            (state,) = shuffler.advance(at(epoch, OVER))
+            assert state.state == states
+            if state.state == "short":  # nothing is spent; who is asked for more may give more
+                assert len(open_ledger(ledger).entries) == 1
+                ledger.unlink()
+                save_ledger(Ledger(epsilon=9.0, delta=1e-6), ledger)
+        assert (state.first_epoch, state.size) == (1, 6)
+        (entry,) = open_ledger(ledger).entries
+        assert entry.key == state.root.hex()
+        release = ShuffledRelease(profile=TASK.asked.randomizer.profile, num_users=6)
+        assert entry.releases == release * 1
+
+
+def test_a_result_names_what_was_spent_and_what_is_left(tmp_path):
+    ledger = tmp_path / "ledger.json"
+    save_ledger(Ledger(epsilon=3.0, delta=1e-6), ledger)
+    with analyzer_for(TASK, tmp_path, ledger=ledger) as analyzer:
+        opened = analyzer.take(batch_of(TASK, [record(b"\0") for _ in range(3)]))
+    budget = batch_facts(TASK, opened)["budget"]
+    after = open_ledger(ledger)
+    assert budget == {
+        "spent_under": opened.root.hex(),
+        "epsilon": 3.0,
+        "delta": 1e-6,
+        "spent": after.spent.upper,
+        "left": after.remaining,
+    }
+    assert 0.0 < budget["left"] < 3.0
 
 
 # ---------------------------------------------------------------- any order of events, with faults

@@ -123,7 +123,7 @@ def test_resting_reports_mix_on_a_ring(here):
         ({"graph": ("--graph", "ring.csv")}, "--lazy 0.2"),
         ({"graph": ("--graph", "edges.csv", "--id", "answer")}, "--id answer: that column holds"),
         ({"graph": ("--graph", "edges.csv", "--rounds", "some")}, "'some' is not a whole number"),
-        ({"graph": ("--graph", "edges.csv", "--rounds", "-1")}, "'-1' is below 0"),
+        ({"graph": ("--graph", "edges.csv", "--rounds", "-1")}, "rounds = -1 is below 0"),
         ({"graph": ("--graph", "edges.csv", "--lazy", "1")}, "laziness = 1.0"),
         ({"graph": ("--graph", "edges.csv", "--lazy", "nan")}, "laziness = nan"),
         ({"graph": ("--graph", "edges.csv", "--protocol", "some")}, "'some' is not one of"),

@@ -20,10 +20,10 @@ from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
-from shuffledp.deploy.messages import Report
-from shuffledp.deploy.roles import Server, collect_results
+from shuffledp.deploy.messages import Answer, Report
+from shuffledp.deploy.remote import Server
+from shuffledp.deploy.roles import collect_results
 from shuffledp.deploy.settings import ShufflerSettings, signing_key
-from shuffledp.deploy.shuffler import Answer
 from shuffledp.deploy.task import Task
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"
@@ -159,7 +159,6 @@ def test_settings_are_checked_name_by_name(answers, capsys):
 
 
 def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsys, monkeypatch):
-    monkeypatch.setattr("shuffledp.deploy.roles._PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(Server.__init__, "__kwdefaults__", {"patience_seconds": 0.0})
     assert main([*CREATE, "--shuffler", free_address(), "--analyzer", free_address()]) == 0
     assert main(["send", "task/task.bin", "answers.csv", "--column", "answer"]) == 2

@@ -19,7 +19,7 @@ from golden.net.exchange import free_address
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.events import FIELDS
 from shuffledp.deploy.metrics import METRICS
-from shuffledp.deploy.roles import Server, fetch_keys
+from shuffledp.deploy.remote import Server, fetch_keys
 from shuffledp.deploy.settings import read_task
 
 REPOSITORY = Path(__file__).parents[2]

@@ -15,10 +15,10 @@ certify            3
 channels          10
 compose           15
 demo               1
-deploy             1
+deploy             4
 estimate          34
 explain            3
-groups            28
+groups            24
 leakage           45
 learnability       2
 ledger             6

@@ -16,11 +16,10 @@ from shuffledp.leakage import blanket as blanket_vulnerability
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
-    excess_share,
     noise_load_excess,
     noise_ranges,
 )
-from shuffledp.leakage.fullest_bin import maximum_load, maximum_load_excess
+from shuffledp.leakage.fullest_bin import excess_share, maximum_load, maximum_load_excess
 from shuffledp.leakage.load_kernels import group_waves
 
 
@@ -174,10 +173,10 @@ def test_ranges_cover_the_law(count):
 
 def test_shares_of_the_fullest_bin():
     for balls, bins in itertools.product((1, 2, 7, 50), (2, 3, 8)):
-        low, high = excess_share(balls, bins)
+        share = excess_share(balls, bins)
         load = maximum_load(balls, bins)
-        assert 1.0 / bins + low <= load.upper / balls + 1e-14
-        assert load.lower / balls <= 1.0 / bins + high + 1e-14
+        assert 1.0 / bins + share.lower <= load.upper / balls + 1e-14
+        assert load.lower / balls <= 1.0 / bins + share.upper + 1e-14
 
 
 def test_ranges_are_above_what_is_exact(monkeypatch):

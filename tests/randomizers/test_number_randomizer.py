@@ -111,11 +111,11 @@ class TestSpan:
         assert math.copysign(1.0, Span(-1.0, -0.0).high) == 1.0
 
     def test_the_wrong_way_round(self):
-        with pytest.raises(ParameterError, match=r"low = 5.0 is above high = 1.0.*wrong way"):
+        with pytest.raises(ParameterError, match=r"low = 5 is not below high = 1.*wrong way"):
             Span(5, 1)
 
     def test_no_width(self):
-        with pytest.raises(ParameterError, match=r"low = high = 3.0"):
+        with pytest.raises(ParameterError, match="low = 3 is not below high = 3"):
             Span(3, 3)
 
     @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "0", b"0", None, 10**400, 1j])

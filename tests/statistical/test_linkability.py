@@ -1,25 +1,41 @@
-"""A game: who sees all that arrived, when and in which order, and the batch, links no report.
+"""Games: who sees all that arrived, when and in which order, and the batch, links no report.
 
 Two users send two reports; the shuffler releases a batch of these among others. The attacker, who
-knows which report belongs to either user, but not which of them sent first, guesses that from the
-batch. With nothing but the multiset in the batch each guess is right with probability 1/2.
+knows which record belongs to either user, but not which of them sent first, or under which id,
+guesses that from the batch. With nothing but the multiset in it each guess is right with
+probability 1/2.
 """
 
 import pytest
 
-from deploy.make_vectors import RECORD_SIZE, SIGNING, TASK
+from deploy.make_vectors import ANALYZER_KEY, RECORD_SIZE, SEALING, SHUFFLER_KEY, SIGNING, make_task
+from deploy.make_vectors import TASK as ANY_TASK
+from deploy.test_system import SMALL
 from shuffledp.core.entropy import Entropy
+from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch
+from shuffledp.deploy.shuffler import Shuffler
 
-# A binomial count further than 5.5 standard deviations from its mean.
-FALSE_POSITIVE_RATE = 4e-8
-DEVIATIONS = 5.5
+# A binomial count further than 5.7 standard deviations from its mean; eight of them.
+FALSE_POSITIVE_RATE = 1e-7
+DEVIATIONS = 5.7
 
 
+def excess(right, games):
+    """Return how many standard deviations an attacker is from guessing."""
+    return abs(right - games / 2) / (0.5 * games**0.5)
+
+
+# ---------------------------------------------------------------- the batch alone
 def released(records):
     """Return a batch, unsigned: the signature is of the root alone."""
     batch = Batch.signed(
-        SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(0, 0), record_size=RECORD_SIZE
+        SIGNING["shuffler"],
+        ANY_TASK.task_id,
+        records,
+        number=1,
+        epochs=(0, 0),
+        record_size=RECORD_SIZE,
     )
     return batch.records
 
@@ -51,16 +67,86 @@ def wins(release, games):
     return right
 
 
-def excess(release, games):
-    """Return how many standard deviations the attacker is from guessing."""
-    return abs(wins(release, games) - games / 2) / (0.5 * games**0.5)
-
-
 @pytest.mark.parametrize("games", [5_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_the_batch_says_nothing_of_who_came_first(games):
-    assert excess(released, games) <= DEVIATIONS
+    assert excess(wins(released, games), games) <= DEVIATIONS
 
 
 @pytest.mark.parametrize("leak", [in_order_of_arrival, with_the_first_marked])
 def test_planted_leaks_are_caught(leak):
-    assert excess(leak, 1_000) > 2 * DEVIATIONS
+    assert excess(wins(leak, 1_000), 1_000) > 2 * DEVIATIONS
+
+
+# ---------------------------------------------------------------- the whole shuffler
+GUESSES = ("who came first", "whose id is lower", "who came in the first upload")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_disks(monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+def play(folder, games, leak=None):
+    """Return how often each guess was right, with a batch a game from one running shuffler.
+
+    ``leak`` puts the records in another order, given them and their ids as they arrived.
+    """
+    task = make_task(**SMALL, epoch_seconds=1, num_epochs=games)
+    draw, right = Entropy.from_seed(2).generator(), dict.fromkeys(GUESSES, 0)
+    with Shuffler(
+        task,
+        folder,
+        signing_key=SIGNING["shuffler"],
+        sealing_keys=dict.fromkeys(range(games), SEALING["shuffler"]),
+        grace_seconds=0.0,
+    ) as shuffler:
+        shuffler._store.rows("PRAGMA synchronous = OFF")  # no power is cut here
+        for epoch in range(games):
+            # Sealed anew: where a record lies among the sorted ones is drawn with its seal.
+            inner = [
+                bytes([9]) + m.seal(b"\0", ANALYZER_KEY.public_key, m._inner_info(task.task_id))
+                for _ in range(3)
+            ]
+            order = draw.permutation(3)
+            ids = [draw.bytes(16) for _ in inner]
+            uploads = [b"", b""]
+            for place, index in enumerate(order):
+                info = m._outer_info(task.task_id, epoch, ids[index])
+                sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
+                report = m.Report(report_id=ids[index], epoch=epoch, key=epoch % 256, sealed=sealed)
+                uploads[place > 0] += report.encode()
+            for late, body in enumerate(uploads):
+                shuffler.take(body, task.start + epoch + 0.4 * late)
+            (state,) = shuffler.advance(task.start + epoch + 1)
+            batch = shuffler.fetch(state.number)[-3 * RECORD_SIZE :]
+            shuffler.forget(state.number)
+            if leak is not None:
+                batch = b"".join(leak([(inner[index], ids[index]) for index in order]))
+            zero_is_first = batch.index(inner[0]) < batch.index(inner[1])
+            places = [list(order).index(index) for index in (0, 1)]
+            right[GUESSES[0]] += zero_is_first == (places[0] < places[1])
+            right[GUESSES[1]] += zero_is_first == (ids[0] < ids[1])
+            told = places[0] == 0 if 0 in places else draw.random() < 0.5
+            right[GUESSES[2]] += zero_is_first == told
+    return right
+
+
+@pytest.mark.parametrize(
+    "games", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
+)
+def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games):
+    for guess, right in play(tmp_path, games).items():
+        assert excess(right, games) <= DEVIATIONS, guess
+
+
+@pytest.mark.parametrize(
+    ("leak", "guess"),
+    [
+        (lambda arrived: [each for each, _ in arrived], GUESSES[0]),
+        (lambda arrived: [each for each, _ in sorted(arrived, key=lambda of: of[1])], GUESSES[1]),
+        (lambda arrived: [arrived[0][0], *sorted(e for e, _ in arrived[1:])], GUESSES[2]),
+    ],
+    ids=GUESSES,
+)
+def test_each_guess_is_right_where_there_is_something_to_guess(tmp_path, leak, guess):
+    assert excess(play(tmp_path, 150, leak)[guess], 150) > DEVIATIONS

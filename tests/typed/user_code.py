@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shuffledp as sdp
-from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.client import Client, Kept, Limits
-from shuffledp.deploy.task import Task
+from shuffledp.deploy import Answer, AskedTerms, Client, Limits, Task
+from shuffledp.deploy.client import Kept
 from shuffledp.estimation import FrequencyEstimates, MeanEstimates
 
 answers = ["yes"] * 300 + ["no"] * 700
@@ -65,6 +64,8 @@ def report_of(task: Task, answer: str, now: float) -> bytes:
     """Take part in a task on a device, within what its user agrees to."""
     with Client(task, Path("device.db"), limits=Limits(max_epsilon0=3.0)) as client:
         kept: Kept = client.report(answer, now)
+        told: Answer = client.send(patience_seconds=5.0)
+    print(told.name)
     return kept.report
 
 

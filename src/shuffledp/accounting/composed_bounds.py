@@ -32,7 +32,7 @@ from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.enclosure import float_above, round_up
 from shuffledp.core.progress import logger
 
 if TYPE_CHECKING:
@@ -182,9 +182,7 @@ def pure_epsilon_of(parts: Parts) -> float:
     """
     if any(math.isinf(part.highest) for part, _ in parts):
         return math.inf
-    exact = sum((times * Fraction(part.highest) for part, times in parts), Fraction())
-    nearest = float(exact)
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+    return float_above(sum((times * Fraction(part.highest) for part, times in parts), Fraction()))
 
 
 def _curve_level(parts: Parts, delta: float) -> float:

@@ -26,8 +26,7 @@ from shuffledp.accounting.convolution import (
     convolve,
 )
 from shuffledp.accounting.discretization import (
-    dominated_loss,
-    dominating_loss,
+    loss_on_lattice,
     value_at,
 )
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
@@ -311,13 +310,13 @@ def compose_curves(
     # A sum of many losses is at its quantile where each is about at its own: far beyond that it
     # is enough to know that a loss is rare.
     dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
-    discretise = dominating_loss if upper else dominated_loss
     losses = [
         (
-            discretise(
+            loss_on_lattice(
                 curve,
                 interval,
                 tail,
+                upper=upper,
                 left_tail=max(_LEFT_TAIL / number, tail),
                 stride=max(int(ratio * mu / interval), 1),
                 dense=mu * dense,

@@ -297,18 +297,21 @@ def _on_lattice(
     )
 
 
-def dominating_loss(
+def loss_on_lattice(
     curve: HockeyStickCurve,
     interval: float,
     tail: float,
     *,
+    upper: bool,
     left_tail: float | None = None,
     stride: int = 1,
     dense: float = math.inf,
 ) -> PrivacyLoss:
-    """Return a privacy loss on a lattice that dominates the upper ends of a curve.
+    """Return a privacy loss on a lattice that dominates a curve's upper ends, and errs upwards.
 
-    Errs upwards.
+    Or that its lower ends dominate, and that errs downwards: tails are dropped, infinite losses
+    count as the largest finite one. Both ends of the curve's enclosures are used then, so they must
+    be about one pair of laws.
     """
     step = require_positive("interval", interval)
     values = curve_values(
@@ -316,37 +319,13 @@ def dominating_loss(
         lambda: _lattice_steps(step, stride, dense),
         tail=tail,
         left_tail=tail if left_tail is None else left_tail,
-        upper=True,
+        upper=upper,
     )
-    masses = _masses(values.epsilons, values.upper, values.zero, upper=True)
-    return _on_lattice(values, masses, step, "upper", min(float(values.upper[-1]), 1.0))
-
-
-def dominated_loss(
-    curve: HockeyStickCurve,
-    interval: float,
-    tail: float,
-    *,
-    left_tail: float | None = None,
-    stride: int = 1,
-    dense: float = math.inf,
-) -> PrivacyLoss:
-    """Return a privacy loss on a lattice that the curve's lower ends dominate.
-
-    Parameters as in `dominating_loss`; tails are dropped, infinite losses count as the largest
-    finite one. Errs downwards. Both ends of the curve's enclosures are used, so they must be
-    about one pair of laws.
-    """
-    step = require_positive("interval", interval)
-    values = curve_values(
-        curve,
-        lambda: _lattice_steps(step, stride, dense),
-        tail=tail,
-        left_tail=tail if left_tail is None else left_tail,
-        upper=False,
-    )
-    lowered = lowered_values(values)
-    if not lowered.any():
-        return no_loss(step, "lower")
-    masses = _masses(values.epsilons, lowered, values.zero, upper=False)
-    return _on_lattice(values, masses, step, "lower", 0.0)
+    if upper:
+        kept, infinite = values.upper, min(float(values.upper[-1]), 1.0)
+    else:
+        kept, infinite = lowered_values(values), 0.0
+        if not kept.any():
+            return no_loss(step, "lower")
+    masses = _masses(values.epsilons, kept, values.zero, upper=upper)
+    return _on_lattice(values, masses, step, "upper" if upper else "lower", infinite)

@@ -112,12 +112,12 @@ def _opened(
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
     asked = AskedGroups.take(options)
-    alpha, grouping, name = asked.require_alpha(), asked.grouping(), options.pop("shuffler")
+    (grouping, alpha), name = asked.required(), options.pop("shuffler")
     column, public = options.pop("column"), options.pop("public") or ()
     survey, opened = open_survey(
         table, column, grouping, public=public, on_progress=on_progress, **options
     )
-    shuffler = asked.shuffler_of(opened, name)
+    shuffler = opened.shuffler(alpha, name=name, distance=asked.rank_distance)
     sizes = opened.groups.sizes
     people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     facts = [

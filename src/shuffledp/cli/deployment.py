@@ -1,4 +1,4 @@
-"""``shuffledp task``, ``serve``, ``send`` and ``collect``: a collection across many devices."""
+"""``shuffledp task``, ``serve`` and ``collect``: a collection across many devices."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, progress_bar, read_paths
+from shuffledp.cli.console import print_facts, print_json, print_warnings, read_paths
 from shuffledp.cli.options import (
     PATH,
     json_option,
@@ -17,8 +17,12 @@ from shuffledp.cli.options import (
     overwrite_option,
     randomizer_option,
     require_service,
+    share,
     whole_number,
 )
+from shuffledp.cli.task_terms import planned_terms, terms_of
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
@@ -54,15 +58,22 @@ def task() -> None:
 @question_options
 @click.option("--question", "text", default="", help="The question in words, for devices to show.")
 @randomizer_option
-@click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
-@click.option("--epsilon", metavar="X", required=True, help="Promised for each batch, in nats.")
-@click.option("--delta", metavar="X", required=True, help="Failure probability, such as 1e-8.")
+@click.option("--epsilon0", type=float, help="Local epsilon of every report.")
+@click.option("--epsilon", metavar="X", help="Promised for each batch, in nats.")
+@click.option("--delta", metavar="X", help="Failure probability, such as 1e-8.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=PATH,
+    metavar="FILE",
+    help="Take question, randomizer, epsilon0, epsilon and delta from `shuffledp plan --out`.",
+)
 @click.option(
     "--min-batch", type=whole_number, required=True, metavar="N", help="Fewest reports released."
 )
 @click.option(
     "--honest-fraction",
-    type=float,
+    type=share,
     default=1.0,
     show_default=True,
     help="Share of a batch that is honest for certain: only these hide anybody.",
@@ -84,6 +95,14 @@ def task() -> None:
     default="hold",
     show_default=True,
     help="A batch that is too small waits for the next epoch's reports, or is deleted.",
+)
+@click.option(
+    "--codes",
+    "num_codes",
+    type=whole_number,
+    default=0,
+    metavar="N",
+    help="Take in only reports with one of so many codes, each good once an epoch.",
 )
 @click.option("--info", default="a collection", show_default=True, help="Name of the task.")
 @click.option(
@@ -110,15 +129,17 @@ def create(  # noqa: PLR0913  # one parameter an option
     *,
     text: str,
     randomizer: str | None,
-    epsilon0: float,
-    epsilon: str,
-    delta: str,
+    epsilon0: float | None,
+    epsilon: str | None,
+    delta: str | None,
+    plan_file: Path | None,
     min_batch: int,
     honest_fraction: float,
     epoch: int,
     num_epochs: int,
     grace: int,
     short_batch: Any,
+    num_codes: int,
     info: str,
     shuffler_listen: str,
     analyzer_listen: str,
@@ -134,16 +155,30 @@ def create(  # noqa: PLR0913  # one parameter an option
     analyzer.toml and the folder analyzer to whoever runs the analyzer, and keep operator.key. Only
     if they are not one and the same does the shuffler protect anybody. Epochs begin now.
     """
-    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.admission import new_codes
     from shuffledp.deploy.settings import Keys, write_task
     from shuffledp.deploy.task import Task
+    from shuffledp.deploy.wire import ProtocolError
 
-    asked_question = Asked(**question).question()
-    if asked_question is None:
-        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    asked = Asked(**question)
+    require_non_negative("codes", num_codes)
+    if plan_file is None:
+        terms = terms_of(
+            asked, text, randomizer=randomizer, epsilon0=epsilon0, epsilon=epsilon, delta=delta
+        )
+    else:
+        terms = planned_terms(
+            plan_file,
+            asked,
+            text,
+            honest_fraction=honest_fraction,
+            epsilon=epsilon,
+            randomizer=randomizer,
+            epsilon0=epsilon0,
+            delta=delta,
+        )
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
-    name = randomizer or next(iter(asked_question.candidates()))
     keys = Keys.generate(num_epochs)
     made = Task(
         info=info,
@@ -155,26 +190,114 @@ def create(  # noqa: PLR0913  # one parameter an option
         min_batch=min_batch,
         honest_ppm=round(honest_fraction * 1_000_000),
         short_batch=short_batch,
-        asked=AskedTerms.of(asked_question, name, epsilon0, text),
-        epsilon=epsilon,
-        delta=delta,
+        asked=terms.asked,
+        epsilon=terms.epsilon,
+        delta=terms.delta,
         operator_key=keys.operator.public_key().public_bytes_raw(),
     )
-    made.check()
-    write_task(out, made, keys, listen=(shuffler_listen, analyzer_listen), grace_seconds=grace)
+    try:
+        made.check()
+    except ProtocolError as error:
+        raise DataError(f"{error}{terms.remedy}") from None
+    if 0 < num_codes < min_batch:
+        print_warnings(
+            [
+                f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
+                f"{min_batch:,}: a batch needs several epochs, or never comes about"
+            ]
+        )
+    write_task(
+        out,
+        made,
+        keys,
+        listen=(shuffler_listen, analyzer_listen),
+        grace_seconds=grace,
+        codes=new_codes(num_codes),
+    )
     _say_task(made, out / "task.bin", as_json=as_json)
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
-@click.argument("task_file", type=PATH)
+@click.argument("task_file", type=PATH, required=False)
+@click.option(
+    "--dap",
+    type=PATH,
+    metavar="FILE",
+    help="Instead of a task: a TaskConfiguration of DAP, whose devices randomize one-hot reports.",
+)
+@click.option("--epsilon0", type=float, help="For --dap: local epsilon of every report.")
+@click.option("--delta", type=float, help="For --dap: failure probability, such as 1e-8.")
+@click.option(
+    "--honest-fraction",
+    type=share,
+    help="For --dap: share of a batch that is honest for certain; by default all.",
+)
 @json_option
-def check(*, task_file: Path, as_json: bool) -> None:
-    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers."""
+def check(
+    *, task_file: Path | None, dap: Path | None, as_json: bool, **numbers: float | None
+) -> None:
+    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
+
+    With --dap: what the smallest batch of a DAP task keeps if each device runs k-ary randomized
+    response and hands the outcome in.
+    """
+    if (task_file is None) == (dap is None):
+        raise click.UsageError("give a task, or --dap with a file")
+    if dap is not None:
+        _check_dap(dap, as_json=as_json, **numbers)
+        return
+    given = [f"--{name.replace('_', '-')}" for name, each in numbers.items() if each is not None]
+    if task_file is None or given:
+        raise click.UsageError(f"{given[0]} is for --dap: a task says its own")
     from shuffledp.deploy.settings import read_task
 
     made = read_task(task_file)
     made.check()
     _say_task(made, task_file, as_json=as_json)
+
+
+def _check_dap(
+    path: Path,
+    *,
+    as_json: bool,
+    epsilon0: float | None,
+    delta: float | None,
+    honest_fraction: float | None,
+) -> None:
+    """Print what the smallest batch of a DAP task keeps."""
+    from shuffledp.deploy.dap import DapTask
+    from shuffledp.deploy.settings import bytes_of
+
+    if epsilon0 is None or delta is None:
+        raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
+    made = DapTask.decode(bytes_of(path))
+    found = made.guarantee(epsilon0=epsilon0, delta=delta, honest_fraction=honest_fraction or 1.0)
+    if as_json:
+        print_json(
+            {
+                "task": str(path),
+                "vdaf": made.vdaf,
+                "num_outcomes": made.num_outcomes,
+                "min_batch": made.min_batch_size,
+                "num_honest": found.num_users,
+                "guarantee": found.to_json_dict(),
+                "epsilon0": epsilon0,
+            }
+        )
+        return
+    print_facts(
+        [
+            ("task", f"{path}, {made.info.decode(errors='backslashreplace')}"),
+            ("aggregators", f"{made.leader_url} and {made.helper_url}"),
+            ("VDAF", f"{made.vdaf}, {made.num_outcomes:,} outcomes"),
+            (
+                "least batch",
+                f"{made.min_batch_size:,} reports, of which {found.num_users:,} count",
+            ),
+            *guarantee_facts(found)[:3],
+            ("if they collude", f"epsilon0 = {rounded(epsilon0, up=True)}"),
+        ]
+    )
 
 
 def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
@@ -239,7 +362,10 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
             "can several processes keep reports"
         )
     if is_check:
-        keys_of(settings, settings.read_task())
+        made = settings.read_task()
+        keys_of(settings, made)
+        if isinstance(settings, ShufflerSettings):
+            settings.admission(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
         roles.serve_shuffler(settings, _say_url)
@@ -251,34 +377,6 @@ def _say_url(url: str) -> None:
     """Print where a server is, at once also into a pipe."""
     click.echo(url)
     sys.stdout.flush()
-
-
-@click.command(epilog="Example: shuffledp send task/task.bin answers.csv --column answer")
-@click.argument("task_file", type=PATH)
-@click.argument("table", type=PATH)
-@click.option("--column", help="Column with the values; each row is one device.")
-@json_option
-def send(*, task_file: Path, table: Path, column: str | None, as_json: bool) -> None:
-    """Send the answers in TABLE as a fleet of devices would: one report a row, randomized once.
-
-    For pilots and load tests: here the true answers are in one file.
-    """
-    require_service()
-    from shuffledp.collection.columns import Reading, open_column
-    from shuffledp.deploy.roles import send_values
-    from shuffledp.deploy.settings import read_task
-
-    made = read_task(task_file)
-    values = open_column(made.asked.question, table, column, Reading())
-    with progress_bar() as on_progress:
-        counts = send_values(
-            made, values.blocks(), num_values=values.num_users, on_progress=on_progress
-        )
-    if as_json:
-        print_json({"task_id": made.task_id.hex(), "num_sent": values.num_users, "answers": counts})
-        return
-    said = [(name.replace("_", " "), f"{number:,}") for name, number in counts.items() if number]
-    print_facts([("sent", f"{values.num_users:,}"), *said])
 
 
 @click.command(epilog="Example: shuffledp collect task/ --out results/")
@@ -325,6 +423,16 @@ def collect(
             ("epsilon", f"{rounded(guarantee['epsilon']['upper'], up=True)} (proved upper bound)"),
             ("delta", made.delta),
             ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),
+            *_budget_facts(record["parameters"]["budget"]),
             ("report", str(out / REPORT_FILE)),
         ]
     )
+
+
+def _budget_facts(budget: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return what was spent of a budget and what is left, if there is one."""
+    if budget is None:
+        return []
+    left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
+    text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
+    return [("budget", f"{text}; spent under {budget['spent_under'][:16]}")]

@@ -23,7 +23,7 @@ from shuffledp.cli.bounds import bounds
 from shuffledp.cli.console import say
 from shuffledp.cli.demo import demo
 from shuffledp.cli.deployment import collect as collect_batch
-from shuffledp.cli.deployment import send, serve, task
+from shuffledp.cli.deployment import serve, task
 from shuffledp.cli.estimate import estimate
 from shuffledp.cli.explain import explain
 from shuffledp.cli.leakage import leakage
@@ -36,6 +36,7 @@ from shuffledp.cli.network_prepare import prepare, relay
 from shuffledp.cli.operations import keys, restore
 from shuffledp.cli.plan import plan
 from shuffledp.cli.run import run
+from shuffledp.cli.send import send
 from shuffledp.core import progress
 from shuffledp.core.errors import LowerEndWarning, PlanWarning, ShuffledpError
 

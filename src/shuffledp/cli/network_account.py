@@ -21,6 +21,7 @@ from shuffledp.cli.options import (
     lazy_option,
     positions_option,
     protocol_option,
+    rounds_or_auto,
     users_option,
     whole_number,
 )
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
 _DIGITS = 6
 _CURVE_DIGITS = 5
 _NEAR = 0.01
-
-
-def rounds_or_auto(text: str) -> "int | str":
-    """Return a number of rounds, or the word auto."""
-    return text if text == "auto" else whole_number(text)
 
 
 @click.command(

@@ -55,6 +55,28 @@ def whole_number(text: str) -> int:
     return int(number)
 
 
+def share(text: str) -> float:
+    """Return a share in (0, 1].
+
+    Examples
+    --------
+    >>> share("0.9")
+    0.9
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0.0 < number <= 1.0:
+        raise click.BadParameter(f"{text!r} is not in (0, 1]: write it like 0.9")
+    return number
+
+
+def rounds_or_auto(text: str) -> int | str:
+    """Return a number of rounds, or the word auto."""
+    return text if text == "auto" else whole_number(text)
+
+
 def answer_list(text: str) -> tuple[str, ...]:
     """Return answers separated by commas; one with a comma in it stands in double quotes.
 

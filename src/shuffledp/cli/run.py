@@ -132,12 +132,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
     reading = Reading(**taken(options, *READING))
-    shuffle = take_shuffle(options)
+    shuffle = take_shuffle(options, column, missing=reading.missing, save_reports=save_reports)
     what = Asked(**options)
     if planned is not None and (shuffle is not None or what.is_given):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
-    if shuffle is not None:
-        shuffle.require_fitting(column, missing=reading.missing, save_reports=save_reports)
     prior = None if prior_file is None else read_prior(prior_file)
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
@@ -150,7 +148,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             values = open_column(asked, table, column, reading, on_progress)
         arranged: Any = _Uniform(values.num_users)
         if shuffle is not None:
-            arranged = shuffle.open(table, num_users=values.num_users, on_progress=on_progress)
+            arranged = shuffle(table, num_users=values.num_users, on_progress=on_progress)
         setting = planned or arranged.setting(asked, **privacy)
         result = run_plan(
             setting,

@@ -4,21 +4,32 @@ The options of groups serve ``run``, ``attack`` and ``learnability``; all else i
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.options import PATH, added, answer_list, whole_number
+from shuffledp.cli.options import (
+    PATH,
+    added,
+    answer_list,
+    rounds_or_auto,
+    taken,
+    whole_number,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.question import Question
     from shuffledp.collection.results import Result
     from shuffledp.collection.run import ReportSink
     from shuffledp.core.progress import Progress
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-    from shuffledp.groups.grouping import Grouping, GroupShuffler, OpenedGroups
+    from shuffledp.groups.grouping import Grouping, OpenedGroups
+    from shuffledp.network.hiding import ReportingProtocol
     from shuffledp.network.run import NetworkPlan
     from shuffledp.network.shuffler import NetworkBatch
 
@@ -77,7 +88,7 @@ grouping_options = added(
         ),
         click.option(
             "--rank-distance",
-            type=click.Choice(["kendall", "hamming", "cayley"]),
+            type=click.Choice(["kendall", "hamming"]),
             default="kendall",
             show_default=True,
             help="Distance between orders, by which the Mallows model decays. Only kendall keeps "
@@ -89,60 +100,35 @@ grouping_options = added(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedGroups:
-    """The values of `grouping_options`."""
+    """The values of `grouping_options`; ``ways`` is None where no way of forming was named."""
 
-    by: tuple[str, ...] | None
-    metric: str | None
-    radius: str | None
-    group_size: int | None
-    groups_graph: Path | None
-    hops: int
-    groups_file: Path | None
-    id_column: str | None
+    ways: dict[str, Any] | None
     alpha: float | None
     rank_distance: str
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "AskedGroups":
         """Take the options out of a dictionary."""
-        return cls(**{name: options.pop(name) for name in cls.__dataclass_fields__})
+        ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
+        ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
+        is_given = any(ways[name] for name in ("by", "graph", "groups_file"))
+        found = taken(options, "alpha", "rank_distance")
+        return cls(ways=ways if is_given else None, **found)
 
-    @property
-    def are_given(self) -> bool:
-        """Whether any way of forming groups was named."""
-        return bool(self.by) or self.groups_graph is not None or self.groups_file is not None
+    def required(self) -> "tuple[Grouping, float]":
+        """Return how groups are to be formed, and alpha, which has no default."""
+        from shuffledp.groups.grouping import Grouping
 
-    def require_alpha(self) -> float:
-        """Return alpha, which has no default."""
         if self.alpha is None:
             raise click.UsageError(
                 "give --alpha, the largest change of log-odds that the order may cause, such as 4"
             )
-        return self.alpha
-
-    def grouping(self) -> "Grouping":
-        """Return how groups are to be formed."""
-        from shuffledp.groups.grouping import Grouping
-
-        if not self.are_given:
+        if self.ways is None:
             raise click.UsageError(
                 "say who shares a group: --groups-by COLUMNS with --radius or --group-size, "
                 "--groups-graph FILE, or --groups-file FILE"
             )
-        same = ("metric", "radius", "group_size", "hops", "groups_file", "id_column")
-        options: dict[str, Any] = {name: getattr(self, name) for name in same}
-        return Grouping(by=self.by or (), graph=self.groups_graph, **options)
-
-    def shuffler_of(self, opened: "OpenedGroups", name: str) -> "GroupShuffler":
-        """Return the shuffler of a name for these groups."""
-        return opened.shuffler(self.require_alpha(), name=name, distance=self.rank_distance)
-
-    def open(self, table: Path, *, on_progress: "Progress | None" = None) -> "OpenedGroups":
-        """Form the groups of the people in a table."""
-        opened = self.grouping().open(table)
-        if on_progress is not None:
-            on_progress("grouping", opened.num_users, opened.num_users)
-        return opened
+        return Grouping(**self.ways), self.alpha
 
 
 shuffler_options = added(
@@ -169,6 +155,7 @@ shuffler_options = added(
         ),
         click.option(
             "--rounds",
+            type=rounds_or_auto,
             metavar="T|auto",
             help="How often reports are passed on; auto (default): until epsilon is within 1% of "
             "its limit.",
@@ -189,86 +176,109 @@ shuffler_options = added(
 )
 
 
-def take_shuffle(options: dict[str, Any]) -> "_GroupedRun | _NetworkRun | None":
-    """Take `shuffler_options` out of a dictionary; None for the uniform shuffle of everybody."""
-    network = _NetworkRun.take(options)
-    grouped = _GroupedRun.take(options)
-    return network or grouped
+def take_shuffle(
+    options: dict[str, Any], column: str | None, *, missing: str, save_reports: bool
+) -> "Callable[..., _GroupedRun | _NetworkRun] | None":
+    """Take `shuffler_options` out of a dictionary, and check that reading goes with them.
+
+    Returns what opens the shuffle of a table; None for the uniform shuffle of everybody.
+    """
+    exchange = taken(options, "graph", "rounds", "protocol", "laziness")
+    given = [name for name, value in exchange.items() if value is not None]
+    exchange["id_column"] = options["id_column"]
+    groups, shuffler = AskedGroups.take(options), options.pop("shuffler")
+    keep = options.pop("keep") or ()
+    if shuffler != "network" and given:
+        option = given[0].replace("laziness", "lazy")
+        raise click.UsageError(f"--{option} is for --shuffler network: add it, or leave it out")
+    if shuffler in GROUP_SHUFFLERS:
+        grouping, alpha = groups.required()
+        _require_private(
+            column, {"--groups-by": grouping.by, "--id": (grouping.id_column,), "--keep": keep}
+        )
+        if save_reports or missing == "drop":
+            raise click.UsageError(
+                f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of "
+                "the table, so it takes neither --save-reports nor --missing drop"
+            )
+        how = {"name": shuffler, "distance": groups.rank_distance}
+        return partial(_GroupedRun.open, grouping, alpha, keep=keep, **how)
+    if groups.ways is not None or groups.alpha is not None or keep:
+        raise click.UsageError(
+            "groups and their options are for --shuffler mallows or displacement: add "
+            "one, or leave them out"
+        )
+    if shuffler != "network":
+        return None
+    if exchange["graph"] is None:
+        raise click.UsageError(
+            "--shuffler network needs --graph FILE, which says who passes reports to whom"
+        )
+    _require_private(column, {"--id": (exchange["id_column"],)})
+    if missing == "drop":
+        raise click.UsageError(
+            "--shuffler network passes on a report of every user of the graph, so it takes no "
+            "--missing drop: count such rows with --missing category"
+        )
+    return partial(_NetworkRun.open, **exchange)
+
+
+def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]) -> None:
+    """Raise if an option names the column of the answers."""
+    for option, names in uses.items():
+        if column is not None and column in names:
+            raise click.UsageError(
+                f"{option} {column}: that column holds the answers, which are private; name "
+                "public columns only"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GroupedRun:
-    """A shuffle within groups, as asked for."""
+    """Groups and shuffler of one table, ready for its reports."""
 
-    shuffler: str
-    groups: AskedGroups
+    table: Path
+    num_users: int
     keep: tuple[str, ...]
+    alpha: float
+    opened: "OpenedGroups"
+    arrangement: "GroupArrangement | DisplacementArrangement"
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> "_GroupedRun | None":
-        """Take the options out of a dictionary; None for a shuffle without groups."""
-        groups = AskedGroups.take(options)
-        shuffler, keep = options.pop("shuffler"), options.pop("keep") or ()
-        if shuffler not in GROUP_SHUFFLERS:
-            if groups.are_given or groups.alpha is not None or keep:
-                raise click.UsageError(
-                    "groups and their options are for --shuffler mallows or displacement: add "
-                    "one, or leave them out"
-                )
-            return None
-        groups.require_alpha()
-        groups.grouping()
-        return cls(shuffler=shuffler, groups=groups, keep=keep)
-
-    def require_fitting(self, column: str | None, *, missing: str, save_reports: bool) -> None:
-        """Raise unless reading and writing go with it, and answers are used for nothing else."""
-        uses = {
-            "--groups-by": self.groups.by or (),
-            "--id": (self.groups.id_column,),
-            "--keep": self.keep,
-        }
-        for option, names in uses.items():
-            if column is not None and column in names:
-                raise click.UsageError(
-                    f"{option} {column}: that column holds the answers, which are private; name "
-                    "public columns only"
-                )
-        if save_reports or missing == "drop":
-            raise click.UsageError(
-                f"--shuffler {self.shuffler} writes rows.csv or rows.parquet with every row of "
-                "the table, so it takes neither --save-reports nor --missing drop"
-            )
-
     def open(
-        self, table: Path, *, num_users: int, on_progress: "Progress | None"
-    ) -> "_PreparedGroups":
+        cls,
+        grouping: "Grouping",
+        alpha: float,
+        table: Path,
+        *,
+        keep: tuple[str, ...],
+        num_users: int,
+        on_progress: "Progress | None",
+        **how: str,
+    ) -> "_GroupedRun":
         """Form the groups and find their shuffler, with a reference order or public places."""
+        from shuffledp.core.progress import no_progress
         from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
         from shuffledp.groups.displacement import DisplacementShuffler
 
-        opened = self.groups.open(table, on_progress=on_progress)
-        shuffler = self.groups.shuffler_of(opened, self.shuffler)
-        if on_progress is not None:
-            on_progress("ordering", opened.num_users, opened.num_users)
+        report = on_progress or no_progress
+        opened = grouping.open(table)
+        report("grouping", opened.num_users, opened.num_users)
+        shuffler = opened.shuffler(alpha, **how)
+        report("ordering", opened.num_users, opened.num_users)
         arrangement = (
             DisplacementArrangement(shuffler=shuffler)
             if isinstance(shuffler, DisplacementShuffler)
             else GroupArrangement(shuffler=shuffler)
         )
-        return _PreparedGroups(
-            asked=self, table=table, num_users=num_users, opened=opened, arrangement=arrangement
+        return cls(
+            table=table,
+            num_users=num_users,
+            keep=keep,
+            alpha=alpha,
+            opened=opened,
+            arrangement=arrangement,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedGroups:
-    """Groups and shuffler of one table, ready for its reports."""
-
-    asked: _GroupedRun
-    table: Path
-    num_users: int
-    opened: "OpenedGroups"
-    arrangement: "GroupArrangement | DisplacementArrangement"
 
     def setting(self, question: "Question", **asked: Any) -> "Plan":
         """Return the randomizer for a question, what it guarantees, and the shuffle."""
@@ -283,7 +293,7 @@ class _PreparedGroups:
         from shuffledp.groups.run import rows_writer
 
         del save_reports  # rows are written whether or not it was asked for
-        public = dict.fromkeys((*self.opened.grouping.public_columns, *self.asked.keep))
+        public = dict.fromkeys((*self.opened.grouping.public_columns, *self.keep))
         return rows_writer(
             self.table, folder, column=column or "report", public=tuple(public), setting=setting
         )
@@ -300,7 +310,7 @@ class _PreparedGroups:
         facts = group_facts(
             self.opened,
             self.arrangement.shuffler,
-            self.asked.groups.require_alpha(),
+            self.alpha,
             profile=result.randomizer.profile,
             # A stream that neither the randomizer nor the shuffler of this run draws from.
             entropy=Entropy.choose(seed).spawn().spawn().spawn(),
@@ -313,86 +323,40 @@ class _PreparedGroups:
         return replace(result, groups=facts, warnings=warnings)
 
 
-def rounds_or_auto(text: str) -> int | None:
-    """Return a number of rounds; None where it is to be chosen."""
-    if text == "auto":
-        return None
-    rounds = whole_number(text)
-    if rounds < 0:
-        raise click.BadParameter(f"{text!r} is below 0; write a number of rounds, or auto")
-    return rounds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _NetworkRun:
-    """A shuffle through a network, as asked for."""
-
-    graph: Path
-    rounds: int | None
-    protocol: Literal["all", "single"]
-    laziness: float
-    id_column: str | None
-
-    @classmethod
-    def take(cls, options: dict[str, Any]) -> "_NetworkRun | None":
-        """Take the options out of a dictionary; None for other shufflers."""
-        values = {name: options.pop(name) for name in ("graph", "rounds", "protocol", "laziness")}
-        given = [name for name, value in values.items() if value is not None]
-        if options["shuffler"] != "network":
-            if given:
-                option = given[0].replace("laziness", "lazy")
-                raise click.UsageError(
-                    f"--{option} is for --shuffler network: add it, or leave it out"
-                )
-            return None
-        if values["graph"] is None:
-            raise click.UsageError(
-                "--shuffler network needs --graph FILE, which says who passes reports to whom"
-            )
-        return cls(
-            graph=values["graph"],
-            rounds=rounds_or_auto(values["rounds"] or "auto"),
-            protocol=values["protocol"] or "all",
-            laziness=values["laziness"] or 0.0,
-            id_column=options["id_column"],
-        )
-
-    def require_fitting(self, column: str | None, *, missing: str, save_reports: bool) -> None:
-        """Raise unless reading goes with it, and answers are used for nothing else."""
-        del save_reports  # either will do
-        if column is not None and column == self.id_column:
-            raise click.UsageError(
-                f"--id {column}: that column holds the answers, which are private; name a public "
-                "column"
-            )
-        if missing == "drop":
-            raise click.UsageError(
-                "--shuffler network passes on a report of every user of the graph, so it takes no "
-                "--missing drop: count such rows with --missing category"
-            )
-
-    def open(
-        self, table: Path, *, num_users: int, on_progress: "Progress | None"
-    ) -> "_PreparedNetwork":
-        """Read the graph and find out how its walk mixes."""
-        from shuffledp.network.mixing import NetworkMixing
-        from shuffledp.network.run import NetworkPlan, read_network
-
-        graph = read_network(self.graph, table, num_users=num_users, id_column=self.id_column)
-        mixing = NetworkMixing(graph, laziness=self.laziness, on_progress=on_progress)
-        return _PreparedNetwork(
-            plan=NetworkPlan(
-                name=self.graph.name, mixing=mixing, rounds=self.rounds, protocol=self.protocol
-            )
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _PreparedNetwork:
     """The network of one table, ready for its reports."""
 
     plan: "NetworkPlan"
     handed_in: "list[NetworkBatch]" = field(default_factory=list)
+
+    @classmethod
+    def open(
+        cls,
+        table: Path,
+        *,
+        graph: Path,
+        rounds: "int | str | None",
+        protocol: "ReportingProtocol | None",
+        laziness: float | None,
+        id_column: str | None,
+        num_users: int,
+        on_progress: "Progress | None",
+    ) -> "_NetworkRun":
+        """Read the graph and find out how its walk mixes."""
+        from shuffledp.network.mixing import NetworkMixing
+        from shuffledp.network.run import NetworkPlan, read_network
+
+        found = read_network(graph, table, num_users=num_users, id_column=id_column)
+        mixing = NetworkMixing(found, laziness=laziness or 0.0, on_progress=on_progress)
+        return cls(
+            NetworkPlan(
+                name=graph.name,
+                mixing=mixing,
+                rounds=rounds if isinstance(rounds, int) else None,
+                protocol=protocol or "all",
+            )
+        )
 
     def setting(self, question: "Question", **asked: Any) -> "Plan":
         """Return the randomizer for a question, and the exchange of its reports."""

@@ -27,7 +27,6 @@ from shuffledp.collection.source.answers import (
 from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values
 from shuffledp.collection.source.single import code_of, codes_of, number_of, text_of, vector_of
 from shuffledp.collection.source.tables import Column, checked_domain, require_two_answers
-from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -35,7 +34,11 @@ from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standa
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.randomizers import number_randomizer as accuracy
-from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS, SetRandomizer
+from shuffledp.randomizers.answer_sets import (
+    ANSWER_SET_RANDOMIZERS,
+    SetRandomizer,
+    require_set_size,
+)
 from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
 from shuffledp.randomizers.keyed_hash import new_key, require_key
 from shuffledp.randomizers.registry import (
@@ -491,12 +494,7 @@ class AnswerSets(_Shares):
 
     def __init__(self, domain: Iterable[object], *, max_answers: SupportsIndex) -> None:
         labels = _answers(domain)
-        most = require_at_least("max_answers", max_answers, 1)
-        if most > len(labels):
-            raise ParameterError(
-                f"max_answers = {most} is above the {len(labels)} answers of the domain: nobody "
-                "can give more different ones"
-            )
+        _, most = require_set_size(len(labels), max_answers)
         object.__setattr__(self, "domain", labels)
         object.__setattr__(self, "max_answers", most)
 

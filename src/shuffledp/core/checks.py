@@ -2,9 +2,12 @@
 
 import math
 import operator
-from typing import SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from shuffledp.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 def _is_boolean(value: object) -> bool:
@@ -90,3 +93,34 @@ def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
     if number < minimum:
         raise ParameterError(f"{name} = {number} is below {minimum}: give an integer >= {minimum}")
     return number
+
+
+def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[Any], int]":
+    """Return the edges as an array (m, 2), and the number of users, that of the last if not given.
+
+    Raises `ParameterError` unless all are pairs of whole numbers in [0, num_users).
+    """
+    import numpy as np
+
+    try:
+        array = np.asarray(edges)
+    except (ValueError, OverflowError):
+        raise ParameterError("edges are not all pairs: give two users an edge") from None
+    if array.size == 0:
+        if num_users is None:
+            raise ParameterError("there are no edges, so num_users cannot be told: give it")
+        array = np.empty((0, 2), dtype=np.int64)
+    elif array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ParameterError(
+            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an "
+            "edge"
+        )
+    lowest, highest = int(array.min(initial=0)), int(array.max(initial=0))
+    number = highest + 1 if num_users is None else num_users
+    if array.size and (lowest < 0 or highest >= number):
+        row, column = np.argwhere((array < 0) | (array >= number))[0]
+        raise ParameterError(
+            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {number}): number users "
+            "from 0, and give num_users for all of them"
+        )
+    return array, number

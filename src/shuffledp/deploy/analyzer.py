@@ -15,10 +15,10 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.accounting.ledger_files import spend
-from shuffledp.accounting.release import ShuffledRelease, honest_users
+from shuffledp.accounting.ledger import Ledger
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.reports import Reports
+from shuffledp.deploy.budget import spend_for_batch
 from shuffledp.deploy.database import Layout, open_store, rows_among
 from shuffledp.deploy.messages import Batch, sealed_size
 from shuffledp.deploy.opening import Inner, opened, workers
@@ -52,6 +52,8 @@ class Opened:
     num_invalid: int
     #: Valid reports left out because fewer than the least batch are sealed to their key.
     num_rare_key: int
+    #: What has been spent and what is left, this batch included; None without a ledger.
+    ledger: Ledger | None = None
 
 
 # Records that are opened at once.
@@ -119,7 +121,15 @@ class Analyzer:
                     fault=Fault.SHUFFLER,
                     reason=Reason.EARLY,
                 )
-            self._spend(batch, rarest)
+            ledger = None
+            if self._ledger is not None:
+                ledger = spend_for_batch(
+                    self._ledger,
+                    self.task,
+                    number=batch.number,
+                    root=batch.root,
+                    num_reports=rarest,
+                )
         return Opened(
             number=batch.number,
             root=batch.root,
@@ -130,6 +140,7 @@ class Analyzer:
             num_unopened=num_unopened,
             num_invalid=num_invalid,
             num_rare_key=num_rare_key,
+            ledger=ledger,
         )
 
     def _fresh(self, batch: Batch) -> list[bytes]:
@@ -193,19 +204,6 @@ class Analyzer:
                 fault=Fault.SHUFFLER,
                 reason=Reason.CONFLICT,
             )
-
-    def _spend(self, batch: Batch, num_reports: int) -> None:
-        """Take a batch off the budget, once: under the hash of its records."""
-        if self._ledger is None:
-            return
-        profile = self.task.asked.randomizer.profile
-        honest = honest_users(num_reports, self.task.honest_ppm / 1_000_000)
-        release = ShuffledRelease(profile=profile, num_users=honest)
-        spend(self._ledger, release, self.note(batch.number), key=batch.root.hex())
-
-    def note(self, number: int) -> str:
-        """Return what the ledger says of a batch."""
-        return f"task {self._task_id.hex()[:16]}, batch {number}"
 
     def taken(self) -> dict[int, bytes]:
         """Return the hash of the records of each batch that was taken, by number."""

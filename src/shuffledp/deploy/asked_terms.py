@@ -102,17 +102,35 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTerms:
-    """A question, what each user runs on the answer, and how reports travel."""
+    """A question, what each user runs on the answer, and how reports travel; see `of`.
 
-    # What is asked.
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    randomizer : LocalRandomizer
+        What each user runs, once.
+    codec : ReportCodec
+        Its reports as bytes.
+    epsilon0 : float
+        Local epsilon that was asked for, in nats; the randomizer's own is at most that.
+    text : str
+        The question in words, as users are to read it.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> asked = AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0, "Have you tried it?")
+    >>> asked.codec.num_report_bytes
+    1
+    >>> print(*asked.facts()[2])
+    your report is the truth with probability 0.880797 (epsilon0 = 2)
+    """
+
     question: Question
-    # What each user runs, once.
     randomizer: LocalRandomizer
-    # Its reports as bytes.
     codec: ReportCodec
-    # What was asked for in nats; the randomizer's own is at most that.
     epsilon0: float
-    # The question in words, as users are to read it.
     text: str = ""
 
     @classmethod

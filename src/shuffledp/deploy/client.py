@@ -1,16 +1,20 @@
 """A client: randomizes an answer once, keeps the report, and sends that same one until it arrives.
 
-It needs neither compiled loops nor tables: `numpy` and `cryptography` are enough.
+It needs neither compiled loops nor tables: `numpy` and `cryptography` are enough, and `httpx` where
+it is to send by itself.
 """
 
-from dataclasses import dataclass
+import os
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, MissingPackageError
+from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.messages import REPORT_ID_BYTES, Report, SealKey, SignedKeys
+from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -25,9 +29,27 @@ _STORE: Final = Layout(
 )
 
 
+# After which sending again changes nothing. Whoever is late stays it: under the next epoch's id a
+# report whose first answer was lost would count twice.
+_FINAL: Final = (Answer.ACCEPTED, Answer.REPLAYED, Answer.LATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a user agrees to; the most permissive by default."""
+    """What a user agrees to; the most permissive by default.
+
+    Parameters
+    ----------
+    max_epsilon0 : float
+        Largest local epsilon of a report, in nats: what protects the user if the shuffler does not.
+    least_batch : int
+        Fewest reports among which theirs is to be released, at least 1.
+
+    Examples
+    --------
+    >>> Limits(max_epsilon0=2.0).least_batch
+    1
+    """
 
     max_epsilon0: float = float("inf")
     least_batch: int = 1
@@ -43,10 +65,54 @@ class Kept:
 
 
 class Client:
-    """One user's part in one task; a context manager that holds the store."""
+    """One user's part in one task; a context manager that holds the store.
 
-    def __init__(self, task: Task, store: Path, *, limits: Limits | None = None) -> None:
-        """Refuse a task whose guarantee is untrue, or that is beyond the user's limits."""
+    Parameters
+    ----------
+    task : Task
+        What is asked; its guarantee is computed anew.
+    store : path, optional
+        File for the randomized report, readable by its owner only. By default a file of the task
+        in the user's folder for state, so that nobody answers twice by mistake.
+    limits : Limits, optional
+        What the user agrees to, by default anything.
+
+    Raises
+    ------
+    ProtocolError
+        The operator's fault, if the task promises more than is proved, or is beyond the limits.
+    DataError
+        If the store is another task's, or in use.
+
+    Notes
+    -----
+    The answer itself is kept nowhere. Killed at any moment and started again with the same store it
+    sends the same report under the same id, which counts once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> asked = sdp.deploy.AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0)
+    >>> task = sdp.deploy.Task(
+    ...     info="a survey", shuffler_url="https://s.example", analyzer_url="https://a.example",
+    ...     start=0, epoch_seconds=86_400, num_epochs=100_000, min_batch=10_000, honest_ppm=900_000,
+    ...     short_batch="hold", epsilon="0.12", delta="1e-8", asked=asked, operator_key=bytes(32),
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Client(task, f"{folder}/device.db") as client:
+    ...         kept = client.report("yes")  # randomized, and on disk; then client.send()
+    ...         client.report("no") == kept
+    True
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
         task.check()
         limits = limits or Limits()
         loss = task.asked.randomizer.epsilon0
@@ -59,7 +125,10 @@ class Client:
                 reason=Reason.LIMIT,
             )
         self.task = task
-        self._store = Database(store, _STORE, collection=task.task_id)
+        path = default_store(task) if store is None else Path(store)
+        if store is None:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._store = Database(path, _STORE, collection=task.task_id)
 
     def __enter__(self) -> "Client":
         return self
@@ -71,10 +140,19 @@ class Client:
         """Let go of the store; all is on disk already."""
         self._store.close()
 
-    def report(self, value: Any, now: float, *, entropy: Entropy | None = None) -> Kept:
+    def report(
+        self,
+        value: Any,
+        now: float | None = None,
+        *,
+        code: bytes | None = None,
+        entropy: Entropy | None = None,
+    ) -> Kept:
         """Randomize an answer, once; later calls return the same report, whatever the answer.
 
-        The report is on disk before this returns. Its epoch is the one of ``now``.
+        The report is on disk before this returns. Its epoch is the one of ``now``, seconds since
+        1970, by default of the clock. ``code`` is for tasks that admit those who have one; a report
+        that was not admitted gets its id from the code that is given now.
 
         Raises
         ------
@@ -85,7 +163,8 @@ class Client:
         """
         kept = self.kept()
         if kept is not None:
-            return kept
+            return kept if code is None else self._with_code(kept, code)
+        now = time.time() if now is None else now
         epoch = self.task.epoch_at(now)
         if epoch is None:
             raise ProtocolError(
@@ -97,7 +176,7 @@ class Client:
         values = asked.question.value_of_one(value)
         reports = asked.randomizer.randomize(values, entropy or Entropy.from_operating_system())
         found = Kept(
-            report_id=Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes(),
+            report_id=_new_id() if code is None else report_id_of(code, self.task.task_id, epoch),
             epoch=epoch,
             report=asked.codec.encode(reports)[0],
         )
@@ -107,6 +186,18 @@ class Client:
                 (found.report_id, found.epoch, found.report),
             )
         return found
+
+    def _with_code(self, kept: Kept, code: bytes) -> Kept:
+        """Return the kept report, under the id of a code if it was refused under another.
+
+        A report that may have arrived keeps its id: under another one it would count twice.
+        """
+        if self._store.fact("answer") != Answer.NOT_ADMITTED:
+            return kept
+        report_id = report_id_of(code, self.task.task_id, kept.epoch)
+        with self._store.transaction():
+            self._store.change("UPDATE reports SET id = ? WHERE round = 1", (report_id,))
+        return replace(kept, report_id=report_id)
 
     def kept(self) -> Kept | None:
         """Return the report that was made, also once it is done."""
@@ -148,12 +239,70 @@ class Client:
             analyzer=analyzer,
         ).encode()
 
+    def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
+        """Hand the kept report in, and return what became of it; once it is done, send nothing.
+
+        What is answered with EARLY, UNKNOWN_KEY or NOT_ADMITTED may be sent again later; all else
+        is the end of it. ``now`` is the time, seconds since 1970, by default of the clock.
+
+        Raises
+        ------
+        DataError
+            If there is no report yet.
+        ProtocolError
+            If a server breaks the protocol, or its keys are over, old or not the other's.
+        NoAnswerError
+            If a server gives no answer for so long: nothing is lost, send again later.
+        """
+        told = self._store.fact("answer")
+        if self.is_done and told is not None:
+            return Answer(told)
+        kept = self.kept()
+        if kept is None:
+            raise DataError("there is no report to send: answer first")
+        try:
+            from shuffledp.deploy.remote import Server, fetch_keys
+        except ModuleNotFoundError as error:
+            if error.name != "httpx":
+                raise
+            raise MissingPackageError(
+                "sending needs one more package: run pip install httpx", name=error.name
+            ) from None
+        now = time.time() if now is None else now
+        task = self.task
+        with (
+            Server(
+                task, task.shuffler_url, "shuffler", patience_seconds=patience_seconds
+            ) as shuffler,
+            Server(
+                task, task.analyzer_url, "analyzer", patience_seconds=patience_seconds
+            ) as analyzer,
+        ):
+            sealing, opening = fetch_keys(shuffler, analyzer, now)
+            outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
+            (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))
+        self.done(answer)
+        return answer
+
     @property
     def is_done(self) -> bool:
-        """Whether the shuffler has the report."""
+        """Whether there is nothing left to send."""
         return bool(self._store.value("SELECT is_done FROM reports WHERE round = 1"))
 
-    def done(self) -> None:
-        """Note that the shuffler has the report."""
+    def done(self, answer: Answer = Answer.ACCEPTED) -> None:
+        """Note what became of the report, after which it may not have to be sent any more."""
         with self._store.transaction():
-            self._store.change("UPDATE reports SET is_done = 1 WHERE round = 1")
+            if answer in _FINAL:
+                self._store.change("UPDATE reports SET is_done = 1 WHERE round = 1")
+            self._store.set_fact("answer", int(answer))
+
+
+def default_store(task: Task) -> Path:
+    """Return where a user's report of a task is kept, unless they name another file."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "shuffledp" / f"{task.task_id.hex()}.db"
+
+
+def _new_id() -> bytes:
+    """Return a new report id."""
+    return Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes()

@@ -9,6 +9,7 @@ its bytes: the order tells nothing that the multiset does not.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Self
@@ -44,6 +45,23 @@ NUM_KEYS: Final = 256
 _SUITE: Final = bytes.fromhex("002000010001")
 _BATCH_MAGIC: Final = b"sdpB\x00\x01"
 _KEYS_LABEL: Final = b"sdp1 keys"
+
+
+class Answer(IntEnum):
+    """What became of a report; the answer to an upload has one byte for each, in their order.
+
+    Examples
+    --------
+    >>> Answer(2).name
+    'LATE'
+    """
+
+    ACCEPTED = 0
+    REPLAYED = 1  # another one has its id: for a client that sends again, it is there already
+    LATE = 2  # its epoch is over, and nobody knows any more whether the report had come in time
+    EARLY = 3  # its epoch has not begun
+    UNKNOWN_KEY = 4
+    NOT_ADMITTED = 5  # its id is of no code that the shuffler was given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +252,22 @@ def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
         )
         for _ in range(number)
     ]
+
+
+def signed_request(task_id: bytes, method: str, path: str) -> bytes:
+    """Return what is signed of a request that not everybody may make."""
+    return b"sdp1 request " + task_id + f"{method} {path}".encode()
+
+
+def decode_answers(body: bytes, number: int) -> list[Answer]:
+    """Return what became of each of so many reports; raise, as the shuffler's fault, else."""
+    reader = Reader(body, "answer to an upload", Fault.SHUFFLER)
+    if len(body) != number:
+        raise reader.error(f"{len(body):,} bytes for {number:,} reports")
+    unknown = set(body) - set(Answer)
+    if unknown:
+        raise reader.error(f"{min(unknown)} says nothing known: update shuffledp", Reason.MISMATCH)
+    return [Answer(each) for each in body]
 
 
 def open_record(task_id: bytes, record: bytes, keys: dict[int, X25519PrivateKey]) -> bytes | None:

@@ -8,6 +8,7 @@ from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.budget import note_of
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
 from shuffledp.deploy.roles import FILES, open_analyzer, open_shuffler
@@ -95,7 +96,7 @@ def _ledger_faults(analyzer: Analyzer, taken: dict[int, bytes], ledger: Ledger) 
             yield f"batch {number}: the ledger has no entry for it; put back a newer ledger"
     known = {root.hex() for root in taken.values()}
     for entry in ledger.entries:
-        if entry.note.startswith(analyzer.note(0)[:-1]) and entry.key not in known:
+        if entry.note.startswith(note_of(analyzer.task, 0)[:-1]) and entry.key not in known:
             yield (
                 f"{entry.note}: the ledger has spent it and the store does not know it; if the "
                 "shuffler has it no more, the store is too old, and its reports could be counted "

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
@@ -21,38 +21,28 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
+from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.analyzer import Analyzer, Opened
-from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.key_files import keys_of
-from shuffledp.deploy.messages import (
-    MOST_REPORTS,
-    REPORT_ID_BYTES,
-    Report,
-    SignedKeys,
-    require_agreement,
-)
+from shuffledp.deploy.messages import MOST_REPORTS, REPORT_ID_BYTES, Answer, Report
+from shuffledp.deploy.remote import Server, fetch_keys
 from shuffledp.deploy.service import (
     analyzer_app,
     batches_in,
     serve,
     shuffler_app,
-    signed_request,
 )
 from shuffledp.deploy.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     signing_key,
 )
-from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.watch import AnalyzerWatch, ShufflerWatch, Watch
 
-_PATIENCE_SECONDS = 60.0
-
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS = 1.0
-_MOST_KEYS_BYTES = 1 << 14
-_MOST_FILE_BYTES = 1 << 28
 
 #: What a result is made of.
 FILES = ("estimates.csv", "privacy.json", "report.html")
@@ -108,6 +98,7 @@ def result_of(task: Task, opened: Opened) -> Result:
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
     """Return what a result says of where it comes from, as JSON values."""
+    ledger = opened.ledger
     return {
         "task_id": task.task_id.hex(),
         "task": task.info,
@@ -120,6 +111,15 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "num_rare_key": opened.num_rare_key,
         "num_honest": opened.guarantee.num_users,
         "honest_fraction": task.honest_ppm / 1_000_000,
+        "budget": None
+        if ledger is None
+        else {
+            "spent_under": opened.root.hex(),
+            "epsilon": ledger.epsilon,
+            "delta": ledger.delta,
+            "spent": ledger.spent.upper,
+            "left": ledger.remaining,
+        },
     }
 
 
@@ -133,6 +133,8 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         signing_key=signing_key(settings.signing_key),
         sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
+        admission=settings.admission(task),
+        ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,
     )
@@ -235,90 +237,20 @@ def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
 
 
 # ---------------------------------------------------------------- who asks them
-class Server:
-    """A role as others reach it; a context manager."""
-
-    def __init__(
-        self,
-        task: Task,
-        url: str,
-        role: str,
-        key: Ed25519PrivateKey | None = None,
-        *,
-        patience_seconds: float = _PATIENCE_SECONDS,
-    ) -> None:
-        self._task_id, self._key = task.task_id, key
-        self._operator_key = task.operator_key
-        self._base = f"/tasks/{self._task_id.hex()}"
-        self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def _ask(self, method: str, path: str, most: int) -> bytes:
-        """Make a request, signed if there is a key."""
-        path = self._base + path
-        token = None
-        if self._key is not None:
-            token = self._key.sign(signed_request(self._task_id, method, path))
-        return self._http.request(method, path, token=token, most=most)
-
-    def keys(self, name: str = "keys") -> SignedKeys:
-        """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
-        return SignedKeys.decode(self._ask("GET", f"/{name}", _MOST_KEYS_BYTES), self._operator_key)
-
-    def upload(self, body: bytes) -> list[Answer]:
-        """Hand in reports; return what became of each."""
-        path = f"{self._base}/reports"
-        return [Answer(each) for each in self._http.request("POST", path, body)]
-
-    def sealed(self) -> list[int]:
-        """Return the numbers of batches that can be fetched."""
-        found = json_of(self._ask("GET", "/batches?after=0", 1 << 20))
-        return [int(each) for each in found["sealed"]]
-
-    def batch(self, number: int) -> bytes:
-        """Return a batch."""
-        return self._ask("GET", f"/batches/{number}", 1 << 34)
-
-    def forget(self, number: int) -> None:
-        """Say that a batch is stored, and can be deleted."""
-        self._ask("DELETE", f"/batches/{number}", MOST_SHORT_BYTES)
-
-    def results(self) -> dict[str, Any]:
-        """Return which batches have results, and which were refused, with why."""
-        found: dict[str, Any] = json_of(self._ask("GET", "/results", 1 << 20))
-        return found
-
-    def file(self, number: int, name: str) -> bytes:
-        """Return a file of a result."""
-        return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
-
-
-def fetch_keys(shuffler: Server, analyzer: Server, now: float) -> tuple[SignedKeys, SignedKeys]:
-    """Return both lists, not over; raise if the servers say other things of the analyzer's."""
-    sealing, opening = shuffler.keys(), analyzer.keys()
-    require_agreement(shuffler.keys("analyzer_keys"), opening)
-    for each in (sealing, opening):
-        each.require_current(now)
-    return sealing, opening
-
-
 def send_values(
     task: Task,
     values: Iterable[Any],
     *,
     num_values: int,
+    codes: Sequence[bytes] | None = None,
     now: Callable[[], float] = time.time,
     on_progress: Progress | None = None,
 ) -> dict[str, int]:
     """Send the answers of simulated devices, each randomized once; return the counts of answers.
 
-    ``values`` are blocks as a checked column yields them. What is on its way when this is killed
-    may be sent twice by another run: real devices keep their report, see `client.Client`.
+    ``values`` are blocks as a checked column yields them, ``codes`` one each if there are any. What
+    is on its way when this is killed may be sent twice by another run: real devices keep their
+    report, see `client.Client`.
     """
     asked = task.asked
     entropy = Entropy.from_operating_system()
@@ -336,7 +268,11 @@ def send_values(
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
                 key = shuffler_keys.key_of_epoch(epoch)
-                ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
+                if codes is None:
+                    ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
+                else:
+                    own = codes[done : done + len(some)]
+                    ids = b"".join(report_id_of(code, task.task_id, epoch) for code in own)
                 body = b"".join(
                     Report.sealed_for(
                         task.task_id,

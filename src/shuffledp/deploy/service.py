@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from shuffledp.core.errors import OutputError, ShuffledpError
+from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.events import EventHandler
 from shuffledp.deploy.http_server import (
     ConnectionLimits,
@@ -38,11 +38,17 @@ from shuffledp.deploy.http_server import (
     told,
     url_of,
 )
-from shuffledp.deploy.messages import MOST_REPORTS, Report, report_size
+from shuffledp.deploy.messages import (
+    MOST_REPORTS,
+    Answer,
+    Report,
+    report_size,
+    signed_request,
+)
 from shuffledp.deploy.opening import opened_in, workers
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
-from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.watch import ShufflerWatch, Watch
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -53,11 +59,6 @@ _MOST_AT_ONCE = 2_000
 _TICK_SECONDS = 1.0
 _BYTES = "application/octet-stream"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-
-
-def signed_request(task_id: bytes, method: str, path: str) -> bytes:
-    """Return what is signed of a request that not everybody may make."""
-    return b"sdp1 request " + task_id + f"{method} {path}".encode()
 
 
 class Intake:
@@ -178,7 +179,11 @@ async def _release_batches(
                 state = shuffler.batch(number)
                 with workers(shuffler.size(number)) as executor:
                     opened = await opened_in(executor, shuffler.pages(number))
-                written = await asyncio.to_thread(shuffler.write, state, opened)
+                try:
+                    written = await asyncio.to_thread(shuffler.write, state, opened)
+                except BudgetError as error:
+                    written = None
+                    watch.watch.log.say("budget_refused", batch=number, reason=str(error))
                 watch.released(shuffler.settle(state, written))
             watch.tick(now())
         except OutputError as error:  # a full disk: each step can be done again

@@ -5,7 +5,7 @@ Paths in it are relative to the file. Whatever it does not know it refuses.
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,10 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
+from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
 from shuffledp.deploy.database import write_new
 from shuffledp.deploy.messages import NUM_KEYS, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
+
+_CODES = "shuffler/codes.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,9 @@ class Settings:
     #: URL of a PostgreSQL database, which several processes may share; by default there is a
     #: SQLite file in ``store``. A password belongs in a file: ``?passfile=PATH``.
     database: str | None = None
+    #: Budget of those who answer, from which each batch is spent before it leaves this server; a
+    #: file of its own for each server. None by default.
+    ledger: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -96,6 +102,12 @@ class ShufflerSettings(Settings):
     #: URL such as s3://bucket/prefix below which batches lie until they are fetched; by default
     #: they are files in ``store``. Credentials come from the environment, as S3's tools take them.
     batches: str | None = None
+    #: Codes, one a line, without which nobody's report is taken in; none by default.
+    codes: Path | None = None
+
+    def admission(self, task: Task) -> Admission:
+        """Return who may send."""
+        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +119,6 @@ class AnalyzerSettings(Settings):
     opening_keys: Path
     #: Ed25519 public key that signs batches, hexadecimal.
     shuffler: str
-    #: Budget from which each batch is spent before it is said; none by default.
-    ledger: Path | None = None
     #: Seconds between questions to the shuffler.
     poll_seconds: float = 60.0
 
@@ -122,7 +132,15 @@ def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
 
 def read_task(path: Path) -> Task:
     """Read a task; its numbers are not checked."""
-    return Task.decode(_bytes_of(path))
+    return Task.decode(bytes_of(path))
+
+
+def codes_of(path: Path) -> list[bytes]:
+    """Read codes, one a line."""
+    try:
+        return read_codes(bytes_of(path).decode())
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is no file of codes: {error}") from None
 
 
 def signing_key(path: Path) -> Ed25519PrivateKey:
@@ -152,13 +170,13 @@ def key_path(folder: Path, number: int) -> Path:
 
 def read_list(path: Path, task: Task) -> SignedKeys:
     """Read a list of keys that the task's operator has signed."""
-    return SignedKeys.decode(_bytes_of(path), task.operator_key)
+    return SignedKeys.decode(bytes_of(path), task.operator_key)
 
 
 def _key_of(path: Path) -> bytes:
     """Return the 32 bytes of a key, written as hexadecimal."""
     try:
-        key = bytes.fromhex(_bytes_of(path).decode("ascii").strip())
+        key = bytes.fromhex(bytes_of(path).decode("ascii").strip())
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
@@ -166,7 +184,7 @@ def _key_of(path: Path) -> bytes:
     return key
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """Return what a file holds."""
     try:
         return path.read_bytes()
@@ -198,7 +216,13 @@ class Keys:
 
 
 def write_task(
-    folder: Path, task: Task, keys: Keys, *, listen: tuple[str, str], grace_seconds: float
+    folder: Path,
+    task: Task,
+    keys: Keys,
+    *,
+    listen: tuple[str, str],
+    grace_seconds: float,
+    codes: Sequence[bytes] = (),
 ) -> None:
     """Write a task with its keys and one file of settings a role, into a new folder."""
     folder.mkdir(parents=True)
@@ -221,6 +245,9 @@ def write_task(
     }
     for name, key in secrets.items():
         write_key(folder / name, key)
+    if codes:
+        lines = "".join(f"{write_code(code)}\n" for code in codes)
+        write_new(folder / _CODES, lines.encode(), mode=0o600)
     _write_settings(
         folder / "shuffler.toml",
         task="task.bin",
@@ -233,6 +260,7 @@ def write_task(
         sealing_keys="shuffler/keys",
         analyzer=_public(keys.analyzer).hex(),
         grace_seconds=grace_seconds,
+        **({"codes": _CODES} if codes else {}),
     )
     _write_settings(
         folder / "analyzer.toml",

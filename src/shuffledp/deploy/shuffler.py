@@ -14,16 +14,25 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shuffledp.core.errors import BudgetError
+from shuffledp.deploy.admission import Admission, Anybody
 from shuffledp.deploy.batch_store import open_batches
+from shuffledp.deploy.budget import spend_for_batch
 from shuffledp.deploy.database import Layout, open_store, rows_among
-from shuffledp.deploy.messages import NUM_KEYS, Batch, Report, decode_upload, sealed_size
+from shuffledp.deploy.messages import (
+    NUM_KEYS,
+    Answer,
+    Batch,
+    Report,
+    decode_upload,
+    sealed_size,
+)
 from shuffledp.deploy.opening import Outer
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
@@ -54,16 +63,6 @@ _NUM_PARTS: Final = 32
 
 # Reports that are read, and opened, at once.
 _PAGE: Final = 5_000
-
-
-class Answer(IntEnum):
-    """What became of a report; the numbers stand in answers to uploads."""
-
-    ACCEPTED = 0
-    REPLAYED = 1  # another one has its id: for a client that sends again, it is there already
-    LATE = 2  # its epoch is over, and nobody knows any more whether the report had come in time
-    EARLY = 3  # its epoch has not begun
-    UNKNOWN_KEY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +109,20 @@ class Shuffler:
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
+        admission: Admission | None = None,
+        ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
         """``sealing_keys`` are by epoch: those of epochs whose reports are not all released.
 
+        With a ledger each batch is spent before it is written, and waits if the budget is too
+        small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
         several processes may share; by default both are in ``folder``, for one process.
         """
         task.check()
+        self._admission, self._ledger = admission or Anybody(), ledger
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
@@ -168,7 +172,9 @@ class Shuffler:
                 stored = self._stored(epoch, [reports[at] for at in places])
                 answers.update(zip(places, stored, strict=True))
             self._count(
-                (report.epoch, answers[at].name.lower()) for at, report in enumerate(reports)
+                # Whatever epochs a stranger makes up, there is one count of those beyond the last.
+                (min(report.epoch, self.task.num_epochs), answers[at].name.lower())
+                for at, report in enumerate(reports)
             )
         self._epochs.update(new)
         return [answers[at] for at in range(len(reports))]
@@ -182,6 +188,8 @@ class Shuffler:
             return Answer.LATE
         if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
+        if not self._admission.admits(report.epoch, report.report_id):
+            return Answer.NOT_ADMITTED
         return None
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
@@ -355,10 +363,20 @@ class Shuffler:
     def release(self, number: int, opened: Iterable[Sequence[bytes | None]]) -> BatchState:
         """Write a batch of what was opened, then forget the reports; repeatable."""
         state = self.batch(number)
-        return self.settle(state, self.write(state, opened))
+        try:
+            written = self.write(state, opened)
+        except BudgetError:
+            written = None
+        return self.settle(state, written)
 
     def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
-        """Sort what was opened and write the batch; None if it is too small. Uses no database."""
+        """Sort what was opened and write the batch; None if it is too small. Uses no database.
+
+        Raises
+        ------
+        BudgetError
+            If there is a ledger that does not cover it: nothing is spent, and nothing written.
+        """
         records: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
@@ -375,6 +393,14 @@ class Shuffler:
             epochs=(state.first_epoch, state.last_epoch),
             record_size=sealed_size(self._report_bytes),
         )
+        if self._ledger is not None:
+            spend_for_batch(
+                self._ledger,
+                self.task,
+                number=state.number,
+                root=batch.root,
+                num_reports=len(records),
+            )
         self._batches.write(state.number, b"".join(batch.encode()))
         return Written(
             size=len(records),

@@ -34,28 +34,68 @@ _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One collection; see the module. Numbers of privacy are exact decimals, as written."""
+    """One collection: what is asked, when, and what each batch keeps; made by the operator.
 
-    #: What the task is called, 1 to 255 bytes of UTF-8.
+    Parameters
+    ----------
+    info : str
+        What the task is called, 1 to 255 bytes of UTF-8.
+    shuffler_url, analyzer_url : str
+        Where the servers are.
+    start : int
+        Seconds since 1970 at which the first epoch begins.
+    epoch_seconds : int
+        Length of an epoch, at least 1; a report says no more about its time than its epoch.
+    num_epochs : int
+        Number of epochs, at least 1.
+    min_batch : int
+        Fewest distinct valid reports in a batch that is released.
+    honest_ppm : int
+        Millionths of a batch that are honest for certain, 1 to 1,000,000; only these hide anybody.
+    short_batch : {"hold", "drop"}
+        What becomes of a batch that is too small: it waits for the next epoch's reports, or is
+        deleted.
+    asked : AskedTerms
+        The question, and what each client runs on the answer.
+    epsilon, delta : str
+        Promised for each batch of at least ``min_batch`` reports; exact decimals, as written.
+    operator_key : bytes
+        Ed25519 public key that signs lists of keys, 32 bytes.
+
+    Raises
+    ------
+    ParameterError
+        If a field is out of range.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> task = Task(
+    ...     info="a survey", shuffler_url="https://s.example", analyzer_url="https://a.example",
+    ...     start=1_800_000_000, epoch_seconds=86_400, num_epochs=30, min_batch=10_000,
+    ...     honest_ppm=900_000, short_batch="hold", epsilon="0.12", delta="1e-8",
+    ...     asked=sdp.deploy.AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0),
+    ...     operator_key=bytes(32),
+    ... )
+    >>> task.check()  # what it promises is proved
+    >>> Task.decode(task.encode()) == task
+    True
+    >>> task.num_honest, task.epoch_at(1_800_090_000)
+    (9000, 1)
+    """
+
     info: str
     shuffler_url: str
     analyzer_url: str
-    #: Seconds since 1970 at which the first epoch begins.
     start: int
-    #: Length of an epoch, >= 1; a report says no more about its time than its epoch.
     epoch_seconds: int
     num_epochs: int
-    #: Fewest distinct valid reports in a batch that is released.
     min_batch: int
-    #: Millionths of a batch that are honest for certain; only these hide anybody.
     honest_ppm: int
     short_batch: ShortBatch
-    #: The question, and what each client runs on the answer.
     asked: AskedTerms
-    #: Promised for each batch of at least ``min_batch`` reports.
     epsilon: str
     delta: str
-    #: Ed25519 public key that signs lists of keys.
     operator_key: bytes
 
     def __post_init__(self) -> None:
@@ -71,12 +111,15 @@ class Task:
                 raise ParameterError(
                     f"{name} = {value!r} is not a whole number in [{least}, {most})"
                 )
-        for name, longest in (("info", 255), ("shuffler_url", None), ("analyzer_url", None)):
-            size = len(getattr(self, name).encode())
-            if not 1 <= size <= (longest or _LONGEST_TEXT):
-                raise ParameterError(
-                    f"{name} takes {size} bytes: give 1 to {longest or _LONGEST_TEXT}"
-                )
+        for name, size, longest in (
+            ("info", len(self.info.encode()), 255),
+            ("shuffler_url", len(self.shuffler_url.encode()), _LONGEST_TEXT),
+            ("analyzer_url", len(self.analyzer_url.encode()), _LONGEST_TEXT),
+            ("the question with its answers, as JSON,", len(_canonical(self.asked)), _LONGEST_TEXT),
+            ("a report", self.asked.codec.num_report_bytes, _LONGEST_TEXT),
+        ):
+            if not 1 <= size <= longest:
+                raise ParameterError(f"{name} takes {size:,} bytes: give 1 to {longest:,}")
         if self.short_batch not in _SHORT:
             raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
         if len(self.operator_key) != KEY_BYTES:

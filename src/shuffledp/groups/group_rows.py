@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 
 #: Most people: their numbers must fit 32 bits, with a sign.
@@ -205,7 +205,7 @@ def groups_by_hops(
     number = require_users(num_users)
     # More than num_users hops reach nobody else.
     steps = min(require_at_least("hops", hops, 0), number)
-    near = _adjacency(_checked_edges(edges, number), number)
+    near = _adjacency(require_edges(edges, number)[0].astype(np.int64), number)
     total, sizes, blocks = 0, [], []
     rows_at_a_time = max(1, _CELLS_AT_A_TIME // number)
     for first in range(0, number, rows_at_a_time):
@@ -223,31 +223,6 @@ def groups_by_hops(
     starts = starts_of(np.concatenate(sizes).astype(np.int64))
     rows = Rows(number, starts, joined(blocks), np.arange(number))
     return distinct_rows(rows), f"people within {count_of(steps, 'hop', 'hops')} of each other"
-
-
-def _checked_edges(edges: ArrayLike, num_users: int) -> NDArray[np.int64]:
-    """Return the edges as an array (m, 2), else raise."""
-    try:
-        array = np.asarray(edges)
-    except ValueError:
-        raise ParameterError(
-            "edges are not all pairs: give two numbers of people an edge"
-        ) from None
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, "
-            "two numbers of people an edge"
-        )
-    outside = np.argwhere((array < 0) | (array >= num_users))
-    if outside.size:
-        row, column = outside[0]
-        raise ParameterError(
-            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {num_users}): number "
-            "people from 0, and give num_users for all of them"
-        )
-    return array.astype(np.int64, copy=False)
 
 
 def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":

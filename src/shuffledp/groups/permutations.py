@@ -124,7 +124,7 @@ class MallowsModel(ABC):
 
     __slots__ = ()
 
-    #: "kendall", "hamming" or "cayley".
+    #: "kendall" or "hamming".
     distance: ClassVar[str]
 
     num_items: int

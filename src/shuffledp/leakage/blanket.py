@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.channel import Channel, as_channel
 from shuffledp.leakage.contour import Setting, contour_angles, contour_tails
-from shuffledp.leakage.fullest_bin import lattice_rule, maximum_load_excess
+from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
 from shuffledp.leakage.matrices import checked_prior
-from shuffledp.leakage.others import Coins, Response, checked_num_users, mode_mass, report_law
+from shuffledp.leakage.others import Coins, Response, checked_num_users, report_law
 
 _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
@@ -134,16 +134,6 @@ def noise_ranges(count: int, chance: Fraction, *, coarseness: float = 1.0) -> No
     return NoiseRanges(starts, masses.tolist(), law.error + 1e-15)
 
 
-def excess_share(num_balls: int, num_bins: int) -> tuple[float, float]:
-    """Enclose V_S(m) - 1/k: by how much the fullest bin's share is above an even one."""
-    if num_bins == 2:
-        # The fullest of two bins holds half of the balls, and half of the mode's mass more.
-        found = mode_mass([Coins(num_balls - 1, Fraction(1, 2))])
-        return 0.5 * found.lower, 0.5 * found.upper
-    found = maximum_load_excess(num_balls, num_bins)
-    return found.lower / num_balls, found.upper / num_balls
-
-
 def blanket_vulnerability_upper(
     num_users: SupportsIndex,
     domain_size: SupportsIndex,
@@ -219,7 +209,9 @@ def _uniform_upper(num_users: int, response: Response) -> float:
     leaked = round_up(float(response.kept) * excess, operations=4)
     # r + (p - r)/k = 1/k.
     return min(
-        round_up(1.0 / response.domain_size + leaked, operations=4), 1.0, _up(response.truth)
+        round_up(1.0 / response.domain_size + leaked, operations=4),
+        1.0,
+        float_above(response.truth),
     )
 
 
@@ -230,15 +222,9 @@ def _excess_by_ranges(num_users: int, response: Response) -> float:
     for start, mass in zip(ranges.starts, ranges.masses, strict=True):
         share = 1.0 - 1.0 / response.domain_size
         if start > 0:
-            share = min(excess_share(start + 1, response.domain_size)[1], share)
+            share = min(excess_share(start + 1, response.domain_size).upper, share)
         excess += mass * share
     return round_up(excess, operations=2 * len(ranges.starts) + 4)
-
-
-def _up(number: Fraction) -> float:
-    """Return a double at or above a fraction."""
-    nearest = float(number)
-    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def channel_blanket_upper(

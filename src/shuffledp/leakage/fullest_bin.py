@@ -238,8 +238,11 @@ def _sum_of_polynomial(degree: int, size: int) -> float:
 
 LARGEST_NUM_BALLS = 10**15
 
-# Relative error of the closed form for two bins: some ulps of a binomial probability at its mode.
-_CLOSED_FORM_ERROR = 1e-13
+# Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
+_MOST_EXACT = 64
+
+# Relative error of the closed form for two bins: 16 roundings.
+_CLOSED_FORM_ERROR = 16.0 * math.ulp(1.0)
 
 # Rounding of the last additions, in units of the answer.
 _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
@@ -327,11 +330,15 @@ def _checked_sizes(num_balls: int, num_bins: int) -> tuple[int, int]:
 
 
 def _closed_form_excess(num_balls: int) -> Enclosure:
-    """Return the excess for two bins: (n / 2) Pr[Bin(n - 1, 1/2) = floor((n - 1) / 2)]."""
-    from shuffledp.core.numerics.binomial_kernels import binomial_pmf
-
-    others = float(num_balls - 1)
-    value = 0.5 * num_balls * binomial_pmf(others, math.floor(0.5 * others), 0.5, 0.5)
+    """Return the excess for two bins, n C(2j, j) / 2^(2j + 1) with j = floor(n / 2)."""
+    half = num_balls // 2
+    if half <= _MOST_EXACT:
+        central = math.comb(2 * half, half) / (1 << (2 * half))
+    else:
+        square = float(half) * half
+        exponent = (-1.0 / 8.0 + (1.0 / 192.0 - 1.0 / (640.0 * square)) / square) / half
+        central = math.exp(exponent) / math.sqrt(math.pi * half)
+    value = 0.5 * num_balls * central
     slack = value * _CLOSED_FORM_ERROR
     return Enclosure(value - slack, value + slack)
 
@@ -358,7 +365,7 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     Returns
     -------
     Enclosure
-        Half as wide as 1e-12 to 1e-11 of the excess, mostly, and 1e-10 at worst; 1e-13 for two
+        Half as wide as 1e-12 to 1e-11 of the excess, mostly, and 1e-10 at worst; 4e-15 for two
         bins. The error budget is the module's.
 
     Raises
@@ -386,6 +393,15 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
         alone = 1.0 - 1.0 / bins
         return Enclosure(math.nextafter(alone, 0.0), math.nextafter(alone, 1.0))
     return excess_by(faster_tails, balls, bins)
+
+
+def excess_share(num_balls: int, num_bins: int) -> Enclosure:
+    """Enclose V_S - 1/k: by how much the fullest bin's share is above an even one."""
+    excess = maximum_load_excess(num_balls, num_bins)
+    slack = 2.0 * math.ulp(1.0)
+    return Enclosure(
+        excess.lower / num_balls * (1.0 - slack), excess.upper / num_balls * (1.0 + slack)
+    )
 
 
 def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:

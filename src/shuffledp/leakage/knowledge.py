@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.blanket import (
-    blanket_vulnerability_upper,
-    excess_share,
-)
+from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.builders import Truth
+from shuffledp.leakage.fullest_bin import excess_share
 from shuffledp.leakage.others import (
     Coins,
     Kind,
@@ -282,7 +280,7 @@ def _enclosed(others: int, response: Response) -> Knowledge:
         worst = _compared(_multisets(fewer, values), truth, None)
         upper = min(upper, worst.vulnerability.upper)
     # Who knows others' values guesses no worse than who knows nobody's.
-    uninformed = 1.0 / values + float(response.kept) * excess_share(others + 1, values)[0]
+    uninformed = 1.0 / values + float(response.kept) * excess_share(others + 1, values).lower
     lower = max(
         strong_vulnerability(truth, counts).lower or 0.0,
         concentrated_lower(others + 1, response),

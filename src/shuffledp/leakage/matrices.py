@@ -315,23 +315,23 @@ def is_exact_prior(prior: ArrayLike | None) -> bool:
     return prior is None or is_exact_array(as_numbers("prior", prior, 1))
 
 
-def _check_law(law: NDArray[Any]) -> None:
+def check_law(name: str, law: NDArray[Any]) -> None:
     """Raise unless entries are non-negative and sum to one."""
     least = int(law.argmin())  # the first NaN, where there is one
     if not law[least] >= 0:
         raise ParameterError(
-            f"prior[{least}] = {law[least]} is not in [0, 1]: probabilities are non-negative"
+            f"{name}[{least}] = {law[least]} is not in [0, 1]: probabilities are non-negative"
         )
     with np.errstate(over="ignore"):
         total = law.sum()
     if is_exact_array(law):
         if total != 1:
             raise ParameterError(
-                f"prior sums to {total}, not 1, off by {total - 1}: divide it by its sum"
+                f"{name} sums to {total}, not 1, off by {total - 1}: divide it by its sum"
             )
     elif not abs(total - 1.0) <= SUM_TOLERANCE:
         raise ParameterError(
-            f"prior sums to {total:.12g}, not 1, off by {total - 1.0:.3g}, more than "
+            f"{name} sums to {total:.12g}, not 1, off by {total - 1.0:.3g}, more than "
             f"{SUM_TOLERANCE:g}: divide it by its sum"
         )
 
@@ -350,7 +350,7 @@ def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = Fal
         raise ParameterError(
             f"prior has {len(law)} entries, not {size}: give one probability for each input"
         )
-    _check_law(law)
+    check_law("prior", law)
     if is_exact_array(law):
         return frozen(law.copy() if exact else to_floats(law))
     if exact:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.matrices import (
-    SUM_TOLERANCE,
     as_numbers,
+    check_law,
     checked_matrix,
     checked_prior,
     is_exact_array,
@@ -95,11 +95,7 @@ def crowd_law(crowd: ArrayLike, num_outcomes: int) -> NDArray[np.float64]:
             f"crowd has {len(law)} entries, not {num_outcomes}: give one probability for each "
             "outcome of the channel"
         )
-    if not all(entry >= 0 for entry in law):
-        raise ParameterError("crowd has an entry that is not in [0, 1]: it is a law over outcomes")
-    total = law.sum()
-    if not abs(total - 1) <= (0 if is_exact_array(law) else SUM_TOLERANCE):
-        raise ParameterError(f"crowd sums to {total}, not 1: divide it by its sum")
+    check_law("crowd", law)
     return to_floats(law) if is_exact_array(law) else law
 
 

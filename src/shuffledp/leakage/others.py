@@ -404,11 +404,6 @@ class Situation:
         return self.domain_size if self.response is not None else self.matrix.shape[1]
 
     @property
-    def num_kinds(self) -> int:
-        """Number of groups of others with different knowledge about them."""
-        return sum(count > 0 for count in self.counts) + (self.num_unknown > 0)
-
-    @property
     def guess_before(self) -> float:
         """How often the best guess is right before anything is seen."""
         return float(self.prior.max())

@@ -36,10 +36,10 @@ from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
-    excess_share,
     noise_load_excess,
 )
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.fullest_bin import excess_share
 from shuffledp.leakage.others import (
     MOST_AXES,
     Box,
@@ -295,8 +295,8 @@ def _exact(situation: Situation) -> tuple[str, Enclosure] | None:
             mode = mode_mass(situation.coins(np.array([1])))
             return "mode", _leaked(situation, response, 0.5 * mode.lower, 0.5 * mode.upper)
         if situation.uniform_unknown and situation.num_unknown == situation.num_others:
-            shares = excess_share(situation.num_others + 1, situation.domain_size)
-            return "uniform crowd", _leaked(situation, response, *shares)
+            share = excess_share(situation.num_others + 1, situation.domain_size)
+            return "uniform crowd", _leaked(situation, response, share.lower, share.upper)
     if situation.num_outcomes == 2:
         law = two_outcome_law(situation, np.array([1]))
         return "count", _clipped(situation, best_guess(law, _joint(situation)))

@@ -24,7 +24,7 @@ from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.leakage.builders import Truth, checked_truth
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.fullest_bin import maximum_load_excess, uneven_maximum
+from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.multinomial import (
     MOST_USERS,
@@ -47,9 +47,6 @@ UNINFORMED = (
     "All users' values are independent and uniform, and the adversary knows no more.",
     "The adversary guesses one target's value once.",
 )
-
-# Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
-_MOST_EXACT = 64
 
 
 def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
@@ -102,8 +99,7 @@ def shuffler_vulnerability(num_users: SupportsIndex, domain_size: SupportsIndex)
     -------
     Bound
         V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
-        n. Outwards by a few roundings of V_S - 1/k for k = 2, else by the error budget of
-        `shuffledp.leakage.fullest_bin`.
+        n. Outwards by the error budget of `shuffledp.leakage.fullest_bin`.
 
     Raises
     ------
@@ -160,7 +156,7 @@ def shuffled_vulnerability(
     """
     users, values = _sizes(num_users, domain_size)
     kept = _kept(truth, values)
-    gain = _gain_by_shuffled_values(users, values)
+    gain = excess_share(users, values)
     found = _widened(
         1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
     )
@@ -181,27 +177,6 @@ def _kept(truth: Truth, domain_size: int) -> float:
     """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
     share = checked_truth(truth, domain_size)
     return max(float((share * domain_size - 1) / (domain_size - 1)), 0.0)
-
-
-def _gain_by_shuffled_values(num_users: int, domain_size: int) -> Enclosure:
-    """Enclose V_S - 1/k."""
-    if num_users == 1:
-        gain = 1.0 - 1.0 / domain_size
-        return _widened(gain, gain, 2.0)
-    if domain_size == 2:
-        gain = 0.5 * _central(num_users // 2)
-        return _widened(gain, gain, 16.0)
-    excess = maximum_load_excess(num_users, domain_size)
-    return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)
-
-
-def _central(half: int) -> float:
-    """Return C(2j, j) / 4^j for j >= 1, to 8 roundings."""
-    if half <= _MOST_EXACT:
-        return math.comb(2 * half, half) / (1 << (2 * half))
-    square = float(half) * half
-    exponent = (-1.0 / 8.0 + (1.0 / 192.0 - 1.0 / (640.0 * square)) / square) / half
-    return math.exp(exponent) / math.sqrt(math.pi * half)
 
 
 def _widened(lower: float, upper: float, roundings: float) -> Enclosure:

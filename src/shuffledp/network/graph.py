@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, SupportsIndex
+from typing import Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 
@@ -100,7 +100,9 @@ class Graph:
         >>> Graph.from_edges([(2, 0), (0, 1)]).neighbours_of(0).tolist()
         [1, 2]
         """
-        pairs, number = _checked_pairs(edges, num_users)
+        asked = None if num_users is None else _require_users(num_users)
+        pairs, number = require_edges(edges, asked)
+        _require_users(number)
         first, second = pairs.astype(np.int64).T
         low, high = np.minimum(first, second), np.maximum(first, second)
         is_proper = low != high
@@ -312,32 +314,6 @@ class Graph:
         queue = np.empty(self.num_users, dtype=np.int32)
         kernels.spread(self.starts, self.neighbours, component, side, queue)
         return component, side
-
-
-def _checked_pairs(edges: ArrayLike, num_users: SupportsIndex | None) -> tuple[NDArray[Any], int]:
-    """Return the edges as an array (m, 2), and the number of users, else raise."""
-    try:
-        array = np.asarray(edges)
-    except (ValueError, OverflowError):
-        raise ParameterError("edges are not all pairs: give two users an edge") from None
-    if array.size == 0:
-        if num_users is None:
-            raise ParameterError("there are no edges, so num_users cannot be told: give it")
-        return np.empty((0, 2), dtype=np.int64), _require_users(num_users)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an "
-            "edge"
-        )
-    lowest, highest = int(array.min()), int(array.max())
-    number = _require_users(max(highest, 0) + 1 if num_users is None else num_users)
-    if lowest < 0 or highest >= number:
-        row, column = np.argwhere((array < 0) | (array >= number))[0]
-        raise ParameterError(
-            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {number}): number users "
-            "from 0, and give num_users for all of them"
-        )
-    return array, number
 
 
 def _require_users(num_users: SupportsIndex) -> int:

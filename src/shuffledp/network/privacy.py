@@ -40,12 +40,13 @@ from shuffledp.accounting.amplification.random_crowd import (
     tail_mean,
 )
 from shuffledp.accounting.amplification.registry import (
-    SHUFFLE_ASSUMPTIONS,
     account_delta,
     account_epsilon,
+    carried_over,
+    least_over,
 )
 from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
-from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
@@ -82,9 +83,6 @@ _NARROW = 5e-3
 # Sizes within this factor share one law of the number of places taken.
 _SAME_SIZE = 0.98
 
-# Relative rounding of two ends that meet.
-_MEETING = 1e-8
-
 _ROUNDING = 1e-14
 
 
@@ -103,6 +101,9 @@ class _Walk:
     def is_uniform(self) -> bool:
         """Whether everybody surely hides the victim."""
         return self.missed == 0.0 and bool(np.all(self.overlaps == 1.0))
+
+
+_renamed = partial(carried_over, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS)
 
 
 def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -227,18 +228,19 @@ def network_walk_epsilon(
     asks_uniform = with_lower and protocol == "all"
     uniform = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=asks_uniform)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = [_renamed(single, "local", single.upper)]
+    found = [_renamed(single, method="local", upper=single.upper)]
     for walk in walks if delta > 0.0 and single.upper > 0.0 else []:
         if walk.is_uniform and walk.labels is None:
-            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            method = f"network-walk/{uniform.method}"
+            found.append(_renamed(uniform, method=method, upper=uniform.upper))
             continue
         curve = _Curve(profile, walk, delta)
         size = curve.law.sizes[0]
         guess = account_epsilon(profile, num_users=size, delta=delta, with_lower=False)
         epsilon = crowd_epsilon(curve.delta, delta, highest=single.upper, guess=guess.upper)
         if epsilon < single.upper:
-            found.append(_renamed(guess, curve.name(guess), epsilon))
-    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+            found.append(_renamed(guess, method=curve.name(guess), upper=epsilon))
+    return least_over(found, uniform.lower)
 
 
 def network_walk_delta(
@@ -283,10 +285,11 @@ def network_walk_delta(
     asks_uniform = with_lower and protocol == "all"
     uniform = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=asks_uniform)
     single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
-    found = [_renamed(single, "local", single.upper)]
+    found = [_renamed(single, method="local", upper=single.upper)]
     for walk in walks if single.upper > 0.0 else []:
         if walk.is_uniform and walk.labels is None:
-            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            method = f"network-walk/{uniform.method}"
+            found.append(_renamed(uniform, method=method, upper=uniform.upper))
             continue
         # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
         curve = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
@@ -295,8 +298,17 @@ def network_walk_delta(
         named = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
         value = max(curve.delta(epsilon), SMALLEST_DELTA)
         if value < single.upper:
-            found.append(_renamed(named, curve.name(named), value))
-    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+            found.append(_renamed(named, method=curve.name(named), upper=value))
+    return least_over(found, uniform.lower)
+
+
+def _with_missed(missed: float, hidden: float, worst: float) -> float:
+    """Return (1 - a) times one delta plus a times the largest, rounded up."""
+    if missed == 0.0:
+        return hidden
+    # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
+    total = math.nextafter(1.0 - missed, 2.0) * hidden + missed * worst
+    return min(round_up(total), worst)
 
 
 class _Curve:
@@ -316,11 +328,7 @@ class _Curve:
         """Return the upper bound at one epsilon."""
         worst = self._uniform(1, epsilon)
         hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
-        if self._missed == 0.0:
-            return hidden
-        # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
-        total = math.nextafter(1.0 - self._missed, 2.0) * hidden + self._missed * worst
-        return min(round_up(total), worst)
+        return _with_missed(self._missed, hidden, worst)
 
     def _uniform(self, size: int, epsilon: float) -> float:
         return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
@@ -363,29 +371,6 @@ def _places_taken(
         best = {min(len(labels) - count, size): miss for count, miss in levels}
         found[size] = sorted((max(taken, 1), miss) for taken, miss in best.items())
     return found
-
-
-def _renamed(bound: Bound, method: str, upper: float) -> Bound:
-    """Return a bound on a uniform shuffle as one on a walk."""
-    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
-    return replace(
-        bound,
-        lower=None,
-        upper=upper,
-        method=method,
-        source=_SOURCE,
-        assumptions=NETWORK_ASSUMPTIONS + extra,
-    )
-
-
-def _with_lower(bound: Bound, lower: float | None) -> Bound:
-    """Return the bound over a lower end; ends that meet may cross by their rounding."""
-    if lower is None:
-        return bound
-    kept = reconciled_lower(
-        lower, bound.upper, tolerance=_MEETING, claim=f"method {bound.method!r}"
-    )
-    return replace(bound, lower=kept)
 
 
 # Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on
@@ -466,10 +451,7 @@ class WeightedWalk:
             return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
 
         hidden = crowd_delta(self._crowd, conditional, worst)
-        if weights.missed == 0.0:
-            return hidden
-        total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
-        return min(round_up(total), worst)
+        return _with_missed(weights.missed, hidden, worst)
 
     def epsilon(self, weights: Weights, delta: float) -> float:
         """Return an epsilon whose bound is at most delta, hardly above the least."""

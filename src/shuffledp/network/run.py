@@ -15,6 +15,7 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.results import Guarantee, NetworkFacts, Result
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
@@ -24,7 +25,7 @@ from shuffledp.network.account import MOST, published_epsilon
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.shuffler import NetworkBatch, NetworkShuffle, NetworkShuffler, OnBatch
+from shuffledp.network.shuffler import ByHolder, NetworkBatch, NetworkShuffler, OnBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +74,7 @@ class NetworkArrangement:
     ) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""
         del dtype, row_shape, directory  # reports are kept as they come
-        return NetworkShuffle(self.shuffler, entropy, on_batch=self.on_batch)
+        return InMemoryShuffle(ByHolder(self.shuffler, self.on_batch), entropy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

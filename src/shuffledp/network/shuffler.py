@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import InMemoryShuffle, UniformShuffler, require_plain_rows
+from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -164,29 +164,16 @@ OnBatch: TypeAlias = Callable[[NetworkBatch], None]
 """Is handed what holders hand in, once, before the first block of it is read."""
 
 
-class NetworkShuffle(InMemoryShuffle):
-    """Takes reports in the order of their users, and gives back what is handed in, in blocks.
+@dataclass(frozen=True, slots=True)
+class ByHolder:
+    """A plain shuffler of a network: reports come out, ``on_batch`` learns who handed in what."""
 
-    ``on_batch`` learns who handed in what, which the blocks do not say. Memory: all reports, three
-    times.
-    """
-
-    def __init__(
-        self, shuffler: NetworkShuffler, entropy: Entropy, *, on_batch: OnBatch | None = None
-    ) -> None:
-        super().__init__(_ByHolder(shuffler, on_batch), entropy)
-
-
-class _ByHolder:
-    """Makes a plain shuffler of a network: reports come out, holders go to whom they concern."""
-
-    def __init__(self, shuffler: NetworkShuffler, on_batch: OnBatch | None) -> None:
-        self._shuffler = shuffler
-        self._on_batch = on_batch
+    network: NetworkShuffler
+    on_batch: OnBatch | None = None
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the reports that are handed in, by rising number of their holder."""
-        batch = self._shuffler.shuffle(reports, entropy)
-        if self._on_batch is not None:
-            self._on_batch(batch)
+        batch = self.network.shuffle(reports, entropy)
+        if self.on_batch is not None:
+            self.on_batch(batch)
         return batch.reports

@@ -4,7 +4,7 @@ As arrays they have one row a user, padded with -1.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,18 +17,23 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
-from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
+from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
-from shuffledp.core.numerics.enclosure import float_above
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import (
-    FrequencyEstimates,
-    estimate_frequencies,
     expected_standard_error,
 )
-from shuffledp.randomizers.base import CategoryRandomizer, bytes_of_row, require_same_law
-from shuffledp.randomizers.checks import LARGEST_K, fingerprint_of, plain_array, set_fields
+from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
+from shuffledp.randomizers.checks import (
+    LARGEST_K,
+    fingerprint_of,
+    plain_array,
+    require_domain_size,
+    require_same_law,
+    set_fields,
+)
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 #: Stands for no answer in a row of answers.
@@ -76,7 +81,8 @@ def require_answers(
     return out
 
 
-class SetRandomizer(ABC):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRandomizer(FrequencyRandomizer):
     """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
 
     Sets are filled up to exactly s answers with *dummies*, a category k of its own, so that a
@@ -100,14 +106,12 @@ class SetRandomizer(ABC):
         Name of the exact law.
     """
 
-    __slots__ = ()
-
     base_name: str
     domain_size: int
     max_answers: int
     epsilon0: float
-    base: CategoryRandomizer
-    fingerprint: str
+    base: CategoryRandomizer = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
 
     prefix: ClassVar[str]
 
@@ -124,19 +128,6 @@ class SetRandomizer(ABC):
 
     @property
     @abstractmethod
-    def profile(self) -> LocalProfile:
-        """What the accountant needs to know."""
-
-    @property
-    @abstractmethod
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that a slot of a report supports a category: one that the user holds, or not.
-
-        Of a report with several slots, the slot of that answer is meant.
-        """
-
-    @property
-    @abstractmethod
     def num_slots(self) -> int:
         """How often one report can support one category."""
 
@@ -150,37 +141,10 @@ class SetRandomizer(ABC):
         ``max_answers``.
         """
 
-    @abstractmethod
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how often reports support each category; dummies are left out."""
-
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report."""
         return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
-
-    def estimate(
-        self,
-        data: Reports | Counts,
-        *,
-        confidence: float = 0.95,
-        interval: str = "wilson",
-        simultaneous: bool = False,
-    ) -> FrequencyEstimates:
-        """Return the unbiased share of users that hold each category, and how far it may be off.
-
-        As `CategoryRandomizer.estimate`. The shares of k categories sum to the mean number of
-        answers a user, not to 1.
-        """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
-        return estimate_frequencies(
-            counts,
-            support_probabilities=self.support_probabilities,
-            confidence=confidence,
-            interval=interval,
-            simultaneous=simultaneous,
-        )
 
     def expected_standard_error(self, *, num_users: int, frequency: float) -> float:
         """Return the standard error that an estimate will have, before any data is seen.
@@ -196,12 +160,7 @@ class SetRandomizer(ABC):
 
     def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        if reports.fingerprint != self.fingerprint:
-            raise FingerprintError(
-                f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's "
-                f"is {self.fingerprint!r}: count them with the randomizer (base, k, max_answers "
-                "and epsilon0) that made them"
-            )
+        require_same_law(reports.fingerprint, self.fingerprint)
         data = reports.data
         if slot_shape is not None:
             width = self.max_answers * math.prod(slot_shape)
@@ -222,12 +181,7 @@ class SetRandomizer(ABC):
 
 def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
     """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    domain_size = require_at_least("domain_size", domain_size, 2)
-    if domain_size >= LARGEST_K:
-        raise ParameterError(
-            f"domain_size = {domain_size} is above {LARGEST_K - 1}: group the values into "
-            "fewer categories"
-        )
+    domain_size = require_domain_size(domain_size, LARGEST_K - 1)
     most = require_at_least("max_answers", max_answers, 1)
     if most > domain_size:
         raise ParameterError(
@@ -295,13 +249,6 @@ class SampledAnswers(SetRandomizer):
     """
 
     prefix: ClassVar[str] = "sampled"
-
-    base_name: str
-    domain_size: int
-    max_answers: int
-    epsilon0: float
-    base: CategoryRandomizer = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         k, max_answers = require_set_size(self.domain_size, self.max_answers)
@@ -406,19 +353,12 @@ class SplitAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "split"
 
-    base_name: str
-    domain_size: int
-    max_answers: int
-    epsilon0: float
-    base: CategoryRandomizer = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         k, max_answers = require_set_size(self.domain_size, self.max_answers)
         loss = require_non_negative("epsilon0", self.epsilon0)
         # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
         for _ in range(2):
-            each = _share_lower(loss, max_answers)
+            each = float_below(Fraction(loss) / max_answers)
             base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
             loss = float_above(Fraction(base.epsilon0) * max_answers)
         self._settle(k, max_answers, base, loss)
@@ -465,14 +405,6 @@ class SplitAnswers(SetRandomizer):
         """Return how many slots of reports support each category. See `SetRandomizer`."""
         slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
         return self._count_slots(reports, slot)
-
-
-def _share_lower(loss: float, num_parts: int) -> float:
-    """Return the largest float of which ``num_parts`` times is at most ``loss``, exactly."""
-    share = loss / num_parts
-    while Fraction(share) * num_parts > Fraction(loss):
-        share = math.nextafter(share, 0.0)
-    return share
 
 
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:

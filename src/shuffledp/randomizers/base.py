@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import FingerprintError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
+from shuffledp.randomizers.checks import require_same_law
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -70,7 +71,56 @@ class LocalRandomizer(Protocol):
         ...
 
 
-class CategoryRandomizer(ABC):
+class FrequencyRandomizer(ABC):
+    """A `LocalRandomizer` whose reports support categories, so that they can be counted."""
+
+    __slots__ = ()
+
+    domain_size: int
+    epsilon0: float
+    fingerprint: str
+
+    @property
+    @abstractmethod
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, and the blanket where it is known."""
+
+    @property
+    @abstractmethod
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a report supports a category that its user holds, and any other one."""
+
+    @abstractmethod
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category; counts of one law add."""
+
+    def estimate(
+        self,
+        data: Reports | Counts,
+        *,
+        confidence: float = 0.95,
+        interval: str = "wilson",
+        simultaneous: bool = False,
+    ) -> FrequencyEstimates:
+        """Return the unbiased share of users with each category, and how far it may be off.
+
+        ``data`` are reports of this law, or what `aggregate` made of them; the options are those of
+        `estimate_frequencies`. Nothing is clipped or normalised; shares of several categories a
+        user sum to the mean number of these. `ParameterError` if reports say nothing
+        (epsilon0 = 0), `DataError` if there are none.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        require_same_law(counts.fingerprint, self.fingerprint)
+        return estimate_frequencies(
+            counts,
+            support_probabilities=self.support_probabilities,
+            confidence=confidence,
+            interval=interval,
+            simultaneous=simultaneous,
+        )
+
+
+class CategoryRandomizer(FrequencyRandomizer):
     """A `LocalRandomizer` of categories 0, ..., k - 1 whose reports *support* some of them.
 
     A report supports the user's own category with probability p and each other one with
@@ -97,19 +147,6 @@ class CategoryRandomizer(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    domain_size: int
-    epsilon0: float
-    fingerprint: str
-
-    @property
-    @abstractmethod
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket where it is known."""
-
-    @property
-    @abstractmethod
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that a report supports the user's own category, and any other one, as floats."""
 
     @abstractmethod
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
@@ -147,30 +184,6 @@ class CategoryRandomizer(ABC):
             support += self.supports(part).sum(axis=0)
         return Counts(
             support=support, num_reports=reports.num_reports, fingerprint=self.fingerprint
-        )
-
-    def estimate(
-        self,
-        data: Reports | Counts,
-        *,
-        confidence: float = 0.95,
-        interval: str = "wilson",
-        simultaneous: bool = False,
-    ) -> FrequencyEstimates:
-        """Return the unbiased frequency of each category, and how far it may be off.
-
-        ``data`` are reports of this law, or what `aggregate` made of them; the options are those of
-        `estimate_frequencies`. Nothing is clipped or normalised. `ParameterError` if reports say
-        nothing (epsilon0 = 0), `DataError` if there are none.
-        """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
-        return estimate_frequencies(
-            counts,
-            support_probabilities=self.support_probabilities,
-            confidence=confidence,
-            interval=interval,
-            simultaneous=simultaneous,
         )
 
     def channel(self) -> Channel:
@@ -308,12 +321,3 @@ class MeanRandomizer(ABC):
 def bytes_of_row(reports: Reports) -> int:
     """Return the bytes that each row takes, also where there are none."""
     return int(reports.data.dtype.itemsize * np.prod(reports.data.shape[1:], dtype=np.int64))
-
-
-def require_same_law(found: str, expected: str) -> None:
-    """Raise `FingerprintError` unless an aggregate is of the law expected."""
-    if found != expected:
-        raise FingerprintError(
-            f"these counts carry the fingerprint {found!r}, this randomizer's is {expected!r}: "
-            "estimate with the randomizer (name and parameters) that made the reports"
-        )

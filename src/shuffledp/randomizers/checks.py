@@ -15,12 +15,12 @@ LARGEST_K = 2**32 - 1  # a category code fits 32 bits
 _FINGERPRINT_DIGITS = 32  # 128 bits
 
 
-def require_domain_size(value: SupportsIndex) -> int:
+def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
     """Return ``value`` as an int in [2, 2^32 - 1], else raise `ParameterError`."""
     k = require_at_least("domain_size", value, 2)
-    if k > LARGEST_K:
+    if k > largest:
         raise ParameterError(
-            f"domain_size = {k} is above {LARGEST_K}: group the values into fewer categories"
+            f"domain_size = {k} is above {largest}: group the values into fewer categories"
         )
     return k
 
@@ -85,15 +85,20 @@ def require_codes(codes: NDArray[np.integer[Any]], k: int) -> NDArray[Any]:
     return array
 
 
+def require_same_law(found: str, expected: str) -> None:
+    """Raise `FingerprintError` unless reports, or counts of them, are of the law expected."""
+    if found != expected:
+        raise FingerprintError(
+            f"these reports carry the fingerprint {found!r}, this randomizer's is {expected!r}: "
+            "take the one that made them, with its name, k and epsilon0 (and max_answers, for sets)"
+        )
+
+
 def require_reports(
     reports: Reports, *, fingerprint: str, dtype: np.dtype[Any], row_shape: tuple[int, ...]
 ) -> NDArray[Any]:
     """Return the contiguous data of ``reports`` if this law could have made them, else raise."""
-    if reports.fingerprint != fingerprint:
-        raise FingerprintError(
-            f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's is "
-            f"{fingerprint!r}: count them with the randomizer (name, k and epsilon0) that made them"
-        )
+    require_same_law(reports.fingerprint, fingerprint)
     data = reports.data
     if data.dtype != dtype or data.shape[1:] != row_shape:
         raise ParameterError(

@@ -64,12 +64,7 @@ class Duchi(NumberRandomizer):
     name: ClassVar[str] = "duchi"
     report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
 
-    low: float
-    high: float
-    epsilon0: float
-    span: Span = field(init=False, repr=False, compare=False)
     threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)

@@ -16,6 +16,7 @@ digits of v. The more digits are searched, the less memory and transform, and th
 report.
 """
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -62,6 +63,7 @@ _BLOCK = 2**14
 _CELLS_AT_A_TIME = 2**20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HashedReports(CategoryRandomizer):
     """A `CategoryRandomizer` that hashes k categories to g buckets, then randomizes the bucket.
 
@@ -85,10 +87,11 @@ class HashedReports(CategoryRandomizer):
     so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
     """
 
-    __slots__ = ()
-
-    num_buckets: int
-    threshold: int
+    domain_size: int
+    epsilon0: float
+    num_buckets: int = field(default=2, init=False, repr=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         k = require_domain_size(self.domain_size)

@@ -1,7 +1,7 @@
 """Local hashing: each user hashes their category with a seed of their own, then randomizes it."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -60,12 +60,6 @@ class OptimizedLocalHashing(HashedReports):
 
     name: ClassVar[str] = "optimized-local-hashing"
 
-    domain_size: int
-    epsilon0: float
-    num_buckets: int = field(init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
@@ -120,12 +114,6 @@ class HadamardResponse(HashedReports):
     """
 
     name: ClassVar[str] = "hadamard-response"
-
-    domain_size: int
-    epsilon0: float
-    num_buckets: int = field(default=2, init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
 
 def optimal_num_buckets(k: int, epsilon0: float) -> int:

@@ -14,13 +14,13 @@ plus a factor times the mean score, without cancellation.
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Reports, Sums
@@ -49,16 +49,11 @@ class Span:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             # Adding zero makes -0.0 the same end as 0.0, also in fingerprints.
-            object.__setattr__(self, name, _require_finite(name, getattr(self, name)) + 0.0)
-        if self.low > self.high:
+            object.__setattr__(self, name, require_finite(name, getattr(self, name)) + 0.0)
+        if not self.low < self.high:
             raise ParameterError(
-                f"low = {self.low} is above high = {self.high}: the range is the wrong way round; "
-                "swap the two"
-            )
-        if self.low == self.high:
-            raise ParameterError(
-                f"low = high = {self.low}: a range needs two different ends, low < high; declare "
-                "the smallest and the largest value that is possible"
+                f"low = {self.low:g} is not below high = {self.high:g}, so the range is the wrong "
+                "way round or empty: give the smallest possible value first, such as 0 and 120"
             )
         if not _SMALLEST_WIDTH <= self.width <= _LARGEST_WIDTH:
             raise ParameterError(
@@ -111,19 +106,20 @@ class Span:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NumberRandomizer(MeanRandomizer):
     """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
 
     A class gives ``report_type`` and what is abstract below.
     """
 
-    __slots__ = ()
-
     report_type: ClassVar[np.dtype[Any]]
 
     low: float
     high: float
-    span: Span
+    epsilon0: float
+    span: Span = field(init=False, repr=False, compare=False)
+    fingerprint: str = field(init=False, repr=False)
 
     @property
     @abstractmethod
@@ -316,14 +312,3 @@ def _require_numbers(values: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind not in "iuf":
         raise ParameterError(f"values has dtype {array.dtype}: give integers or floats")
     return array
-
-
-def _require_finite(name: str, value: Any) -> float:
-    """Return an end of a range as a float if it is a finite number, else raise."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ParameterError(f"{name} = {value!r} is not a finite number: give an end of the range")
-    return number

@@ -147,13 +147,8 @@ class Piecewise(NumberRandomizer):
     name: ClassVar[str] = "piecewise"
     report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint16)
 
-    low: float
-    high: float
-    epsilon0: float
     resolution: int | None = field(default=None, repr=False, compare=False)
-    span: Span = field(init=False, repr=False, compare=False)
     law: PiecewiseLaw = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)

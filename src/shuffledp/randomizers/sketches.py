@@ -24,8 +24,12 @@ from shuffledp.estimation.frequencies import (
     expected_standard_error as expected_noise,
 )
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.randomizers.base import require_same_law
-from shuffledp.randomizers.checks import fingerprint_of, require_reports, set_fields
+from shuffledp.randomizers.checks import (
+    fingerprint_of,
+    require_reports,
+    require_same_law,
+    set_fields,
+)
 from shuffledp.randomizers.keyed_hash import (
     Texts,
     bucket_words,

@@ -40,18 +40,20 @@ _LANES = 2**12
 _BLOCK = 2**16
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryEncoding(CategoryRandomizer):
     """k independent bits: the true one set with probability p, each other one with q = T / 2^64.
 
     The loss is ln(p (1 - q) / (q (1 - p))).
     """
 
-    __slots__ = ()
-
     family: ClassVar[RandomizerFamily]
     num_flips: ClassVar[int]  # the loss is that of so many flips of probability q
 
-    threshold: int
+    domain_size: int
+    epsilon0: float
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         k = require_domain_size(self.domain_size)
@@ -170,11 +172,6 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     family: ClassVar[RandomizerFamily] = RandomizerFamily.SYMMETRIC_UNARY
     num_flips: ClassVar[int] = 2
 
-    domain_size: int
-    epsilon0: float
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
     @property
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:
         """The exact p = 1 - T / 2^64 and q = T / 2^64."""
@@ -225,11 +222,6 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     name: ClassVar[str] = "optimized-unary"
     family: ClassVar[RandomizerFamily] = RandomizerFamily.OPTIMIZED_UNARY
     num_flips: ClassVar[int] = 1
-
-    domain_size: int
-    epsilon0: float
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     @property
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:

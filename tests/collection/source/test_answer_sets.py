@@ -105,7 +105,7 @@ def test_answers_outside_the_domain_are_named_with_their_row(tmp_path, truncate)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_answers": 4}, DomainError, "max_answers = 4 is above the 3 answers"),
+        ({"max_answers": 4}, ParameterError, "max_answers = 4 is above k = 3"),
         ({"max_answers": 0}, ParameterError, "max_answers = 0"),
         ({"domain": ["bus"], "max_answers": 1}, DomainError, "only 'bus'"),
         ({"domain": ["bus", "bus"]}, DomainError, "more than once"),

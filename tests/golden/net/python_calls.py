@@ -18,13 +18,14 @@ import shuffledp as sdp
 from shuffledp import accounting, leakage, monitoring
 
 PUBLIC = (
-    sdp, accounting, leakage, monitoring, sdp.collection, sdp.estimation, sdp.groups, sdp.network,
-    sdp.randomizers,
+    sdp, accounting, leakage, monitoring, sdp.collection, sdp.deploy, sdp.estimation, sdp.groups,
+    sdp.network, sdp.randomizers,
 )  # fmt: skip
 ShuffledpError = sdp.ShuffledpError
 
 # Public names that no call needs, and why.
 NOT_CALLED = {
+    "Answer": "a result of a client's send, which send calls",
     "About": "what a report says of a collection, called by run --title",
     "Bound": "a result: every bound in the data is one",
     "CategoryRandomizer": "a base class of randomizers, each of which is called",
@@ -378,6 +379,22 @@ def words_of_entropy():
     return seeded(7).words(5).tolist()
 
 
+# ---------------------------------------------------------------- a device
+@calls("deploy", dict(max_epsilon0=3.0), dict(max_epsilon0=1.0))
+def device(max_epsilon0):
+    task = sdp.deploy.Task(
+        info="a survey", shuffler_url="http://127.0.0.1:1", analyzer_url="http://127.0.0.1:2",
+        start=1_800_000_000, epoch_seconds=86_400, num_epochs=30, min_batch=10_000,
+        honest_ppm=900_000, short_batch="hold", epsilon="0.12", delta="1e-8",
+        asked=sdp.deploy.AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0),
+        operator_key=bytes(32),
+    )  # fmt: skip
+    limits = sdp.deploy.Limits(max_epsilon0=max_epsilon0)
+    with sdp.deploy.Client(task, "device.db", limits=limits) as client:
+        kept = client.report("yes", task.start, entropy=seeded())
+    return {"task": task.task_id.hex(), "epoch": kept.epoch, "report": kept.report.hex()}
+
+
 # ---------------------------------------------------------------- the main job
 @calls("plan", dict(num_users=1_000, k=3), dict(num_users=200, k=3))
 def plan_categories(num_users, k):
@@ -515,7 +532,6 @@ def groups(formed):
 MODELS = {
     "kendall": sdp.groups.KendallMallows,
     "hamming": sdp.groups.HammingMallows,
-    "cayley": sdp.groups.CayleyMallows,
 }
 
 

@@ -152,27 +152,20 @@ class _Pairs:
         self._num_users = num_users
         self._keys: dict[tuple[int, int], object] = {}
 
+    def _laws(
+        self, pair: tuple[int, int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return both rows of an ordered pair, and what hides them."""
+        rows = self._channel.rows
+        return rows[pair[0]], rows[pair[1]], self._channel.hidden
+
     def quick_delta(self, pair: tuple[int, int], epsilon: float) -> float:
         """Return something at least as large as the bound of one ordered pair."""
-        rows = self._channel.rows
-        return quick_blanket_delta(
-            rows[pair[0]],
-            rows[pair[1]],
-            self._channel.hidden,
-            num_users=self._num_users,
-            epsilon=epsilon,
-        )
+        return quick_blanket_delta(*self._laws(pair), num_users=self._num_users, epsilon=epsilon)
 
     def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
         """Return the bound of one ordered pair."""
-        rows = self._channel.rows
-        return blanket_delta(
-            rows[pair[0]],
-            rows[pair[1]],
-            self._channel.hidden,
-            num_users=self._num_users,
-            epsilon=epsilon,
-        )
+        return blanket_delta(*self._laws(pair), num_users=self._num_users, epsilon=epsilon)
 
     def from_the_worst(self, epsilon: float) -> Iterator[tuple[tuple[int, int], float]]:
         """Yield the ordered pairs with their ceilings, the largest first."""

@@ -5,7 +5,8 @@ that explicit data prove unavoidable wherever such data are known.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 
@@ -331,3 +332,28 @@ def _smallest(
         source=method.source,
         assumptions=SHUFFLE_ASSUMPTIONS + method.assumptions,
     )
+
+
+def carried_over(
+    bound: Bound, *, method: str, upper: float, source: str, assumptions: tuple[str, ...]
+) -> Bound:
+    """Return a bound on a uniform shuffle as one on another release, with no lower end.
+
+    What the other release assumes takes the place of what every uniform shuffle does.
+    """
+    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
+    return replace(
+        bound,
+        lower=None,
+        upper=upper,
+        method=method,
+        source=source,
+        assumptions=assumptions + extra,
+    )
+
+
+def least_over(found: Iterable[Bound], lower: float | None) -> Bound:
+    """Return the bound with the smallest upper end, over a lower end that all of them have."""
+    best = min(found, key=lambda each: each.upper)
+    kept = reconciled_lower(lower, best.upper, tolerance=_MEETING, claim=f"method {best.method!r}")
+    return replace(best, lower=kept)

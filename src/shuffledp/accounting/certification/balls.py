@@ -259,14 +259,6 @@ def _choose(terms: _Terms, num_users: int, relative_smoothing: float) -> _Contou
     )
 
 
-@dataclass(slots=True)
-class _Sums:
-    """The two trapezoidal sums over M(a)^n e^(s^2 a^2 / 2), and a bound for nodes left out."""
-
-    positive_part: arb
-    density: arb
-
-
 class _Nodes:
     """The nodes z = a + i k h, k >= 0, that are not known to be negligible."""
 
@@ -287,8 +279,11 @@ class _Nodes:
         self._variance = sum((weight * (value - mean) ** 2 for weight, value in pairs), ZERO)
         self._threshold = (-arb(negligible_exponent) / num_users).exp()
 
-    def sums(self, most_nodes: int) -> _Sums:
-        """Add up the nodes; refuse where more than ``most_nodes`` have to be looked at."""
+    def sums(self, most_nodes: int) -> tuple[arb, arb]:
+        """Return the two sums over M(a)^n e^(s^2 a^2 / 2), with a bound for nodes left out.
+
+        Refuses where more than ``most_nodes`` have to be looked at.
+        """
         tilt, step = arb(self._contour.tilt), arb(self._contour.step)
         square = arb(self._contour.smoothing) ** 2
         near, far, last = self._ranges()
@@ -319,7 +314,7 @@ class _Nodes:
         # Beyond the last node the normal factor falls by e^(-s^2 t h) a node.
         beyond = 1 / -(-square * last * step * step).expm1()
         dense = (2 * left_out * (last + 1 + beyond)).upper()
-        return _Sums(positive_part + arb(0, radius), density + arb(0, dense))
+        return positive_part + arb(0, radius), density + arb(0, dense)
 
     def _ranges(self) -> tuple[int, int, int]:
         """Return k up to which nodes matter for sure, from which again, and the last that may."""
@@ -356,12 +351,12 @@ def contour_delta(
         return ZERO
     contour = _choose(terms, num_users, relative_smoothing)
     nodes = _Nodes(terms, num_users, contour, negligible_exponent)
-    sums = nodes.sums(int(most_operations / (12.0 * len(terms.values) + 40.0)))
+    positive_part, density = nodes.sums(int(most_operations / (12.0 * len(terms.values) + 40.0)))
     tilt, step, smoothing = arb(contour.tilt), arb(contour.step), arb(contour.smoothing)
     period = 2 * arb.pi() / step
     scale = nodes.moment**num_users * (smoothing**2 * tilt**2 / 2).exp()
-    upper = scale * sums.positive_part / period
-    density = scale * sums.density / period
+    upper = scale * positive_part / period
+    density = scale * density / period
     lower = (
         upper - smoothing**2 * density.upper() - _aliases(terms, num_users, contour, period, upper)
     )

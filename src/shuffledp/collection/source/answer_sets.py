@@ -23,11 +23,10 @@ from shuffledp.collection.source.tables import (
     require_users,
     rows_text,
 )
-from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.randomizers.answer_sets import NO_ANSWER
+from shuffledp.randomizers.answer_sets import NO_ANSWER, require_set_size
 
 
 def open_answer_sets(
@@ -73,7 +72,7 @@ def open_answer_sets(
     DomainError
         If an answer lies outside the domain, or a user has too many.
     ParameterError
-        If the separator is empty.
+        If the separator is empty, or ``max_answers`` is not in [1, k].
     """
     import polars as pl
 
@@ -148,12 +147,7 @@ def _survey_sets(
 ) -> Column:
     """Make the first pass: count the users and check every set."""
     require_two_answers(domain, "domain")
-    most = require_at_least("max_answers", max_answers, 1)
-    if most > len(domain):
-        raise DomainError(
-            f"max_answers = {most} is above the {len(domain)} answers of the domain: nobody can "
-            "give more different ones"
-        )
+    _, most = require_set_size(len(domain), max_answers)
     num_rows = 0
     for start, batch in counted(_batches(source, domain, check=True), report):
         if batch.first_outside is not None:

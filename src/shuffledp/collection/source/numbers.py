@@ -28,10 +28,11 @@ from shuffledp.collection.source.tables import (
     rows_text,
     source_of_values,
 )
-from shuffledp.core.checks import require_finite, require_positive
+from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
+from shuffledp.randomizers.number_randomizer import Span
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,35 +53,8 @@ class Limits(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """Numbers between two limits.
-
-    Parameters
-    ----------
-    low, high : float
-        Finite, low < high; both belong to the range.
-
-    Raises
-    ------
-    ParameterError
-        If they are not.
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            object.__setattr__(self, name, require_finite(name, getattr(self, name)))
-        if not self.low < self.high:
-            raise ParameterError(
-                f"low = {self.low:g} is not below high = {self.high:g}, so the range is the wrong "
-                "way round or empty: give the smallest possible value first, such as 0 and 120"
-            )
-        if not math.isfinite(self.high - self.low):
-            raise ParameterError(
-                f"the range from low = {self.low:g} to high = {self.high:g} is too wide for a float"
-            )
+class Range(Span):
+    """Numbers between two limits, low < high; both belong to the range."""
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows of values, shape (m, d), lie outside."""

@@ -145,18 +145,19 @@ def open_source(
     location = Path(path)
     origin = origin_of(location)
     with reading(origin):
-        table = (
-            open_text(location, csv_separator, header=header) if is_text_table(location) else None
-        )
-        frame = scan(location) if table is None else table.frame
+        separator = None
+        if is_text_table(location):
+            frame, separator = open_text(location, csv_separator, header=header)
+        else:
+            frame = scan(location)
         for name in names:
             require_column(name, frame.collect_schema().names(), Path(origin))
     return Source(
         frame=frame,
         names=names,
         origin=origin,
-        is_text=table is not None,
-        has_decimal_commas=table is not None and table.separator == ";",
+        is_text=separator is not None,
+        has_decimal_commas=separator == ";",
     )
 
 
@@ -373,7 +374,7 @@ def scan(path: Path) -> "pl.LazyFrame":
     import polars as pl
 
     if is_text_table(path):
-        return open_text(path).frame
+        return open_text(path)[0]
     require_file(path)
     if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
@@ -381,16 +382,12 @@ def scan(path: Path) -> "pl.LazyFrame":
     raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A text table, and what stands between its fields."""
+def open_text(
+    path: Path, separator: str | None = None, *, header: bool = True
+) -> "tuple[pl.LazyFrame, str]":
+    """Return a CSV file as a lazy frame of text, and what stands between its fields.
 
-    frame: "pl.LazyFrame"
-    separator: str
-
-
-def open_text(path: Path, separator: str | None = None, *, header: bool = True) -> TextTable:
-    """Return a CSV file as a lazy frame of text; one with no header has columns column_1, ...
+    One with no header has columns column_1, ...
 
     Files in UTF-16, packed ones and standard input are held in memory: their text is never written
     to a disk.
@@ -424,7 +421,7 @@ def open_text(path: Path, separator: str | None = None, *, header: bool = True) 
         names = next(iter(csv.reader(lines, delimiter=separator)))
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
-    return TextTable(
+    return (
         pl.scan_csv(
             path if content is None else io.BytesIO(content),
             separator=separator,

@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.deploy.peers.relay_client import RelayClient
+from shuffledp.deploy.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
@@ -30,9 +30,6 @@ from shuffledp.network.run import curve_rounds
 
 if TYPE_CHECKING:
     from shuffledp.leakage.arranged import ExchangedOrder
-
-_SHORTEST_WAIT = 0.05
-_LONGEST_WAIT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +82,9 @@ def _wait_for_the_end(
 ) -> None:
     """Return when a collection is over; raise if it is not in time."""
     give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
-    wait = _SHORTEST_WAIT
+    wait = SHORTEST_WAIT
     while (status := client.status()).phase != "over":
-        _require_terms(status.terms_digest, terms)
+        status.require_terms(terms)
         report("rounds", status.round, status.rounds)
         if give_up is not None and time.monotonic() + wait > give_up:
             raise DataError(
@@ -95,8 +92,8 @@ def _wait_for_the_end(
                 f"{status.round} of {status.rounds}; wait longer, or come back later"
             )
         time.sleep(wait)
-        wait = min(1.5 * wait, _LONGEST_WAIT)
-    _require_terms(status.terms_digest, terms)
+        wait = min(1.5 * wait, LONGEST_WAIT)
+    status.require_terms(terms)
 
 
 def _fetch_all(terms: Terms, keys: PrivateKeys, client: RelayClient) -> Everything:
@@ -225,14 +222,6 @@ def _order(exchange: Exchange) -> "ExchangedOrder":
         hiding=hiding,
         overload=min(exchange.overload, 1.0),
     )
-
-
-def _require_terms(digest: str, terms: Terms) -> None:
-    """Raise unless a relay serves the collection of these terms."""
-    if digest != terms.digest().hex():
-        raise DataError(
-            "the relay serves a collection with other terms: check the URL and the file"
-        )
 
 
 def _doubts(exchange: Exchange, guarantee: Guarantee) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import RefusedError
@@ -22,7 +22,12 @@ from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
-from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
+from shuffledp.deploy.peers.relay_client import (
+    LONGEST_WAIT,
+    SHORTEST_WAIT,
+    RelayClient,
+    RelayStatus,
+)
 from shuffledp.deploy.peers.stores import Answer, PeerStore
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
@@ -101,8 +106,6 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
 
 _LATE = 410
 _ENDS = (b"handed in", b"late", b"lost", b"withheld")
-_SHORTEST_WAIT = 0.05
-_LONGEST_WAIT = 2.0
 _MAIL_ATTEMPTS = 3
 
 
@@ -184,17 +187,14 @@ class PeerRunner:
 
     def run(self) -> PeersOutcome:
         """Take part until all have handed in, or the collection is over; then forget it."""
-        wait = _SHORTEST_WAIT
+        wait = SHORTEST_WAIT
         while not self._is_done():
             status = self.client.status()
-            if status.terms_digest != self.terms.digest().hex():
-                raise DataError(
-                    "the relay serves a collection with other terms: check the URL and the file"
-                )
+            status.require_terms(self.terms)
             if status.phase == "over":
                 break
             has_moved = self.step(status)
-            wait = _SHORTEST_WAIT if has_moved else min(1.5 * wait, _LONGEST_WAIT)
+            wait = SHORTEST_WAIT if has_moved else min(1.5 * wait, LONGEST_WAIT)
             if not self._is_done():
                 time.sleep(wait)
         self._end("lost", (node for node in self.nodes if node not in self._ends))

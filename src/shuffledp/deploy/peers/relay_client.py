@@ -21,6 +21,9 @@ _NUMBER_TEXT_BYTES = 12
 _FIELDS = ("phase", "round", "rounds", "terms_digest")
 _PHASES = ("registration", "round", "hand-in", "over")
 
+# Seconds between two looks at the status.
+SHORTEST_WAIT, LONGEST_WAIT = 0.05, 2.0
+
 
 def plain_text_cautions(url: str) -> list[str]:
     """Return what to say of a relay at another machine to which nothing is encrypted on the way."""
@@ -85,6 +88,13 @@ class RelayStatus:
         if not is_sound:
             raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
         return status
+
+    def require_terms(self, terms: Terms) -> None:
+        """Raise unless the relay serves the collection of these terms."""
+        if self.terms_digest != terms.digest().hex():
+            raise DataError(
+                "the relay serves a collection with other terms: check the URL and the file"
+            )
 
 
 class RelayClient:

@@ -12,7 +12,7 @@ Source: ours; docs/results/grouped.md, "Displacement", has the proofs.
 """
 
 import math
-from dataclasses import replace
+from functools import partial
 
 from shuffledp.accounting.amplification.random_crowd import (
     CrowdLaw,
@@ -21,9 +21,10 @@ from shuffledp.accounting.amplification.random_crowd import (
     tail_targets,
 )
 from shuffledp.accounting.amplification.registry import (
-    SHUFFLE_ASSUMPTIONS,
     account_delta,
     account_epsilon,
+    carried_over,
+    least_over,
 )
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
@@ -93,17 +94,7 @@ def _require_crowd(expected_crowd: float, num_users: int) -> float:
     return mean
 
 
-def _renamed(bound: Bound, method: str, upper: float) -> Bound:
-    """Return a bound on a uniform shuffle as one on a displaced release."""
-    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
-    return replace(
-        bound,
-        lower=None,
-        upper=upper,
-        method=method,
-        source=_SOURCE,
-        assumptions=DISPLACEMENT_ASSUMPTIONS + extra,
-    )
+_renamed = partial(carried_over, source=_SOURCE, assumptions=DISPLACEMENT_ASSUMPTIONS)
 
 
 def displaced_epsilon(
@@ -165,9 +156,10 @@ def displaced_epsilon(
     mean = _require_crowd(expected_crowd, n)
     uniform = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = _renamed(single, "local", single.upper)
+    found = [_renamed(single, method="local", upper=single.upper)]
     if mean == n - 1:  # every chance is 1
-        found = _renamed(uniform, f"displaced/{uniform.method}", uniform.upper)
+        method = f"displaced/{uniform.method}"
+        found = [_renamed(uniform, method=method, upper=uniform.upper)]
     elif delta > 0.0 and (law := crowd_with_mean(mean, delta=delta)) is not None:
         guess = account_epsilon(profile, num_users=law.sizes[0], delta=delta, with_lower=False)
         epsilon = crowd_epsilon(
@@ -176,9 +168,8 @@ def displaced_epsilon(
             highest=single.upper,
             guess=guess.upper,
         )
-        hidden = _renamed(guess, f"displaced/{guess.method}", epsilon)
-        found = min(found, hidden, key=lambda each: each.upper)
-    return _with_lower(found, uniform.lower)
+        found.append(_renamed(guess, method=f"displaced/{guess.method}", upper=epsilon))
+    return least_over(found, uniform.lower)
 
 
 def _delta_at(profile: LocalProfile, law: CrowdLaw, epsilon: float) -> float:
@@ -188,8 +179,3 @@ def _delta_at(profile: LocalProfile, law: CrowdLaw, epsilon: float) -> float:
         return account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False).upper
 
     return crowd_delta(law, conditional, conditional(1))
-
-
-def _with_lower(bound: Bound, lower: float | None) -> Bound:
-    """Return the bound over a lower end; ends that meet may cross by rounding."""
-    return bound if lower is None else replace(bound, lower=min(lower, bound.upper))

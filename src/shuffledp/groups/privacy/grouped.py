@@ -4,10 +4,10 @@ All n users run one randomizer; z'_j = y'_pi(j) along a public order of the user
 Mallows law with the parameter theta. Two results, of which the smaller counts, and epsilon0.
 
 *Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound by how much
-exchanging two entries of pi inside a block can change the distance (Cayley 1, Hamming 2, Kendall
-2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
+exchanging two entries of pi inside a block can change the distance (Hamming 2, Kendall 2 L - 3),
+and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
 
-*Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
+*Window.* For w consecutive places with the victim's (for Hamming any w users) that cost
 alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
 (eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
 permutation of w items.
@@ -20,6 +20,7 @@ Source: ours; docs/results/grouped.md has the proofs.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, SupportsFloat
 
 from shuffledp.accounting.amplification.atom_law import (
@@ -29,8 +30,9 @@ from shuffledp.accounting.amplification.atom_law import (
 )
 from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.registry import (
-    SHUFFLE_ASSUMPTIONS,
     account_epsilon,
+    carried_over,
+    least_over,
 )
 from shuffledp.accounting.amplification.stated_blanket import (
     STATED_BLANKET,
@@ -47,7 +49,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-MALLOWS_DISTANCES = ("kendall", "hamming", "cayley")
+MALLOWS_DISTANCES = ("kendall", "hamming")
 
 # What the numbers rest on; a Bound repeats it because it is part of the claim.
 MALLOWS_ASSUMPTIONS = (
@@ -77,27 +79,12 @@ _WINDOW_GROWTH = 1.5
 _NO_AMPLIFICATION = 200.0
 
 
-class _Found(NamedTuple):
-    """One upper bound, with its name and what it assumes beyond the shuffle."""
-
-    value: float
-    method: str
-    assumptions: tuple[str, ...] = ()
-
-
 class _Window(NamedTuple):
     """A group of w users as the window result sees it, both numbers rounded up."""
 
     size: int
     alpha: float
     log_factor: float  # ln M
-
-
-class _Thinning(NamedTuple):
-    """Laws of (B) with the blanket kappa omega, for the users of one block."""
-
-    laws: list[AtomLaw]
-    num_users: int
 
 
 def _require_theta(theta: SupportsFloat) -> float:
@@ -113,17 +100,13 @@ def _require_distance(distance: str) -> str:
 def window_alpha(distance: str, size: int, theta: float) -> float:
     """Return theta Delta_w of w consecutive places, rounded up."""
     w = require_at_least("size", size, 1)
-    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
+    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0}
     return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
 
 
 def _window(distance: str, size: int, theta: float) -> _Window:
     """Return alpha_w and ln M, both rounded up."""
-    mean = {
-        "kendall": 0.25 * size * (size - 1),
-        "hamming": size - 1.0,
-        "cayley": size - math.log(size + 1.0),  # the harmonic number is at least ln(w + 1)
-    }[distance]
+    mean = 0.25 * size * (size - 1) if distance == "kendall" else size - 1.0
     alpha = window_alpha(distance, size, theta)
     return _Window(size, alpha, min(round_up(theta * mean), alpha))
 
@@ -147,7 +130,7 @@ def _kappa(theta: float, exchange: int) -> float:
 def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
     """Return the smallest block's size and kappa, rounded down, of the best cut found."""
     if distance != "kendall":
-        return num_users, _kappa(theta, 1 if distance == "cayley" else 2)
+        return num_users, _kappa(theta, 2)
 
     def cut(blocks: int) -> tuple[int, float]:
         smallest, largest = num_users // blocks, -(-num_users // blocks)
@@ -161,39 +144,25 @@ def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
 
 def _thinning(
     profile: LocalProfile, num_users: int, theta: float, distance: str
-) -> _Thinning | None:
-    """Return the laws of the thinned crowd; None where there is no crowd or no blanket."""
+) -> tuple[list[AtomLaw], int]:
+    """Return the laws of (B) with the blanket kappa omega, if there is one, and a block's users."""
     atoms = blanket_atoms(profile)
     if profile.delta0 > 0.0 or profile.epsilon0 > _NO_AMPLIFICATION or not atoms:
-        return None
+        return [], num_users
     stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
     if violated_hypothesis(stated) is not None:
-        return None
+        return [], num_users
     size, kappa = _block_of(distance, num_users, theta)
     if (size - 1) * kappa < _FEWEST_HIDING:
-        return None
+        return [], num_users
     laws = [
         AtomLaw(kappa * law.masses, law.ratios0 / kappa, law.ratios1 / kappa, accuracy=law.accuracy)
         for law in dominating_laws(stated)
     ]
-    return _Thinning(laws, size)
+    return laws, size
 
 
-def _extra(bound: Bound) -> tuple[str, ...]:
-    """Return what a bound on a uniform shuffle assumes of the randomizer."""
-    return tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
-
-
-def _bound(found: list[_Found], lower: float | None, source: str) -> Bound:
-    """Return the smallest upper end over the lower end; ends that meet may cross by rounding."""
-    best = min(found, key=lambda each: each.value)
-    return Bound(
-        lower=None if lower is None else min(lower, best.value),
-        upper=best.value,
-        method=best.method,
-        source=source,
-        assumptions=MALLOWS_ASSUMPTIONS + best.assumptions,
-    )
+_renamed = partial(carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
 
 
 def _uniform(bound: Bound) -> Bound:
@@ -220,7 +189,7 @@ def grouped_epsilon(
         Number n of honest users, 1 to 1e15. All of them are rows of the release.
     theta : float
         Of the Mallows model, in [0, inf]; 0 shuffles uniformly, inf leaves the order alone.
-    distance : {"kendall", "hamming", "cayley"}
+    distance : {"kendall", "hamming"}
         Of the Mallows model.
     delta : float
         Central failure probability, in [0, 1).
@@ -267,25 +236,28 @@ def grouped_epsilon(
     crowd = 1 if math.isinf(theta) else n
     uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = [_Found(single.upper, "local", _extra(single))]
+    found = [_renamed(single, method="local", upper=single.upper)]
     if delta > 0.0 and not math.isinf(theta):
-        thinning = _thinning(profile, n, theta, distance)
-        if thinning is not None:
-            values = [
-                atom_epsilon_above(law, thinning.num_users, delta, profile.epsilon0)
-                for law in thinning.laws
-            ]
+        laws, size = _thinning(profile, n, theta, distance)
+        if laws:
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
-            found.append(_Found(max(values), "mallows-thinned", extra))
-        best = min(each.value for each in found)
+            thinned = Bound(
+                lower=None,
+                upper=max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws),
+                method="mallows-thinned",
+                source=_SOURCE,
+                assumptions=MALLOWS_ASSUMPTIONS + extra,
+            )
+            found.append(thinned)
+        best = min(each.upper for each in found)
         windows = _windows(distance, n, theta)
         found.extend(_window_epsilons(profile, windows, delta, best=best, least=uniform.upper))
-    return _bound(found, uniform.lower, _SOURCE)
+    return least_over(found, uniform.lower)
 
 
 def _window_epsilons(
     profile: LocalProfile, windows: Iterator[_Window], delta: float, *, best: float, least: float
-) -> Iterator[_Found]:
+) -> Iterator[Bound]:
     """Yield what windows give that may beat ``best``.
 
     A uniform shuffle of everybody has ``least``, and so no window has less.
@@ -299,4 +271,4 @@ def _window_epsilons(
         bound = account_epsilon(profile, num_users=window.size, delta=inner, with_lower=False)
         total = round_up(bound.upper + window.alpha)
         best = min(best, total)
-        yield _Found(total, f"mallows-window/{bound.method}", _extra(bound))
+        yield _renamed(bound, method=f"mallows-window/{bound.method}", upper=total)
