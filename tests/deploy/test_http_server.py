@@ -204,6 +204,17 @@ def descriptors(number):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_who_comes_while_a_server_ends_is_sent_away():
+    with Served(ConnectionLimits(most=4, most_from_one=4)) as served:
+        served.room.is_closed = True
+        with socket.create_connection(served.address, timeout=PATIENCE_SECONDS) as late:
+            assert late.recv(1000).startswith(b"HTTP/1.1 503")
+            assert late.recv(1000) == b""
+    with Served(ConnectionLimits(most=4, most_from_one=4)) as served:
+        assert not served.room.is_closed
+    assert served.room.is_closed
+
+
 @pytest.mark.timeout(300)
 def test_a_relay_with_1024_descriptors_and_1100_requests_that_never_end(tmp_path):
     folder, asked = tmp_path, AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)

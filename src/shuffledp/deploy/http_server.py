@@ -92,6 +92,8 @@ class Room:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
+        # Whether the server ends: it would wait for whoever comes now, as long as they ask.
+        self.is_closed = False
         self._addresses: dict[Connection, str] = {}
         self._number: Counter[str] = Counter()
         # By address, those who have waited longest first.
@@ -102,6 +104,8 @@ class Room:
 
     def has_room(self, address: str) -> bool:
         """Return whether one more connection from an address is let in, if need be for another."""
+        if self.is_closed:
+            return False
         if self._number[address] >= self.limits.most_from_one:
             return self._make_room(address)
         if len(self) >= self.limits.most:
@@ -246,11 +250,20 @@ class Connection(H11Protocol):
 class _Server(uvicorn.Server):
     """A server that lets many connections wait to be accepted, and accepts few at once."""
 
+    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+        super().__init__(config)
+        self._room = room
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(_MOST_PENDING)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what has been asked, and end."""
+        self._room.is_closed = True
+        await super().shutdown(sockets)
 
 
 def make_server(app: Any, room: Room) -> uvicorn.Server:
@@ -267,7 +280,8 @@ def make_server(app: Any, room: Room) -> uvicorn.Server:
             ws="none",
             loop="asyncio",
             backlog=room.limits.accepted_at_once,
-        )
+        ),
+        room,
     )
 
 
