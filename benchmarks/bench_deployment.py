@@ -231,7 +231,7 @@ def test_pilot(benchmark, tmp_path, monkeypatch):
     said = np.arange(PILOT) < 0.3 * PILOT
     pl.DataFrame({"answer": np.where(said, "yes", "no")}).write_csv("answers.csv")
     folder = tmp_path / "task"
-    options = ["--min-batch", str(PILOT), "--epoch", "10s", "--grace", "1s"]
+    options = ["--min-batch", str(PILOT), "--epoch", "20s", "--grace", "20s"]
     task = created(folder, *options, "--num-epochs", "1000", *free_ports())
     with Serving("shuffler", folder) as shuffler, Serving("analyzer", folder) as analyzer:
 
