@@ -221,7 +221,7 @@ WRONG = {
     "a negative norm": (["--vector", "a,b", "--norm", "-1"], "norm_bound = -1.0"),
     "a part of an answer": (["--domain", "a,b", "--max-answers", "1.5"], "not a whole number"),
     "no answers": (["--domain", "a,b", "--max-answers", "0"], "max_answers = 0"),
-    "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above the 2 answers"),
+    "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above k = 2"),
     "no dictionary": (["--dictionary", "absent.txt"], "cannot read the domain from absent.txt"),
     "two domains": (["--domain", "a,b", "--domain-file", "words.txt"], "not both"),
     "another's randomizer": (["--mean", "--range", "0,120", "--randomizer", "k-rr"],
