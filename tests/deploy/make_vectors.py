@@ -59,7 +59,7 @@ def decoders():
     """Return, by kind of message, what takes its bytes apart, or refuses them."""
     return {
         "task": Task.decode,
-        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key),
+        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key, "shuffler"),
         "upload": lambda data: m.decode_upload(data, REPORT_BYTES),
         "batch": lambda data: m.Batch.decode(
             data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
@@ -70,7 +70,11 @@ def decoders():
 def make_messages():
     """Return one message of each kind."""
     keys = m.SignedKeys.signed(
-        SIGNING["operator"], serial=3, not_after=1_900_000_000, keys=[SHUFFLER_KEY, ANALYZER_KEY]
+        SIGNING["operator"],
+        "shuffler",
+        serial=3,
+        not_after=1_900_000_000,
+        keys=[SHUFFLER_KEY, ANALYZER_KEY],
     )
     reports = [
         m.Report.sealed_for(

@@ -50,8 +50,8 @@ ASKED = [
 
 def read_keys(data):
     """Take the list of keys apart, signed by an operator who lies."""
-    signature = SIGNING["operator"].sign(b"sdp1 keys" + data)
-    return m.SignedKeys.decode(data + signature, TASK.operator_key)
+    signature = SIGNING["operator"].sign(b"sdp1 keys shuffler" + data)
+    return m.SignedKeys.decode(data + signature, TASK.operator_key, "shuffler")
 
 
 def read_batch(data):

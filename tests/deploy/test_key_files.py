@@ -23,8 +23,8 @@ from shuffledp.deploy.wire import ProtocolError, Reason
 
 def sent(task, settings, *, epoch, numbers):
     """Return an upload of reports sealed to the keys that the servers list."""
-    sealing = read_list(settings.public_keys, task).key_of_epoch(epoch)
-    opening = read_list(settings.analyzer_keys, task).keys[0]
+    sealing = read_list(settings.public_keys, task, "shuffler").key_of_epoch(epoch)
+    opening = read_list(settings.analyzer_keys, task, "analyzer").keys[0]
     return b"".join(
         upload(task, b"\0", number=number, epoch=epoch, key=sealing, analyzer=opening)
         for number in numbers
@@ -97,14 +97,14 @@ def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp
 # ---------------------------------------------------------------- rotated
 def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_path):
     task, settings, _ = make(num_epochs=600)
-    before = read_list(settings.public_keys, task)
+    before = read_list(settings.public_keys, task, "shuffler")
     assert (before.serial, len(before.keys)) == (256, 256)
     with pytest.raises(ProtocolError, match="no key for epoch 256"):
         before.key_of_epoch(256)
     keys = {number: keys_of(settings, task)[number] for number in range(256)}
     made = rotate(tmp_path / "task", at(10, GRACE_SECONDS))
     assert made.epochs == range(256, 266)
-    after = read_list(settings.public_keys, task)
+    after = read_list(settings.public_keys, task, "shuffler")
     assert (after.serial, len(after.keys)) == (266, 256)
     assert after.key_of_epoch(10) == before.key_of_epoch(10)
     assert after.key_of_epoch(265).number == 9
@@ -176,7 +176,9 @@ def lists(*serials, until=2**40):
     """Return lists of one key of each serial."""
     key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
     return [
-        m.SignedKeys.signed(SIGNING["operator"], serial=serial, not_after=until, keys=[key])
+        m.SignedKeys.signed(
+            SIGNING["operator"], "shuffler", serial=serial, not_after=until, keys=[key]
+        )
         for serial in serials
     ]
 

@@ -230,8 +230,8 @@ def test_an_upload_has_one_to_a_thousand_reports():
 
 # ---------------------------------------------------------------- keys and batches
 def test_keys_need_the_operator_and_numbers_of_their_own():
-    def encode(*keys, signer="operator"):
-        signed = m.SignedKeys.signed(SIGNING[signer], serial=1, not_after=2, keys=keys)
+    def encode(*keys, signer="operator", role="shuffler"):
+        signed = m.SignedKeys.signed(SIGNING[signer], role, serial=1, not_after=2, keys=keys)
         return signed.encode()
 
     decode = decoders()["keys"]
@@ -239,6 +239,7 @@ def test_keys_need_the_operator_and_numbers_of_their_own():
     low_order = m.SealKey(number=1, public_key=bytes(32))
     for data in (
         encode(SHUFFLER_KEY, signer="shuffler"),
+        encode(SHUFFLER_KEY, role="analyzer"),  # the other server's
         encode(),
         encode(
             SHUFFLER_KEY, m.SealKey(number=SHUFFLER_KEY.number, public_key=ANALYZER_KEY.public_key)

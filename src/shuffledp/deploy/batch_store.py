@@ -70,7 +70,7 @@ class BatchFolder:
 
 
 class BatchObjects:
-    """An object a batch; who may reach the bucket is told as S3's own tools are, by AWS_ names."""
+    """An object a batch; credentials come from the environment, as S3's own tools take them."""
 
     def __init__(self, url: str) -> None:
         try:

@@ -80,7 +80,7 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
 
 def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
     """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is the newest."""
-    newest = read_list(settings.public_keys, settings.read_task()).keys[0].number
+    newest = read_list(settings.public_keys, settings.read_task(), "analyzer").keys[0].number
     if number == newest:
         raise DataError(
             f"key {number} is the one that devices seal to now: run shuffledp keys rotate first"
@@ -93,8 +93,8 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
 
     Reports that are sealed to such a key would never open.
     """
-    listed = read_list(settings.public_keys, task)
     by_epoch = isinstance(settings, ShufflerSettings)
+    listed = read_list(settings.public_keys, task, "shuffler" if by_epoch else "analyzer")
     if isinstance(settings, ShufflerSettings):
         folder = settings.sealing_keys
     else:
@@ -133,7 +133,7 @@ def rotate(folder: Path, now: float) -> Rotated:
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
-    before = read_list(shuffler / "keys.bin", task)
+    before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, int((now - grace - task.start) // task.epoch_seconds))
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
     made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
@@ -146,7 +146,7 @@ def rotate(folder: Path, now: float) -> Rotated:
             shuffler_list(task, operator, known, epochs.stop, grace),
         )
         files.append(shuffler / "keys.bin")
-    serial = read_list(analyzer / "keys.bin", task).serial + 1
+    serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
     opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
     after = opening_list(task, operator, opening, serial, grace)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -44,7 +44,10 @@ NUM_KEYS: Final = 256
 # Of DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
 _SUITE: Final = bytes.fromhex("002000010001")
 _BATCH_MAGIC: Final = b"sdpB\x00\x01"
-_KEYS_LABEL: Final = b"sdp1 keys"
+_KEYS_LABEL: Final = b"sdp1 keys "
+
+#: Whose keys a list has: signed with it, so that one server's list does not pass for the other's.
+Role = Literal["shuffler", "analyzer"]
 
 
 class Answer(IntEnum):
@@ -100,11 +103,17 @@ class SignedKeys:
 
     @classmethod
     def signed(
-        cls, operator: Ed25519PrivateKey, *, serial: int, not_after: int, keys: Sequence[SealKey]
+        cls,
+        operator: Ed25519PrivateKey,
+        role: Role,
+        *,
+        serial: int,
+        not_after: int,
+        keys: Sequence[SealKey],
     ) -> Self:
-        """Return a list that the operator has signed."""
+        """Return a server's list that the operator has signed."""
         text = _keys_text(serial, not_after, keys)
-        signature = operator.sign(_KEYS_LABEL + text)
+        signature = operator.sign(_KEYS_LABEL + role.encode() + text)
         return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
 
     def encode(self) -> bytes:
@@ -112,16 +121,17 @@ class SignedKeys:
         return _keys_text(self.serial, self.not_after, self.keys) + self.signature
 
     @classmethod
-    def decode(cls, data: bytes, operator_key: bytes) -> Self:
-        """Return the list if the operator of the task has signed it; raise for all else."""
+    def decode(cls, data: bytes, operator_key: bytes, role: Role) -> Self:
+        """Return the list if the task's operator has signed it for a server; raise for all else."""
         reader = Reader(data, "list of keys", Fault.OPERATOR)
         serial, not_after = reader.uint(8), reader.uint(8)
         inner = Reader(reader.opaque(2), "list of keys", Fault.OPERATOR)
         text = reader.read_so_far()
         signature = reader.take(SIGNATURE_BYTES)
         reader.finish()
-        if not is_signed(signature, operator_key, _KEYS_LABEL + text):
-            raise reader.error("the task's operator has not signed it", Reason.FORGED)
+        if not is_signed(signature, operator_key, _KEYS_LABEL + role.encode() + text):
+            reason = f"the task's operator has not signed it as the {role}'s"
+            raise reader.error(reason, Reason.FORGED)
         keys = []
         while not inner.is_at_end:
             keys.append(SealKey.read(inner))

@@ -8,6 +8,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import (
     Answer,
+    Role,
     SignedKeys,
     decode_answers,
     report_size,
@@ -29,12 +30,12 @@ class Server:
         self,
         task: Task,
         url: str,
-        role: str,
+        role: Role,
         key: Ed25519PrivateKey | None = None,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._task_id, self._key = task.task_id, key
+        self._task_id, self._key, self._role = task.task_id, key, role
         self._operator_key = task.operator_key
         self._report_size = report_size(task.asked.codec.num_report_bytes)
         self._base = f"/tasks/{self._task_id.hex()}"
@@ -56,7 +57,9 @@ class Server:
 
     def keys(self, name: str = "keys") -> SignedKeys:
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
-        return SignedKeys.decode(self._ask("GET", f"/{name}", _MOST_KEYS_BYTES), self._operator_key)
+        role = self._role if name == "keys" else "analyzer"
+        data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
+        return SignedKeys.decode(data, self._operator_key, role)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
 from shuffledp.deploy.database import write_new
-from shuffledp.deploy.messages import NUM_KEYS, SealKey, SignedKeys
+from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
@@ -168,9 +168,9 @@ def key_path(folder: Path, number: int) -> Path:
     return folder / f"{number}.key"
 
 
-def read_list(path: Path, task: Task) -> SignedKeys:
-    """Read a list of keys that the task's operator has signed."""
-    return SignedKeys.decode(bytes_of(path), task.operator_key)
+def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
+    """Read a server's list of keys, which the task's operator has signed."""
+    return SignedKeys.decode(bytes_of(path), task.operator_key, role)
 
 
 def _key_of(path: Path) -> bytes:
@@ -294,7 +294,7 @@ def shuffler_list(
 ) -> SignedKeys:
     """Sign the shuffler's list, of the keys of epochs below ``serial``."""
     until = _end_of_list(task, serial, grace)
-    return SignedKeys.signed(operator, serial=serial, not_after=until, keys=keys)
+    return SignedKeys.signed(operator, "shuffler", serial=serial, not_after=until, keys=keys)
 
 
 def opening_list(
@@ -303,7 +303,7 @@ def opening_list(
     """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
     public = SealKey(number=(serial - 1) % NUM_KEYS, public_key=_public(key))
     until = _end_of_list(task, task.num_epochs, grace)
-    return SignedKeys.signed(operator, serial=serial, not_after=until, keys=[public])
+    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=[public])
 
 
 def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
