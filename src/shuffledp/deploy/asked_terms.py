@@ -77,7 +77,8 @@ class ReportCodec:
         Users are not trusted: one of them may hand in bytes that stand for no report, and that must
         not keep the others' from being counted. Each invalid one costs some log2(n) aggregations.
         """
-        right_size = [each for each in encoded if len(each) == self.num_report_bytes]
+        size = self.num_report_bytes
+        right_size = [each for each in encoded if len(each) == size]
         valid = self._counted(right_size)
         return self.decode(valid), len(encoded) - len(valid)
 
