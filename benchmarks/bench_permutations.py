@@ -12,10 +12,11 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.mallows import mallows_model
 
-# Kendall: from nearly uniform to nearly the identity; Hamming: half the items move.
+# Kendall: from nearly uniform to nearly the identity; the others: half the items move.
 THETAS = {
     "kendall": lambda _: (1e-8, 1e-4, 0.01, 1.0, 20.0),
     "hamming": lambda num_items: (0.01, math.log(num_items / 2)),
+    "cayley": lambda num_items: (0.01, math.log(num_items)),
 }
 CASES = [
     (name, num_items, theta)

@@ -122,7 +122,7 @@ def shufflers(scene: Scene) -> dict[str, Any]:
             coordinates=scene.points,
             metric=scene.metric,
         )
-        for distance in ("kendall", "hamming")
+        for distance in ("kendall", "hamming", "cayley")
     }
     found["displacement"] = DisplacementShuffler.for_groups(
         scene.groups, ALPHA, coordinates=scene.points, metric=scene.metric

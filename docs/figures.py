@@ -150,7 +150,7 @@ def with_honest(share: float) -> Mapping[str, float | None]:
 def within_groups(alpha: float) -> Mapping[str, float | None]:
     """Return the epsilon of shuffles within groups of 44 in a row, at one alpha."""
     users, size = 1_000_000, 44
-    sensitivities = {"kendall": size * (size - 1) // 2, "hamming": size}
+    sensitivities = {"kendall": size * (size - 1) // 2, "hamming": size, "cayley": size - 1}
     uniform = account_epsilon(any_randomizer(), num_users=users, delta=DELTA)
     found: dict[str, float | None] = {BEST: uniform.upper, LOWER: uniform.lower}
     for distance, sensitivity in sensitivities.items():

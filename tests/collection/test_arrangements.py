@@ -152,12 +152,12 @@ def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
     return group_facts(opened, shuffler, alpha, profile=profile, entropy=Entropy.from_seed(1))
 
 
-@pytest.mark.parametrize("distance", ["kendall", "hamming"])
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
 def test_facts_are_those_of_the_groups(distance, tmp_path):
     facts = facts_of(distance, tmp_path)
     assert (facts.smallest_group, facts.median_group, facts.largest_group) == (6, 9, 9)
     assert facts.num_groups == 20
-    assert facts.sensitivity == {"kendall": 36, "hamming": 9}[distance]
+    assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
     assert facts.theta * facts.sensitivity <= 4.0
     assert [each.subset_size for each in facts.reidentification] == [1, 2]
     (kept,) = facts.preservation

@@ -102,10 +102,11 @@ def test_a_target_is_met_within_groups(here):
     assert record["guarantee"]["epsilon"]["upper"] <= 2.0 <= record["epsilon0"]
 
 
-def test_the_other_rank_distance(here):
-    assert run("--rank-distance", "hamming") == 0
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
+def test_other_rank_distances(here, distance):
+    assert run("--rank-distance", distance) == 0
     facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
-    assert facts["rank_distance"] == "hamming"
+    assert facts["rank_distance"] == distance
     assert facts["published_sensitivity"] is None
 
 

@@ -18,7 +18,7 @@ demo               1
 deploy             4
 estimate          34
 explain            3
-groups            24
+groups            28
 leakage           45
 learnability       2
 ledger             6

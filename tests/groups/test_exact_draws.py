@@ -17,6 +17,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.groups import exact_draws as truncated_poisson
 from shuffledp.groups.exact_draws import (
     LazyUniform,
+    draw_against_odds,
     draw_exponential_above,
     draw_geometric,
     draw_lattice_noise,
@@ -71,6 +72,17 @@ def test_exponential_variates(words, threshold):
     assert draw_exponential_above(begin(*words, LAST), threshold) == expected
 
 
+@given(words=WORDS, weight=st.integers(1, 2**32), theta=st.floats(0.0, 200.0))
+def test_odds(words, weight, theta):
+    with mpmath.workdps(400):
+        bound = weight / (weight + mpmath.exp(theta))
+        uniform = value_of(*words, LAST)
+        # A script of words that all equal the digits of the bound does not decide.
+        assume(abs(uniform - bound) > mpmath.mpf(2) ** -250)
+        expected = bool(uniform < bound)
+    assert draw_against_odds(begin(*words, LAST), weight, theta) == expected
+
+
 def test_words_at_a_boundary_are_decided_by_further_bits():
     # The first 64 bits of e^-1: what follows says on which side U lies.
     with mpmath.workdps(100):
@@ -90,6 +102,8 @@ def test_tails_go_far_beyond_one_word():
     # P(G >= 1) = e^-700 = 2^-1009.9: sixteen words of zeros are not enough, but almost.
     assert draw_geometric(begin(*[0] * 15, 2**14), 700.0) == 1
     assert draw_geometric(begin(*[0] * 15, 2**15), 700.0) == 0
+    assert draw_against_odds(begin(*[0] * 15, 2**14), 1, 700.0)
+    assert not draw_against_odds(begin(*[0] * 15, 2**15), 1, 700.0)
 
 
 def test_the_least_theta():
@@ -117,6 +131,8 @@ def test_probabilities_do_not_depend_on_the_bits_drawn_at_first(bits):
 
 def test_theta_beyond_all_logarithms():
     assert draw_geometric(begin(1), 1e308) == 0
+    assert not draw_against_odds(begin(1), 2**32, 1e308)
+    assert not draw_against_odds(begin(0, 1), 2**32, math.nextafter(math.inf, 0.0))
 
 
 def cumulative(num_items, theta):

@@ -46,11 +46,27 @@ def test_what_is_no_permutation_is_refused(values, message):
     assert message in str(caught.value)
 
 
+def fewest_swaps(num_items):
+    """Return the distance of each permutation from the identity, by breadth-first search."""
+    start = tuple(range(num_items))
+    steps, frontier = {start: 0}, [start]
+    for pi in frontier:
+        for i, j in combinations(range(num_items), 2):
+            other = list(pi)
+            other[i], other[j] = pi[j], pi[i]
+            if tuple(other) not in steps:
+                steps[tuple(other)] = steps[pi] + 1
+                frontier.append(tuple(other))
+    return steps
+
+
 @pytest.mark.parametrize("num_items", range(1, 7))
 def test_every_permutation_by_the_definitions(num_items):
+    swaps = fewest_swaps(num_items)
     for pi in permutations(range(num_items)):
         discordant = sum(pi[i] > pi[j] for i, j in combinations(range(num_items), 2))
         assert DISTANCES["kendall"](pi) == discordant
+        assert DISTANCES["cayley"](pi) == swaps[pi]
         assert DISTANCES["hamming"](pi) == sum(a != b for a, b in enumerate(pi))
         assert DISTANCES["footrule"](pi) == sum(abs(a - b) for a, b in enumerate(pi))
 
@@ -60,4 +76,5 @@ def test_the_far_ends_of_each_distance(size):
     backwards, cycle = np.arange(size)[::-1], np.roll(np.arange(size), 1)
     assert DISTANCES["kendall"](backwards) == size * (size - 1) // 2
     assert DISTANCES["footrule"](backwards) == size * size // 2
+    assert DISTANCES["cayley"](cycle) == size - 1
     assert DISTANCES["hamming"](cycle) == (size if size > 1 else 0)

@@ -49,7 +49,7 @@ def draws_of(name, n, theta, count, generator):
     return everything, weights, [everything[each] for each in chosen]
 
 
-@pytest.mark.parametrize("name", ["kendall", "hamming"])
+@pytest.mark.parametrize("name", ["kendall", "cayley", "hamming"])
 @pytest.mark.parametrize("places", [(0, 1, 2), (0, 2, 4)])
 def test_simulated_limits_hold_for_every_distance(name, places):
     generator = Entropy.from_seed(31).generator()

@@ -40,6 +40,16 @@ def hamming(pi):
     return (pi != np.arange(pi.shape[1])).sum(axis=1)
 
 
+def cayley(pi):
+    smallest = np.broadcast_to(np.arange(pi.shape[1]), pi.shape).copy()
+    at = smallest.copy()
+    for _ in range(pi.shape[1]):
+        at = np.take_along_axis(pi, at, axis=1)
+        np.minimum(smallest, at, out=smallest)
+    # Each cycle is counted at its smallest item.
+    return pi.shape[1] - (smallest == np.arange(pi.shape[1])).sum(axis=1)
+
+
 def footrule(pi):
     return np.abs(pi - np.arange(pi.shape[1])).sum(axis=1)
 
@@ -47,6 +57,7 @@ def footrule(pi):
 BY_DEFINITION = {
     "kendall": kendall,
     "hamming": hamming,
+    "cayley": cayley,
     "footrule": footrule,
 }
 
@@ -87,6 +98,7 @@ def test_the_oracle_sees_more_than_the_distance_of_kappa():
     # Two members with one place in between: kappa is a transposition of three inversions.
     pi = np.array(list(permutations(range(3))))
     assert largest_change(pi, kendall(pi), [0, 2]) == 3
+    assert largest_change(pi, cayley(pi), [0, 1, 2]) == 2
     assert largest_change(pi, hamming(pi), [1]) == 0
 
 
@@ -112,7 +124,7 @@ def in_exact_numbers(distance, members, places):
         return g * (g - 1) // 2 + 2 * sum(gaps)
     if distance == "footrule":
         return sum(abs(low - high) for low, high in zip(w, reversed(w), strict=True))
-    return g if g > 1 else 0
+    return {"hamming": g if g > 1 else 0, "cayley": g - 1}[distance]
 
 
 @given(placed_groups())
@@ -198,7 +210,7 @@ def test_no_groups():
 
 def test_one_person():
     groups = Groups.from_sets([[0]], num_users=1)
-    assert [sensitivity(distance, groups, np.array([0])) for distance in DISTANCES] == [0] * 3
+    assert [sensitivity(distance, groups, np.array([0])) for distance in DISTANCES] == [0] * 4
 
 
 @pytest.mark.parametrize(
@@ -217,7 +229,7 @@ def test_wrong_places_are_refused(places, message):
     groups = Groups.from_sets([[0, 1, 2]], num_users=3)
     for function in (
         lambda: group_sensitivities("kendall", groups, np.array(places)),
-        lambda: group_sensitivities("hamming", groups, np.array(places)),
+        lambda: group_sensitivities("cayley", groups, np.array(places)),
         lambda: paper_sensitivity(groups, np.array(places)),
     ):
         with pytest.raises(ParameterError, match=message):
@@ -503,9 +515,10 @@ def test_latitudes_and_longitudes():
     assert axis == found.smallest_possible == found.sensitivity
 
 
-def test_where_the_order_does_not_matter_it_is_kept():
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
+def test_where_the_order_does_not_matter_it_is_kept(distance):
     groups = Groups.from_sets([[0, 3, 1], [2, 4]], num_users=5)
-    found = choose_reference_order(groups, distance="hamming")
+    found = choose_reference_order(groups, distance=distance)
     assert found.order.tolist() == [0, 1, 2, 3, 4]
     assert found.name == "as given"
     assert found.is_best

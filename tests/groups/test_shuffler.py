@@ -92,7 +92,7 @@ def test_a_zero_alpha_is_a_uniform_shuffle():
     assert (shuffler.theta, shuffler.alpha_for(GROUPS)) == (0.0, 0.0)
 
 
-@given(finite, st.sampled_from(["kendall", "hamming"]))
+@given(finite, st.sampled_from(["kendall", "hamming", "cayley"]))
 def test_theta_is_rounded_down(alpha, distance):
     shuffler = MallowsShuffler.for_groups(GROUPS, alpha, distance=distance)
     delta = shuffler.reference.sensitivity

@@ -26,7 +26,7 @@ from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
 
-DISTANCES = ("kendall", "hamming")
+DISTANCES = ("kendall", "hamming", "cayley")
 
 
 def mallows(distance, num_users, theta, order=None):

@@ -137,6 +137,19 @@ def hamming_distance(pi):
     return int(np.count_nonzero(np.asarray(pi) != np.arange(np.size(pi))))
 
 
+def cayley_distance(pi):
+    """Return the number of items less that of cycles."""
+    items = np.asarray(pi).tolist()
+    cycles = 0
+    for start in range(len(items)):
+        if items[start] >= 0:
+            cycles += 1
+        here = start
+        while items[here] >= 0:
+            items[here], here = -1, items[here]
+    return len(items) - cycles
+
+
 def footrule_distance(pi):
     """Return Spearman's footrule."""
     return int(np.abs(np.asarray(pi) - np.arange(np.size(pi))).sum())
@@ -145,6 +158,7 @@ def footrule_distance(pi):
 DISTANCES = {
     "kendall": kendall_distance,
     "hamming": hamming_distance,
+    "cayley": cayley_distance,
     "footrule": footrule_distance,
 }
 
@@ -153,6 +167,9 @@ def moments_of_distance(name, num_items, theta):
     """Return mean and variance of the distance of a model."""
     if name == "kendall":
         return distance_moments(num_items, theta)
+    if name == "cayley":  # independent swaps at odds j e^-theta
+        odds = math.exp(-theta) * np.arange(1.0, num_items)
+        return float((odds / (1 + odds)).sum()), float((odds / (1 + odds) ** 2).sum())
     # Hamming: n less a nearly Poisson number of fixed points.
     counts = np.arange(num_items + 1.0)
     log_derangements = np.zeros(num_items + 1)  # ln of D_d / d!

@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
+from shuffledp.groups.cayley import draw_by_swaps
 from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
 from shuffledp.groups.hamming import permute_all_but
 from shuffledp.groups.kendall import draw_lehmer_code, permutation_of_code
@@ -81,12 +82,15 @@ def test_all_permutations_when_every_draw_is_settled_with_decimals(theta):
     def kendall():
         return permutation_of_code(draw_lehmer_code(4, theta, entropy, margin=math.inf))
 
+    def cayley():
+        return draw_by_swaps(4, theta, entropy, margin=math.inf)
+
     def hamming():
         # No bit is known at first, so that every draw is refined.
         uniform = LazyUniform(prefix=0, num_bits=0, entropy=entropy)
         return permute_all_but(4, draw_truncated_poisson(4, theta, uniform), entropy)
 
-    for name, draw in (("kendall", kendall), ("hamming", hamming)):
+    for name, draw in (("kendall", kendall), ("cayley", cayley), ("hamming", hamming)):
         assert not is_rejected(counts_of(draw, 1_000), law(name, theta))
 
 
@@ -98,6 +102,7 @@ DEVIATIONS = 8.0
 MANY = {
     "kendall": [1e-12, 1e-5, 3e-3, 0.5, 2.0],
     "hamming": [math.log(1e3), math.log(3e4), math.log(9e4)],
+    "cayley": [0.3, 3.0, 8.0, 11.5, 14.0],
 }
 
 
@@ -129,13 +134,18 @@ def test_most_items_move_for_small_theta_under_hamming():
     assert np.count_nonzero(model.sample(Entropy.from_seed(204)) == np.arange(100_000)) <= 40
 
 
-@pytest.mark.parametrize("theta", [0.3, math.log(5e4)])
-def test_displacements_of_many_items_under_hamming(theta):
+@pytest.mark.parametrize(
+    ("name", "theta"),
+    [("hamming", 0.3), ("hamming", math.log(5e4)), ("cayley", 0.3), ("cayley", 11.5)],
+)
+def test_displacements_of_many_items(name, theta):
     # The number of items that move, 5e4 or more, has a relative deviation below 1 / 200. Given it,
     # each goes anywhere: the mean over them has a relative deviation of about 0.71 / 220.
-    model = mallows_model("hamming", 100_000, theta)
+    model = mallows_model(name, 100_000, theta)
     moved = np.abs(model.sample(Entropy.from_seed(205)) - np.arange(100_000)).mean()
     share = moments_of_distance("hamming", 100_000, theta)[0] / 100_000
+    if name == "cayley":  # the last item is swapped or not, and all are like the last
+        share = 99_999 / (99_999 + math.exp(theta))
     assert moved == pytest.approx(share * 100_001 / 3.0, rel=0.06)
 
 
@@ -144,6 +154,16 @@ def clipped_geometric(generator, theta):
     """Draw Kendall's code wrongly: too large values become the largest."""
     values = np.floor(generator.exponential(size=4) / theta)
     return permutation_of_code(np.minimum(values, [3, 2, 1, 0]).astype(np.int64))
+
+
+def swaps_with_any_place(generator, theta):
+    """Draw Cayley's swaps wrongly: a swap may be with the place itself."""
+    pi = np.arange(4)
+    for j in range(1, 4):
+        if generator.random() < j / (j + math.exp(theta)):
+            other = generator.integers(j + 1)
+            pi[[j, other]] = pi[[other, j]]
+    return pi
 
 
 def coin_for_each_place(generator, theta):
@@ -167,6 +187,7 @@ def poisson_cut_off(generator, theta):
     ("name", "flawed"),
     [
         ("kendall", clipped_geometric),
+        ("cayley", swaps_with_any_place),
         ("hamming", coin_for_each_place),
         ("hamming", poisson_cut_off),
     ],

@@ -88,7 +88,7 @@ grouping_options = added(
         ),
         click.option(
             "--rank-distance",
-            type=click.Choice(["kendall", "hamming"]),
+            type=click.Choice(["kendall", "hamming", "cayley"]),
             default="kendall",
             show_default=True,
             help="Distance between orders, by which the Mallows model decays. Only kendall keeps "

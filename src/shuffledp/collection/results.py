@@ -559,7 +559,7 @@ def amplification_cautions(
         return (
             f"Kendall's distance gives next to no central amplification here: {share}. Within "
             "groups it promises alpha all the same. The displacement shuffler, or rank distance "
-            "hamming, which does not keep reports near, may give a smaller epsilon.",
+            "hamming or cayley, which does not keep reports near, may give a smaller epsilon.",
         )
     return (
         f"There is next to no central amplification here: {share}. Somebody has few others nearby "

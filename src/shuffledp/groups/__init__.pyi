@@ -1,5 +1,6 @@
 from shuffledp.groups.arrangement import DisplacementArrangement as DisplacementArrangement
 from shuffledp.groups.arrangement import GroupArrangement as GroupArrangement
+from shuffledp.groups.cayley import CayleyMallows as CayleyMallows
 from shuffledp.groups.displacement import DisplacementShuffler as DisplacementShuffler
 from shuffledp.groups.grouping import Grouping as Grouping
 from shuffledp.groups.groups import Groups as Groups

@@ -1,6 +1,6 @@
 """Decisions about one uniform real number, exact: bits are drawn until they settle the question.
 
-A Mallows model asks such questions as "is U below e^-theta?" of a uniform U in [0, 1).
+A Mallows model asks such questions as "is U below 1 / (1 + e^theta)?" of a uniform U in [0, 1).
 Compiled loops answer nearly all of them from 32 or 64 bits of U with floats, and stop where the
 answer lies within the floats' error. This module settles those: it encloses logarithms with
 `decimal`, whose ln is correctly rounded, and draws 64 more bits of the same U as long as the
@@ -145,6 +145,24 @@ def draw_geometric(uniform: LazyUniform, theta: float) -> int:
         uniform.refine()
 
 
+def draw_against_odds(uniform: LazyUniform, weight: int, theta: float) -> bool:
+    """Return whether U < weight / (weight + e^theta): with exactly that probability.
+
+    That means theta < ln(weight (1 - U) / U).
+    """
+    exact_theta = Decimal(theta)
+    while True:
+        digits = _digits(uniform)
+        above = (1 << uniform.num_bits) - uniform.prefix
+        lower, _ = _log_bounds(weight * (above - 1), uniform.prefix + 1, digits)
+        _, upper = _log_bounds(weight * above, uniform.prefix, digits)
+        if lower > exact_theta:
+            return True
+        if upper < exact_theta:
+            return False
+        uniform.refine()
+
+
 def _digits(uniform: LazyUniform) -> int:
     """Return decimal digits enough to tell neighbouring prefixes apart, with 40 to spare."""
     return uniform.num_bits // 3 + 40
@@ -168,9 +186,11 @@ def _exponential_bounds(uniform: LazyUniform, digits: int) -> tuple[Decimal, Dec
 
 
 def _log_bounds(numerator: int, denominator: int, digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds strictly around ln(numerator / denominator); infinite for a zero below."""
+    """Return bounds strictly around ln(numerator / denominator); one of the two may be zero."""
     if denominator == 0:
         return _INFINITY, _INFINITY
+    if numerator == 0:
+        return -_INFINITY, -_INFINITY
     down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
     # `ln` rounds to nearest, so the next decimal on either side encloses the true value.
     lower = down.ln(_quotient(numerator, denominator, digits, ROUND_FLOOR)).next_minus(down)

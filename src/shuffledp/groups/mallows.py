@@ -3,6 +3,7 @@
 from typing import SupportsFloat, SupportsIndex
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.groups.cayley import CayleyMallows
 from shuffledp.groups.hamming import HammingMallows
 from shuffledp.groups.kendall import KendallMallows
 from shuffledp.groups.permutations import MallowsModel
@@ -10,8 +11,8 @@ from shuffledp.groups.permutations import MallowsModel
 __all__ = ["MALLOWS_MODELS", "MallowsModel", "mallows_model"]
 
 #: Every model, by the name of its distance.
-MALLOWS_MODELS: dict[str, type[KendallMallows | HammingMallows]] = {
-    model.distance: model for model in (KendallMallows, HammingMallows)
+MALLOWS_MODELS: dict[str, type[KendallMallows | HammingMallows | CayleyMallows]] = {
+    model.distance: model for model in (KendallMallows, HammingMallows, CayleyMallows)
 }
 
 

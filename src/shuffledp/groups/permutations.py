@@ -124,7 +124,7 @@ class MallowsModel(ABC):
 
     __slots__ = ()
 
-    #: "kendall" or "hamming".
+    #: "kendall", "hamming" or "cayley".
     distance: ClassVar[str]
 
     num_items: int

@@ -106,7 +106,7 @@ class MallowsShuffler:
             The privacy wanted, in [0, inf]: the order inside each group changes the probability of
             any output by a factor of at most e^alpha. 0 is a uniform shuffle of everybody; inf
             shuffles nothing.
-        distance : {"kendall", "hamming"}
+        distance : {"kendall", "hamming", "cayley"}
             The rank distance of the model. Only Kendall's keeps people near their places.
         coordinates, metric
             Help to find the reference order; see `choose_reference_order`.

@@ -317,8 +317,8 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
     Returns
     -------
     ndarray of float64, shape (n,)
-        Read-only, with sum 1. Right to 1e-12 in total variation for "hamming"; each to a relative
-        n 1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
+        Read-only, with sum 1. Right to 1e-12 in total variation for "hamming" and "cayley"; each to
+        a relative n 1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
 
     Raises
     ------
@@ -328,9 +328,9 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
 
     Notes
     -----
-    Both distances are the same for a permutation and its inverse. So the place of an item has
-    the law of the item at its place. Under "hamming" all permutations that come from one another
-    by renaming are equally likely, so an item that moves is equally likely anywhere
+    All three distances are the same for a permutation and its inverse. So the place of an item has
+    the law of the item at its place. Under "hamming" and "cayley" all permutations that come from
+    one another by renaming are equally likely, so an item that moves is equally likely anywhere
     else. Under "kendall" it is near: people at the ends of the order move less than others.
 
     Examples
@@ -343,12 +343,20 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
     start = require_at_least("place", place, 0)
     if start >= n:
         raise ParameterError(f"place = {start} is not in [0, {n - 1}]: give a place counted from 0")
+    if model.distance == "kendall":
+        law = np.zeros(n)
+        steps, chances = displacement_law(n, model.theta, start)
+        law[start + steps] = chances
+        return read_only(law / math.fsum(law))
+    stays = _stays(model)
+    law = np.full(n, (1.0 - stays) / max(n - 1, 1))
+    law[start] = stays
+    return read_only(law)
+
+
+def _stays(model: MallowsModel) -> float:
+    """Return the chance that an item keeps its place, where all items are alike."""
     if isinstance(model, HammingMallows):
-        stays = 1.0 - model.mean_distance() / n
-        law = np.full(n, (1.0 - stays) / max(n - 1, 1))
-        law[start] = stays
-        return read_only(law)
-    law = np.zeros(n)
-    steps, chances = displacement_law(n, model.theta, start)
-    law[start + steps] = chances
-    return read_only(law / math.fsum(law))
+        return 1.0 - model.mean_distance() / model.num_items
+    # The last item is swapped or not, and all are like the last.
+    return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

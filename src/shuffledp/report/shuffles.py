@@ -12,7 +12,7 @@ from shuffledp.collection.results import GroupFacts, NetworkFacts
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 
-_KINDS = {"kendall": "Kendall's", "hamming": "Hamming"}
+_KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
 
 
 class Table(NamedTuple):

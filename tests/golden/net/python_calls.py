@@ -532,6 +532,7 @@ def groups(formed):
 MODELS = {
     "kendall": sdp.groups.KendallMallows,
     "hamming": sdp.groups.HammingMallows,
+    "cayley": sdp.groups.CayleyMallows,
 }
 
 

@@ -155,6 +155,8 @@ def window_cosets(name, n, window):
         ("kendall", 4, (0, 1)),
         ("hamming", 5, (0, 2, 3)),
         ("hamming", 4, (1, 3)),
+        ("cayley", 5, (0, 2, 4)),
+        ("cayley", 4, (0, 1)),
     ],
 )
 def test_windows_cost_exactly_what_is_claimed(name, n, window):
@@ -198,6 +200,7 @@ def test_exchanging_two_entries_changes_the_distance_by_what_thinning_assumes():
                 largest[name][j - i] = max(largest[name][j - i], change)
     assert largest["kendall"][1:] == [2 * far - 1 for far in range(1, n)]
     assert largest["hamming"][1:] == [2] * (n - 1)
+    assert largest["cayley"][1:] == [1] * (n - 1)
 
 
 @pytest.mark.parametrize("name", MALLOWS_DISTANCES)
@@ -207,7 +210,7 @@ def test_the_victims_place_is_as_spread_as_thinning_assumes(name):
     n, theta, victim = 5, 0.7, 1
     weights = [(pi, math.exp(-theta * d)) for pi, d in permutations_by_distance(name, n)]
     for size in (2, 3, 5):
-        exchange = 2 * size - 3 if name == "kendall" else 2
+        exchange = {"kendall": 2 * size - 3, "hamming": 2, "cayley": 1}[name]
         tightest = 0.0
         for hidden in itertools.combinations([u for u in range(n) if u != victim], n - 2):
             views = {}
@@ -238,11 +241,12 @@ def brute_force_thinned(profile_atoms, num_users, kappa, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.7])
-def test_thinning_is_the_kernel_with_a_smaller_blanket(epsilon):
+@pytest.mark.parametrize("name", ["hamming", "cayley"])
+def test_thinning_is_the_kernel_with_a_smaller_blanket(name, epsilon):
     p, theta, n = math.e, 0.4, 5
     atoms = [(1.0 / (p + 1.0), p, 1.0), (1.0 / (p + 1.0), 1.0, p)]
-    kappa = math.exp(-2.0 * theta)
-    laws, size = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, "hamming")
+    kappa = math.exp(-theta * (2.0 if name == "hamming" else 1.0))
+    laws, size = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, name)
     assert size == n
     found = atom_delta(laws[0], n, epsilon)
     expected = brute_force_thinned(atoms, n, kappa, epsilon)
@@ -327,7 +331,7 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
         for m, r0, r1 in ((1.0, p, 1.0), (1.0, 1.0, p), (1.0, 1.0, 1.0))
     )
     stated = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=atoms)
-    asked = {"num_users": 1000, "theta": 0.01, "distance": "hamming"}
+    asked = {"num_users": 1000, "theta": 0.01, "distance": "cayley"}
     found = grouped_epsilon(stated, delta=1e-6, **asked)
     known = grouped_epsilon(profiles.k_rr(1.0, 3), delta=1e-6, **asked)
     assert found.upper == pytest.approx(known.upper, rel=1e-6)
@@ -339,7 +343,7 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
         family=RandomizerFamily.OTHER,
         blanket=(BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.0),),
     )
-    assert grouped._thinning(nonsense, 1000, 0.01, "hamming")[0] == []
+    assert grouped._thinning(nonsense, 1000, 0.01, "cayley")[0] == []
 
 
 def test_windows_win_where_the_uniform_shuffle_is_known_exactly():

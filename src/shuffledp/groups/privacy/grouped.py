@@ -4,10 +4,10 @@ All n users run one randomizer; z'_j = y'_pi(j) along a public order of the user
 Mallows law with the parameter theta. Two results, of which the smaller counts, and epsilon0.
 
 *Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound by how much
-exchanging two entries of pi inside a block can change the distance (Hamming 2, Kendall 2 L - 3),
-and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
+exchanging two entries of pi inside a block can change the distance (Cayley 1, Hamming 2, Kendall
+2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
 
-*Window.* For w consecutive places with the victim's (for Hamming any w users) that cost
+*Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
 alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
 (eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
 permutation of w items.
@@ -49,7 +49,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-MALLOWS_DISTANCES = ("kendall", "hamming")
+MALLOWS_DISTANCES = ("kendall", "hamming", "cayley")
 
 # What the numbers rest on; a Bound repeats it because it is part of the claim.
 MALLOWS_ASSUMPTIONS = (
@@ -100,13 +100,17 @@ def _require_distance(distance: str) -> str:
 def window_alpha(distance: str, size: int, theta: float) -> float:
     """Return theta Delta_w of w consecutive places, rounded up."""
     w = require_at_least("size", size, 1)
-    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0}
+    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
     return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
 
 
 def _window(distance: str, size: int, theta: float) -> _Window:
     """Return alpha_w and ln M, both rounded up."""
-    mean = 0.25 * size * (size - 1) if distance == "kendall" else size - 1.0
+    mean = {
+        "kendall": 0.25 * size * (size - 1),
+        "hamming": size - 1.0,
+        "cayley": size - math.log(size + 1.0),  # the harmonic number is at least ln(w + 1)
+    }[distance]
     alpha = window_alpha(distance, size, theta)
     return _Window(size, alpha, min(round_up(theta * mean), alpha))
 
@@ -130,7 +134,7 @@ def _kappa(theta: float, exchange: int) -> float:
 def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
     """Return the smallest block's size and kappa, rounded down, of the best cut found."""
     if distance != "kendall":
-        return num_users, _kappa(theta, 2)
+        return num_users, _kappa(theta, 1 if distance == "cayley" else 2)
 
     def cut(blocks: int) -> tuple[int, float]:
         smallest, largest = num_users // blocks, -(-num_users // blocks)
@@ -189,7 +193,7 @@ def grouped_epsilon(
         Number n of honest users, 1 to 1e15. All of them are rows of the release.
     theta : float
         Of the Mallows model, in [0, inf]; 0 shuffles uniformly, inf leaves the order alone.
-    distance : {"kendall", "hamming"}
+    distance : {"kendall", "hamming", "cayley"}
         Of the Mallows model.
     delta : float
         Central failure probability, in [0, 1).
