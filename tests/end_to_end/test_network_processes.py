@@ -32,7 +32,7 @@ from importlib import import_module
 
 target, when, number, *arguments = sys.argv[1:]
 module, name, method = target.split(":")
-owner = getattr(import_module(f"shuffledp.collection.{module}"), name)
+owner = getattr(import_module(f"shuffledp.deploy.peers.{module}"), name)
 real, calls = getattr(owner, method), itertools.count(1)
 
 def dying(*args, **options):
@@ -281,17 +281,17 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     # The relay: when it has kept the first batch of round 2, deleted its sender's mail, and not
     # said so yet. A peer: when it has taken mail and not saved it; then with old keys in the log.
     relay, url = processes.relay(
-        *clock, dies=("service.relay_store:SqliteStore:put_batch", "after", 13)
+        *clock, dies=("stores:SqliteStore:put_batch", "after", 13)
     )
     port = int(url.rpartition(":")[2])
     dies = ("protocol.peer:Peer:receive", "after", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     second = processes.peers(url, "6-11", "second.db")
     processes.killed(relay)
-    dies = ("service.relay_store:SqliteStore:forget_hand_ins", "after", 1)
+    dies = ("stores:SqliteStore:forget_hand_ins", "after", 1)
     relay, url = processes.relay(*clock, port=port, dies=dies)
     processes.killed(first)
-    dies = ("service.peer_store:PeerStore:wipe_log", "before", 1)
+    dies = ("stores:PeerStore:wipe_log", "before", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     processes.killed(first)
     first = processes.peers(url, "0-5", "first.db")
@@ -299,9 +299,9 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
         assert "6 of 6 users" in processes.finish(process)
     # The analyzer: when all is saved and the relay does not know; the relay, when it has deleted
     # it and not said so; and the analyzer, when it has heard that and not noted it.
-    dies = ("service.relay_client:RelayClient:forget_hand_ins", "before", 1)
+    dies = ("relay_client:RelayClient:forget_hand_ins", "before", 1)
     processes.killed(processes.start_collecting(url, dies=dies))
-    dies = ("service.fetched_store:FetchedStore:note_forgotten", "before", 1)
+    dies = ("stores:FetchedStore:note_forgotten", "before", 1)
     collecting = processes.start_collecting(url, dies=dies)
     processes.killed(relay)
     relay, url = processes.relay(*clock, port=port)

@@ -336,7 +336,7 @@ def serve(
     logger.handlers[:] = [EventHandler(watch.log)]
     watch.log.say("started", url=url_of(outer_socket), task=app.state.task_id.hex())
     on_ready(url_of(outer_socket))
-    gc.freeze()  # what was loaded stays: looking through it again and again took a tenth of the time
+    gc.freeze()  # what is loaded stays: looking through it took a tenth of the time
     try:
         server.run([outer_socket])
     finally:
