@@ -13,15 +13,18 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.events import EventHandler
@@ -124,7 +127,7 @@ def shuffler_app(
     watch: ShufflerWatch,
     now: Callable[[], float] = time.time,
     tick_seconds: float = _TICK_SECONDS,
-) -> Starlette:
+) -> "Shortcut":
     """Return the shuffler's application, with its clock."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
@@ -151,7 +154,7 @@ def shuffler_app(
         shuffler.require_sealed(number)
         return Response(await asyncio.to_thread(shuffler.read, number), media_type=_BYTES)
 
-    return _app(
+    app = _app(
         task.task_id,
         {
             "": (_constant(task.encode()), ["GET"]),
@@ -164,6 +167,34 @@ def shuffler_app(
         [intake.run, partial(_release_batches, shuffler, watch, now, tick_seconds)],
         watch.watch,
     )
+    path = f"/tasks/{task.task_id.hex()}/reports"
+    return Shortcut(app, path, told(reports, watch.watch.store_failed))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """An application whose uploads go round routes and layers, which took a third of their time."""
+
+    app: Starlette
+    path: str
+    reports: Endpoint
+
+    @property
+    def state(self) -> State:
+        """What the application knows of itself."""
+        return self.app.state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI has it."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self.reports(request)
+        except HTTPException as error:
+            response = await refused(request, error)
+        await response(scope, receive, send)
 
 
 async def _release_batches(
@@ -322,7 +353,7 @@ def inner_app(watch: Watch) -> Starlette:
 
 
 def serve(
-    app: Starlette, watch: Watch, settings: Settings, on_ready: Callable[[str], None]
+    app: "Starlette | Shortcut", watch: Watch, settings: Settings, on_ready: Callable[[str], None]
 ) -> None:
     """Serve until the process is told to end."""
     outer_socket = listen(*address_of(settings.listen))
