@@ -143,16 +143,18 @@ class Analyzer:
             ledger=ledger,
         )
 
-    def _fresh(self, batch: Batch) -> list[bytes]:
+    def _fresh(self, batch: Batch) -> Sequence[bytes]:
         """Return the records that were in no other batch, and note that they are in this one."""
         self._store.insert_new("batches", "number, root", [(batch.number, batch.root)])
-        record_of = {hashlib.sha256(record).digest()[:16]: record for record in batch.records}
-        rows = [(digest, batch.number) for digest in sorted(record_of)]  # the order of the table
-        if self._store.insert_new("records", "digest, batch", rows) < len(rows):
-            query = "SELECT digest, batch FROM records WHERE digest"
-            for digest, number in rows_among(self._store, query, list(record_of)):
-                if number != batch.number:
-                    del record_of[digest]
+        digests = [hashlib.sha256(record).digest()[:16] for record in batch.records]
+        rows = [(digest, batch.number) for digest in sorted(digests)]  # the order of the table
+        if self._store.insert_new("records", "digest, batch", rows) == len(rows):
+            return batch.records
+        record_of = dict(zip(digests, batch.records, strict=True))
+        query = "SELECT digest, batch FROM records WHERE digest"
+        for digest, number in rows_among(self._store, query, list(record_of)):
+            if number != batch.number:
+                del record_of[digest]
         return list(record_of.values())
 
     def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
