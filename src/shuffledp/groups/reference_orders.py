@@ -92,7 +92,7 @@ def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
     --------
     >>> groups = Groups.from_sets([[0, 2, 4], [1, 2], [3]], num_users=5)
     >>> [sensitivity(distance, groups, np.arange(5)) for distance in DISTANCES]
-    [7, 3, 8]
+    [7, 3, 2, 8]
     """
     return int(group_sensitivities(distance, groups, places).max(initial=0))
 
