@@ -1,5 +1,6 @@
 """Tasks and messages of a deployment as bytes: one spelling, and nothing else is read."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -265,13 +266,15 @@ def test_a_batch_is_a_function_of_the_multiset_alone(records):
 @pytest.mark.parametrize("what", ["order", "size", "epochs", "record"])
 def test_a_signed_batch_that_is_none_is_refused(what):
     records = (b"b" * RECORD_SIZE, b"a" * RECORD_SIZE)
+    records = records if what == "order" else tuple(sorted(records))
     batch = m.Batch(
         task_id=TASK.task_id,
         number=1,
         first_epoch=5 if what == "epochs" else 0,
         last_epoch=4,
         record_size=RECORD_SIZE + (what == "size"),
-        records=records if what == "order" else tuple(sorted(records)),
+        records=records,
+        root=hashlib.sha256(b"".join(records)).digest(),
         signature=b"",
     )
     signature = SIGNING["shuffler"].sign(batch._head())

@@ -167,11 +167,13 @@ class Analyzer:
         num_unopened = 0
         with workers(len(records)) as executor:
             for page, found in zip(pages, executor.map(opened, pages), strict=True):
-                for record, text in zip(page.records, found, strict=True):
-                    if text is None:
-                        num_unopened += 1
-                    else:
-                        texts[record[0]].append(text)
+                num_unopened += found.count(None)
+                for key in self._keys:
+                    texts[key] += [
+                        text
+                        for record, text in zip(page.records, found, strict=True)
+                        if record[0] == key and text is not None
+                    ]
         return texts, num_unopened
 
     def _valid(self, texts: Mapping[int, list[bytes]]) -> tuple[Reports, int, int, int]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -297,12 +296,9 @@ class Batch:
     #: Bytes of each record.
     record_size: int
     records: tuple[bytes, ...]
+    #: SHA-256 of the records: names the batch, and what is spent for it.
+    root: bytes
     signature: bytes
-
-    @property
-    def root(self) -> bytes:
-        """SHA-256 of the records: names the batch, and what is spent for it."""
-        return hashlib.sha256(b"".join(self.records)).digest()
 
     @classmethod
     def signed(
@@ -316,13 +312,15 @@ class Batch:
         record_size: int,
     ) -> Self:
         """Sort records and sign them."""
+        in_order = tuple(sorted(records))
         batch = cls(
             task_id=task_id,
             number=number,
             first_epoch=epochs[0],
             last_epoch=epochs[1],
             record_size=record_size,
-            records=tuple(sorted(records)),
+            records=in_order,
+            root=hashlib.sha256(b"".join(in_order)).digest(),
             signature=b"",
         )
         return replace(batch, signature=shuffler.sign(batch._head()))
@@ -364,7 +362,7 @@ class Batch:
         records = tuple(body[at : at + size] for at in range(0, len(body), size))
         if hashlib.sha256(body).digest() != root:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
-        if any(one > next_one for one, next_one in pairwise(records)):
+        if list(records) != sorted(records):  # O(n) of what is sorted
             raise reader.error("its records are not sorted")
         return cls(
             task_id=task_id,
@@ -373,6 +371,7 @@ class Batch:
             last_epoch=last,
             record_size=size,
             records=records,
+            root=root,
             signature=signature,
         )
 
