@@ -228,11 +228,12 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
 def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
     """Open a batch, write what it says, and return how many reports it counts.
 
-    Done again it says the same and spends nothing.
+    Done again it spends nothing, and leaves what was said as it is.
     """
     opened, task = analyzer.take(data), analyzer.task
-    with results_folder(folder, overwrite=True) as partial:
-        write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
+    if not all((folder / name).exists() for name in FILES):
+        with results_folder(folder, overwrite=True) as partial:
+            write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
     return opened.reports.num_reports
 
 
