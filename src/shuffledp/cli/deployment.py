@@ -430,7 +430,7 @@ def collect(
 
 
 def _budget_facts(budget: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return what was spent of a budget and what is left, if there is one."""
+    """Return the epsilon left of a budget, rounded down, and the key of the last entry."""
     if budget is None:
         return []
     left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))

@@ -204,6 +204,13 @@ class Client:
         rows = self._store.rows("SELECT id, epoch, report FROM reports WHERE round = 1")
         return None if not rows else Kept(report_id=rows[0][0], epoch=rows[0][1], report=rows[0][2])
 
+    def _kept_to_send(self) -> Kept:
+        """Return the report that was made; raise if none was."""
+        kept = self.kept()
+        if kept is None:
+            raise DataError("there is no report to send: answer first")
+        return kept
+
     def choose_keys(
         self, *, shuffler: SignedKeys, analyzer: SignedKeys, now: float
     ) -> tuple[SealKey, SealKey]:
@@ -217,9 +224,7 @@ class Client:
         lists = {"shuffler_serial": shuffler, "analyzer_serial": analyzer}
         for name, each in lists.items():
             each.require_current(now, self._store.fact(name) or 0)
-        kept = self.kept()
-        if kept is None:
-            raise DataError("there is no report to send: answer first")
+        kept = self._kept_to_send()
         with self._store.transaction():
             for name, each in lists.items():
                 self._store.set_fact(name, each.serial)
@@ -227,9 +232,7 @@ class Client:
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""
-        kept = self.kept()
-        if kept is None:
-            raise DataError("there is no report to send: answer first")
+        kept = self._kept_to_send()
         return Report.sealed_for(
             self.task.task_id,
             kept.report,
@@ -257,9 +260,7 @@ class Client:
         told = self._store.fact("answer")
         if self.is_done and told is not None:
             return Answer(told)
-        kept = self.kept()
-        if kept is None:
-            raise DataError("there is no report to send: answer first")
+        self._kept_to_send()  # before anybody is asked for keys
         try:
             from shuffledp.deploy.remote import Server, fetch_keys
         except ModuleNotFoundError as error:
