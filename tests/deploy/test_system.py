@@ -296,6 +296,21 @@ def test_what_a_batch_says_counts_the_valid_the_new_and_the_honest(tmp_path):
         assert (again.num_repeated, again.reports.num_reports) == (6, 3)
 
 
+@pytest.mark.parametrize(("num_old", "num_counted", "num_reports"), [(4, 4, 9), (2, 5, 5)])
+def test_a_user_is_hidden_among_the_reports_of_one_key_only(
+    tmp_path, num_old, num_counted, num_reports
+):
+    info = m._inner_info(TASK.task_id)
+    records = [record(b"\0") for _ in range(5)]
+    records += [b"\3" + m.seal(b"\1", SHUFFLER_KEY.public_key, info) for _ in range(num_old)]
+    keys = {9: SEALING["analyzer"], 3: SEALING["shuffler"]}
+    with analyzer_for(TASK, tmp_path, opening_keys=keys) as analyzer:
+        opened = analyzer.take(batch_of(TASK, records))
+    assert opened.reports.num_reports == num_reports
+    assert opened.num_rare_key == 5 + num_old - num_reports
+    assert opened.guarantee == TASK.guarantee(num_counted)
+
+
 @pytest.mark.parametrize("what", ["short", "number", "root", "signer"])
 def test_a_shuffler_that_misbehaves_is_noticed(tmp_path, what):
     first = [record(b"\0") for _ in range(3)]
