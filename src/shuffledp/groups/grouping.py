@@ -262,21 +262,12 @@ class OpenedGroups:
         """Number of rows."""
         return self.groups.num_users
 
-    def shuffler(
-        self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
-    ) -> GroupShuffler:
+    def shuffler(self, alpha: float, *, name: str = "mallows") -> GroupShuffler:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
-        if name == DisplacementShuffler.name:
-            return DisplacementShuffler.for_groups(
-                self.groups,
-                alpha,
-                coordinates=self.coordinates,
-                metric=self.grouping.metric_used,
-            )
-        return MallowsShuffler.for_groups(
+        made = DisplacementShuffler if name == DisplacementShuffler.name else MallowsShuffler
+        return made.for_groups(
             self.groups,
             alpha,
-            distance=distance,
             coordinates=self.coordinates,
             metric=self.grouping.metric_used,
         )

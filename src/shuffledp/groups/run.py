@@ -138,15 +138,11 @@ def _mallows_facts(
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
-    is_kendall = reference.distance == "kendall"
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
-        "rank_distance": reference.distance,
         "reference_order": reference.name,
         "sensitivity": reference.sensitivity,
-        "published_sensitivity": (
-            paper_sensitivity(groups, reference.places) if is_kendall else None
-        ),
+        "published_sensitivity": paper_sensitivity(groups, reference.places),
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
         "mean_displacement": _mean_displacement(reference.places[:, None], draws),
@@ -162,7 +158,6 @@ def _displacement_facts(
         "shuffler": shuffler.name,
         "unit": places.unit,
         "largest_width": None,
-        "rank_distance": None,
         "reference_order": places.name,
         "sensitivity": places.side * places.sensitivity(groups),
         "published_sensitivity": None,
