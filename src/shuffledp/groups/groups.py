@@ -5,9 +5,10 @@ data: the people nearby, the friends of somebody, a household. People who have t
 share one copy of it: 32,561 people of 73 ages have at most 73 groups by age.
 """
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, SupportsFloat, SupportsIndex
+from typing import Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import (
-    MOST_USERS,
-    Rows,
-    count_of,
-    require_users,
-)
+from shuffledp.groups.group_rows import Rows, count_of, require_users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,7 +24,7 @@ class Groups:
     """Overlapping groups of people, each distinct group once.
 
     Made by `from_distance`, `from_graph`, `from_nearest` or `from_sets`, which promise that
-    everybody is in a group. The constructor takes any groups.
+    everybody is in a group. The constructor takes any groups as they are.
 
     Parameters
     ----------
@@ -48,8 +44,7 @@ class Groups:
     Notes
     -----
     Source: the groups of Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
-    Shuffling", ICLR 2022, arXiv:2106.06603v3, Section 3. Memory: 4 bytes a membership. Cost of
-    the checks: O(memberships).
+    Shuffling", ICLR 2022, arXiv:2106.06603v3, Section 3. Memory: 4 bytes a membership.
 
     Examples
     --------
@@ -66,19 +61,21 @@ class Groups:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_users", require_users(self.num_users))
-        starts = _whole_numbers("starts", self.starts, np.iinfo(np.int64).max)
-        members = _whole_numbers("members", self.members, self.num_users - 1)
-        if starts.size == 0 or starts[0] != 0 or starts[-1] != members.size:
+        for name, dtype in (("starts", np.int64), ("members", np.int32), ("group_of", np.int64)):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(np.ascontiguousarray(array, dtype=dtype)))
+        # Compiled loops trust these.
+        sizes, outside = self.sizes, (self.members < 0) | (self.members >= self.num_users)
+        if self.starts[0] != 0 or sizes.min(initial=1) < 1 or outside.any():
             raise ParameterError(
-                f"starts must go from 0 to the number of members, which is {members.size:,}"
+                "starts and members are no compressed rows: starts must rise from 0 to the number "
+                f"of members, and members lie in [0, {self.num_users}); use Groups.from_sets"
             )
-        if (empty := np.flatnonzero(np.diff(starts) <= 0)).size:
-            raise ParameterError(f"group {empty[0]} has no members: leave it out")
-        object.__setattr__(self, "starts", read_only(starts.astype(np.int64, copy=False)))
-        object.__setattr__(self, "members", read_only(members.astype(np.int32, copy=False)))
-        self._check_members()
-        if self.group_of is not None:
-            self._keep_choices(self.group_of)
+        if self.starts[-1] != self.members.size:
+            raise ParameterError(
+                f"starts ends with {self.starts[-1]} for {self.members.size:,} members: end it "
+                "with their number"
+            )
 
     @classmethod
     def from_distance(
@@ -199,7 +196,9 @@ class Groups:
 
     def group(self, index: SupportsIndex) -> NDArray[np.int32]:
         """Return the members of a group, ascending."""
-        row = _index("index", index, self.num_groups)
+        row = operator.index(index)
+        if not 0 <= row < self.num_groups:
+            raise ParameterError(f"index = {row} is not in [0, {self.num_groups}): count from 0")
         return self.members[self.starts[row] : self.starts[row + 1]]
 
     def of(self, user: SupportsIndex) -> NDArray[np.int32]:
@@ -209,7 +208,7 @@ class Groups:
                 "these groups were given without saying whose they are: ask for one by its number, "
                 "group(index)"
             )
-        return self.group(self.group_of[_index("user", user, self.num_users)])
+        return self.group(self.group_of[require_at_least("user", user, 0)])
 
     def size_protecting(self) -> NDArray[np.int64]:
         """Return the size of the largest group that each person is in: int64, shape (num_users,).
@@ -254,66 +253,6 @@ class Groups:
             group_of=rows.group_of,
             description=description,
         )
-
-    def _check_members(self) -> None:
-        """Raise unless members ascend within each group."""
-        falls = self.members[1:] <= self.members[:-1]
-        falls[self.starts[1:-1] - 1] = False  # where a group ends
-        if falls.any():
-            position = int(np.argmax(falls)) + 1
-            row = int(np.searchsorted(self.starts, position, side="right")) - 1
-            raise ParameterError(
-                f"group {row} has member {self.members[position]} twice or out of order: sort "
-                "them, or use Groups.from_sets"
-            )
-
-    def _keep_choices(self, group_of: NDArray[np.int64]) -> None:
-        """Keep who chose which group, or raise unless everybody is in the group they chose."""
-        chosen = _whole_numbers("group_of", group_of, self.num_groups - 1)
-        chosen = read_only(chosen.astype(np.int64, copy=False))
-        if chosen.size != self.num_users:
-            raise ParameterError(
-                f"group_of has {chosen.size:,} entries for {self.num_users:,} people: "
-                "give one group a person"
-            )
-        users = np.arange(self.num_users)
-        low, high = self.starts[chosen], self.starts[chosen + 1]
-        while int((high - low).max()) > 1:  # all people search their groups at once
-            middle = (low + high) // 2
-            is_left = self.members[middle] > users
-            low, high = np.where(is_left, low, middle), np.where(is_left, middle, high)
-        outside = np.flatnonzero(self.members[low] != users)
-        if outside.size:
-            user = int(outside[0])
-            raise ParameterError(
-                f"group_of[{user}] = {chosen[user]}, but that group does not contain "
-                f"person {user}: people are in the groups that they choose"
-            )
-        object.__setattr__(self, "group_of", chosen)
-
-
-def _whole_numbers(name: str, values: Sequence[int] | NDArray[Any], highest: int) -> NDArray[Any]:
-    """Return a flat contiguous array of whole numbers in [0, highest], else raise."""
-    array = np.ascontiguousarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a flat array of integers"
-        )
-    outside = np.flatnonzero((array < 0) | (array > highest))
-    if outside.size:
-        raise ParameterError(
-            f"{name}[{outside[0]}] = {array[outside[0]]} is not in [0, {highest}]: number people "
-            f"and groups from 0; people at most to {MOST_USERS - 1:,}"
-        )
-    return array
-
-
-def _index(name: str, value: SupportsIndex, size: int) -> int:
-    """Return a number in [0, size), else raise."""
-    index = require_at_least(name, value, 0)
-    if index >= size:
-        raise ParameterError(f"{name} = {index} is not in [0, {size}): they are numbered from 0")
-    return index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

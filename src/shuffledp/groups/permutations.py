@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import require_plain_rows
 from shuffledp.core.checks import require_at_least, require_extended
@@ -69,37 +69,6 @@ def alpha_above(theta: float, factor: float) -> float:
         return float_above(Fraction(theta) * Fraction(factor))
     except OverflowError:
         return math.inf
-
-
-def require_permutation(
-    name: str, values: ArrayLike, num_users: int | None = None
-) -> NDArray[np.int64]:
-    """Return a permutation of 0, ..., n - 1 as a contiguous read-only array, else raise."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: "
-            "give a flat, non-empty array of integers"
-        )
-    if num_users is not None and array.size != num_users:
-        raise ParameterError(
-            f"{name} has {array.size:,} entries for {num_users:,} people: give one for each"
-        )
-    inside = (array >= 0) & (array < array.size)
-    if not inside.all():
-        raise ParameterError(
-            f"{name} has the entry {array[~inside][0]}, which is not in [0, {array.size}): "
-            "people and places are numbered from 0"
-        )
-    permutation = np.ascontiguousarray(array, dtype=np.int64)
-    seen = np.zeros(array.size, dtype=np.bool_)
-    seen[permutation] = True
-    if not seen.all():
-        raise ParameterError(
-            f"{name} misses {int(np.argmin(seen))} and repeats another number: "
-            f"give each of 0, ..., {array.size - 1} once"
-        )
-    return read_only(permutation)
 
 
 def inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups.groups import Groups, Memberships
 from shuffledp.groups.nearby_groups import distinct_places
-from shuffledp.groups.permutations import inverse, require_permutation
+from shuffledp.groups.permutations import inverse
 
 #: The rank distances whose sensitivities are known.
 DISTANCES = ("kendall", "footrule")
@@ -73,8 +73,11 @@ def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> 
     overflow. Cost: O(memberships + num_users), without sorting.
     """
     require_distance(distance)
-    order = inverse(require_permutation("places", places, groups.num_users))
-    return sensitivities_in_order(distance, Memberships.of(groups), order)
+    if places.size != groups.num_users:
+        raise ParameterError(
+            f"places has {places.size:,} entries for {groups.num_users:,} people: give one for each"
+        )
+    return sensitivities_in_order(distance, Memberships.of(groups), inverse(places))
 
 
 def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
@@ -101,10 +104,9 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
 
 def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
     """Return the largest place minus the smallest of each group, exact: the paper's Section 4.3."""
-    checked = require_permutation("places", places, groups.num_users)
     if not groups.num_groups:
         return np.zeros(0, dtype=np.int64)
-    held, starts = checked[groups.members], groups.starts[:-1]
+    held, starts = places[groups.members], groups.starts[:-1]
     return np.maximum.reduceat(held, starts) - np.minimum.reduceat(held, starts)
 
 
@@ -290,10 +292,10 @@ class ReferenceOrder:
     smallest_possible: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", require_permutation("order", self.order))
-        require_distance(self.distance)
-        smallest = require_at_least("smallest_possible", self.smallest_possible, 0)
-        require_at_least("sensitivity", self.sensitivity, smallest)
+        order = np.ascontiguousarray(self.order, dtype=np.int64)
+        if not np.array_equal(np.sort(order), np.arange(order.size)):
+            raise ParameterError("order is not a permutation: give each of 0, ..., n - 1 once")
+        object.__setattr__(self, "order", read_only(order))
 
     @property
     def num_users(self) -> int:
