@@ -15,7 +15,6 @@ from shuffledp.accounting.calibration import (
     largest_rounds,
     last_within,
     least_users,
-    smallest_delta,
     smallest_num_users,
 )
 from shuffledp.accounting.composed import Composition
@@ -283,9 +282,6 @@ def test_local_epsilon_is_at_least_a_share_of_the_target(epsilon):
     assert epsilon_upper(ShuffledRelease(epsilon0=found, num_users=3) * 2, 1e-9) <= epsilon
 
 
-def test_smallest_delta_is_that_of_the_composition():
-    year = CROWD * 5
-    assert smallest_delta(year, epsilon=0.2) == year.delta(0.2).upper
 
 
 @pytest.mark.parametrize(

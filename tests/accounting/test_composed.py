@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import profiles
-from shuffledp.accounting.composed import Composable, Composition, DisjointReleases
+from shuffledp.accounting.composed import Composable, Composition
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -104,32 +104,7 @@ def test_too_many_rounds_are_refused():
         C * 1_000_000 + C
 
 
-def test_disjoint_groups_are_as_bad_as_the_worst():
-    north, south = A * 10, B * 3
-    both = north | south
-    assert both.groups == (north, south)
-    worst = max(north.epsilon(1e-6), south.epsilon(1e-6), key=lambda bound: bound.upper)
-    found = both.epsilon(1e-6)
-    assert (found.upper, found.method) == (worst.upper, worst.method)
-    assert found.lower == max(each.epsilon(1e-6).lower for each in (north, south))
-    assert "Nobody is in two of the groups" in found.assumptions[-1]
-    assert both.delta(0.1).upper == max(each.delta(0.1).upper for each in (north, south))
-    assert both.epsilon(1e-6, with_lower=False).lower is None
 
 
-def test_what_is_about_everybody_counts_in_each_group():
-    assert ((A | B) + C).groups == (A + C, B + C)
-    assert (C + (A | B)).groups == (A + C, B + C)
-    assert ((A | B) | (C | A)).groups == (A, B, C, A)
-    assert ((A | B) | C).groups == (A, B, C)
-    assert (A | (B | C)).groups == (A, B, C)
-    with pytest.raises(ParameterError, match="empty"):
-        DisjointReleases(())
 
 
-def test_dp_accounting_reads_the_loss():
-    pytest.importorskip("dp_accounting")
-    year = ShuffledRelease(epsilon0=1.0, num_users=100_000) * 365
-    year = year + StatedRelease(epsilon=0.01, delta=1e-8)
-    found = year.to_dp_accounting(smallest_delta=1e-9).get_epsilon_for_delta(1e-6)
-    assert found == pytest.approx(year.epsilon(1e-6, with_lower=False).upper, rel=1e-3)

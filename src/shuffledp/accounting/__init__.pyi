@@ -2,10 +2,8 @@ from shuffledp.accounting.calibration import largest_epsilon0 as largest_epsilon
 from shuffledp.accounting.calibration import largest_local_epsilon as largest_local_epsilon
 from shuffledp.accounting.calibration import largest_rounds as largest_rounds
 from shuffledp.accounting.calibration import least_users as least_users
-from shuffledp.accounting.calibration import smallest_delta as smallest_delta
 from shuffledp.accounting.calibration import smallest_num_users as smallest_num_users
 from shuffledp.accounting.composed import Composition as Composition
-from shuffledp.accounting.composed import DisjointReleases as DisjointReleases
 from shuffledp.accounting.ledger import Ledger as Ledger
 from shuffledp.accounting.ledger import LedgerEntry as LedgerEntry
 from shuffledp.accounting.ledger_files import open_ledger as open_ledger

@@ -442,30 +442,6 @@ def _level_of_one(rounds: int, delta: float) -> float | None:
     return level if level <= _RARE else None
 
 
-def smallest_delta(releases: Composable, *, epsilon: float) -> float:
-    """Return the smallest delta that is proved at a given epsilon, rounded up.
-
-    Parameters
-    ----------
-    releases : release or composition
-        What is published.
-    epsilon : float
-        In nats, >= 0.
-
-    Returns
-    -------
-    float
-        ``releases.delta(epsilon).upper``.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.release import StatedRelease
-    >>> smallest_delta(StatedRelease(epsilon=0.5) * 2, epsilon=1.0)
-    0.0
-    """
-    return releases.delta(epsilon, with_lower=False).upper
-
-
 def epsilon_upper(releases: Composable, delta: float) -> float:
     """Return the upper bound on epsilon; ``inf`` where none is known."""
     try:

@@ -16,9 +16,9 @@ guarantee is as planned: the product of dominating pairs dominates adaptive comp
 Wang 2022, arXiv:2106.08567v4, Theorem 10).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound
@@ -26,7 +26,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.privacy_loss import PrivacyLoss
+    pass
 
 # Two rounds a minute for a year; nobody plans for more, and sums stay exact.
 MOST_ROUNDS = 10**6
@@ -106,12 +106,6 @@ class Composable:
 
     __rmul__ = __mul__
 
-    def __or__(self, other: object) -> "DisjointReleases":
-        """Put side by side: both take place, about different people."""
-        if not isinstance(other, Composable | DisjointReleases):
-            return NotImplemented
-        return DisjointReleases((self,)) | other
-
     def epsilon(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound the central epsilon of everything that is published.
 
@@ -162,46 +156,6 @@ class Composable:
         from shuffledp.accounting.composed_bounds import composed_delta
 
         return composed_delta(self.parts, epsilon, with_lower=with_lower)
-
-    def to_dp_accounting(self, *, smallest_delta: float = 1e-12) -> Any:
-        """Return the privacy loss as a ``PrivacyLossDistribution`` of dp-accounting.
-
-        Parameters
-        ----------
-        smallest_delta : float
-            The smallest delta that it will be asked about, in (0, 1).
-
-        Returns
-        -------
-        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            A pessimistic one.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If dp-accounting is not installed.
-        """
-        from shuffledp.accounting.privacy_loss import to_dp_accounting
-
-        return to_dp_accounting(self.privacy_loss(smallest_delta=smallest_delta))
-
-    def privacy_loss(self, *, smallest_delta: float = 1e-12) -> "PrivacyLoss":
-        """Return a privacy loss distribution that dominates everything that is published.
-
-        Parameters
-        ----------
-        smallest_delta : float
-            The smallest delta that it will be asked about, in (0, 1): it may have this much too
-            much probability of an infinite loss.
-
-        Returns
-        -------
-        PrivacyLoss
-            On a lattice; errs upwards.
-        """
-        from shuffledp.accounting.composed_bounds import composed_loss
-
-        return composed_loss(self.parts, smallest_delta=smallest_delta)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -268,95 +222,3 @@ class Composition(Composable):
         if len(self._parts) > len(shown):
             shown.append(f"{len(self._parts) - len(shown)} more")
         return f"Composition({' + '.join(shown)})"
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class DisjointReleases:
-    """Releases about different people: nobody is in two of the groups.
-
-    Parameters
-    ----------
-    groups : sequence of releases and compositions
-        What is published about each group of people, at least one.
-
-    Notes
-    -----
-    Neighbouring datasets differ in one user, who is in one group for good. So epsilon and delta are
-    the largest of the groups', and so are their lower ends, since any group may be the victim's.
-    What is published about everybody has to be added to each group.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.release import StatedRelease
-    >>> north, south = StatedRelease(epsilon=0.1) * 3, StatedRelease(epsilon=0.2)
-    >>> (north | south).epsilon(delta=0.0).upper
-    0.30000000000000...
-    """
-
-    groups: tuple[Composable, ...]
-
-    def __init__(self, groups: Sequence[Composable]) -> None:
-        if not groups:
-            raise ParameterError("groups is empty: give at least one release")
-        object.__setattr__(self, "groups", tuple(groups))
-
-    def __or__(self, other: object) -> Self:
-        """Add another group of people."""
-        if isinstance(other, DisjointReleases):
-            return type(self)(self.groups + other.groups)
-        if isinstance(other, Composable):
-            return type(self)((*self.groups, other))
-        return NotImplemented
-
-    def __add__(self, everybody: object) -> Self:
-        """Add a release about everybody to each group."""
-        if not isinstance(everybody, Composable):
-            return NotImplemented
-        return type(self)(tuple(each + everybody for each in self.groups))
-
-    __radd__ = __add__
-
-    def epsilon(self, delta: float, *, with_lower: bool = True) -> Bound:
-        """Bound the central epsilon: that of the group that is worst off.
-
-        Parameters
-        ----------
-        delta, with_lower
-            As for `Composable.epsilon`.
-
-        Returns
-        -------
-        Bound
-            Errs upwards.
-        """
-        return _worst([each.epsilon(delta, with_lower=with_lower) for each in self.groups])
-
-    def delta(self, epsilon: float, *, with_lower: bool = True) -> Bound:
-        """Bound the central delta: that of the group that is worst off.
-
-        Parameters
-        ----------
-        epsilon, with_lower
-            As for `Composable.delta`.
-
-        Returns
-        -------
-        Bound
-            Errs upwards.
-        """
-        return _worst([each.delta(epsilon, with_lower=with_lower) for each in self.groups])
-
-
-def _worst(bounds: Sequence[Bound]) -> Bound:
-    """Return the largest upper end over the largest lower end."""
-    largest = max(bounds, key=lambda bound: bound.upper)
-    proved = [bound.lower for bound in bounds if bound.lower is not None]
-    sentences = dict.fromkeys(sentence for bound in bounds for sentence in bound.assumptions)
-    disjoint = "Nobody is in two of the groups, and no group's membership depends on the data."
-    return Bound(
-        lower=max(proved, default=None),
-        upper=largest.upper,
-        method=largest.method,
-        source=largest.source,
-        assumptions=(*sentences, disjoint),
-    )

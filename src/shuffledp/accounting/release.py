@@ -211,9 +211,6 @@ _ATOM_WIDTH = 1e-6
 # is the inverse.
 _CURVE_WIDTH, _STRETCH_WIDTH = 1e-4, 1e-3
 
-# A method that is better by less than this is not worth its evaluations.
-_CLEARLY = 1.0 - 1e-6
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledRelease(Composable):
@@ -480,35 +477,7 @@ def _participating(profile: LocalProfile, chance: float, _channel: object) -> Lo
 @functools.lru_cache(maxsize=256)
 def _best_method(profile: LocalProfile, _channel: object, num_users: int, delta: float) -> str:
     """Return the name of a method that is smallest at this delta, but for the widths of curves."""
-    if profile.delta0 == 0.0 and 0.0 < profile.epsilon0 <= _NO_AMPLIFICATION:
-        with suppress(PrecisionError):
-            return _challenged(profile, num_users, delta)
     return account_epsilon(profile, num_users=num_users, delta=delta, with_lower=False).method
-
-
-def _challenged(profile: LocalProfile, num_users: int, delta: float) -> str:
-    """Return the method that holds where those before it just do, from the coarsest on.
-
-    The last one, most particular and slowest, is asked for one delta instead of an epsilon.
-    """
-    methods = [
-        each
-        for each in METHODS.values()
-        if each.automatic and each.violated_hypothesis(profile, num_users, delta) is None
-    ]
-    for each in methods:
-        if each.is_exact:
-            return each.name
-    best, least = LOCAL, LOCAL.epsilon(profile, num_users, delta).upper
-    *coarse, last = (each for each in reversed(methods) if each is not LOCAL)
-    for each in coarse:
-        found = each.epsilon_ends(profile, num_users, delta, with_lower=False).upper
-        if found <= least:
-            best, least = each, found
-    found = last.delta_ends(
-        profile, num_users, least * _CLEARLY, with_lower=False, width=_CURVE_WIDTH
-    ).upper
-    return (last if found <= delta else best).name
 
 
 @functools.lru_cache(maxsize=64)

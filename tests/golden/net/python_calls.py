@@ -153,12 +153,6 @@ def largest_local_epsilon(num_users, rounds):
     )
 
 
-@calls("calibrate", dict(rounds=1, epsilon=0.05), dict(rounds=30, epsilon=0.3))
-def smallest_delta(rounds, epsilon):
-    daily = accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000)
-    return accounting.smallest_delta(daily * rounds, epsilon=epsilon)
-
-
 RELEASES: dict[str, Callable[[], Any]] = {
     "daily": lambda: accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000),
     "answers": lambda: accounting.ShuffledRelease(
@@ -199,12 +193,6 @@ def composed_epsilon(terms, delta):
 @calls("compose", dict(terms="30 daily", epsilon=0.3), dict(terms="10 stated", epsilon=0.8))
 def composed_delta(terms, epsilon):
     return composed(terms).delta(epsilon)
-
-
-@calls("compose")
-def disjoint_groups():
-    both = accounting.DisjointReleases([composed("3 daily"), composed("2 answers")])
-    return both.epsilon(1e-6)
 
 
 @calls("compose")

@@ -318,21 +318,19 @@ def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
         return profile.blanket
     if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
         return ()
-    return _outward(_nearest_blanket(profile))
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return _outward(_listed(k_rr_law(profile.epsilon0, profile.domain_size or 2)))
+    if profile.family in _UNARY:
+        return _outward(_listed(unary_law(profile)))
+    return _outward(_listed(clone_law(profile.epsilon0)))
 
 
-def _nearest_blanket(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
-    """Return the atoms of a family to double precision, ratios 1 exactly."""
-    ratio = math.exp(profile.epsilon0)
-    match profile.family:
-        case RandomizerFamily.K_RANDOMIZED_RESPONSE:
-            return _k_rr_blanket(ratio, profile.domain_size or 2)
-        case RandomizerFamily.SYMMETRIC_UNARY:
-            return _unary_blanket(ratio, 1.0 / (1.0 + math.sqrt(ratio)), 1.0 / math.sqrt(ratio))
-        case RandomizerFamily.OPTIMIZED_UNARY:
-            return _unary_blanket(ratio, 1.0 / (1.0 + ratio), 0.5 * (1.0 + 1.0 / ratio))
-        case _:
-            return _pair(1.0 / (ratio + 1.0), ratio, 1.0)
+def _listed(law: AtomLaw) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a law but for the null report."""
+    rows = zip(law.masses.tolist(), law.ratios0.tolist(), law.ratios1.tolist(), strict=True)
+    return tuple(
+        BlanketAtom(mass=mass, ratio0=one, ratio1=other) for mass, one, other in rows if one > 0.0
+    )
 
 
 def _outward(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
@@ -357,71 +355,13 @@ def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
     """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
     if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
         return profile.attack
-    ratio, size, family = math.exp(profile.epsilon0), profile.domain_size, profile.family
+    epsilon0, size, family = profile.epsilon0, profile.domain_size, profile.family
     if family is RandomizerFamily.ANY:
-        return _k_rr_attack(ratio, 2 if size == 2 or ratio <= 2.0 else 3)
-    if family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return _k_rr_attack(ratio, size or 2)
-    if family is RandomizerFamily.OTHER or size is None or size < 3:
+        size = 2 if size == 2 or epsilon0 <= math.log(2.0) else 3
+    elif family is RandomizerFamily.OTHER or size is None:
         return ()
-    if family is RandomizerFamily.SYMMETRIC_UNARY:
-        root = math.sqrt(ratio)
-        return _unary_attack(1.0 / (1.0 + root), high=root, low=1.0 / root)
-    return _unary_attack(
-        1.0 / (1.0 + ratio), high=0.5 * (1.0 + ratio), low=0.5 * (1.0 + 1.0 / ratio)
-    )
-
-
-def _pair(mass: float, high: float, low: float) -> tuple[BlanketAtom, ...]:
-    """Return the two atoms that tell the pair apart, one in favour of each."""
-    return (
-        BlanketAtom(mass=mass, ratio0=high, ratio1=low),
-        BlanketAtom(mass=mass, ratio0=low, ratio1=high),
-    )
-
-
-def _neutral(mass: float, weight: float) -> tuple[BlanketAtom, ...]:
-    """Return the atom of reports that do not tell the pair apart; none without mass."""
-    return (BlanketAtom(mass=mass, ratio0=weight, ratio1=weight),) if mass > 0.0 else ()
-
-
-def _k_rr_blanket(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
-    own = 1.0 / (ratio + (size - 1.0))
-    return _pair(own, ratio, 1.0) + _neutral((size - 2.0) * own, 1.0)
-
-
-def _k_rr_attack(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
-    own = 1.0 / (ratio + (size - 1.0))
+    if family in _UNARY:
+        return _listed(third_value_law(profile)) if size >= 3 else ()
     if size == 2:
-        return (
-            BlanketAtom(mass=own, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=ratio * own, ratio0=1.0 / ratio, ratio1=1.0),
-        )
-    return (
-        *_pair(own, ratio, 1.0),
-        *_neutral((size - 3.0) * own, 1.0),
-        *_neutral(ratio * own, 1.0 / ratio),
-    )
-
-
-def _unary_blanket(ratio: float, noise: float, low: float) -> tuple[BlanketAtom, ...]:
-    """Return the pair's two bits under low * noise: own bits have the ratio p, others 1."""
-    unset = 1.0 - noise
-    return (
-        *_pair(low * noise * unset, ratio, 1.0),
-        *_neutral(low * noise * noise, ratio),
-        *_neutral(low * unset * unset, 1.0),
-    )
-
-
-def _unary_attack(noise: float, *, high: float, low: float) -> tuple[BlanketAtom, ...]:
-    """Return the pair's two bits, pure noise for the others.
-
-    The own bit has the ratio ``high`` where it is set and ``low`` where not.
-    """
-    unset = 1.0 - noise
-    return (
-        *_pair(noise * unset, high, low),
-        *_neutral(noise * noise, high),
-        *_neutral(unset * unset, low),
-    )
+        return _listed(same_answer_laws(epsilon0)[1])
+    return _listed(third_answer_law(epsilon0, size))
