@@ -282,8 +282,6 @@ def test_local_epsilon_is_at_least_a_share_of_the_target(epsilon):
     assert epsilon_upper(ShuffledRelease(epsilon0=found, num_users=3) * 2, 1e-9) <= epsilon
 
 
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

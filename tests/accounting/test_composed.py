@@ -102,9 +102,3 @@ def test_too_many_rounds_are_refused():
     assert (C * 1_000_000).rounds == 1_000_000
     with pytest.raises(ParameterError, match="1000001 rounds are above 1000000"):
         C * 1_000_000 + C
-
-
-
-
-
-

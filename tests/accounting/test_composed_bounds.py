@@ -13,9 +13,10 @@ from shuffledp.accounting import composed_bounds, composition
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.core.errors import ParameterError, (
+from shuffledp.core.errors import (
     LowerEndWarning,
     OutOfRegimeError,
+    ParameterError,
     PrecisionError,
 )
 from shuffledp.core.profile import LocalProfile
@@ -242,8 +243,6 @@ def test_extremes_have_an_answer(num_users, epsilon0, delta):
     assert found.lower is None or found.lower <= found.upper
 
 
-
-
 @pytest.mark.parametrize("epsilon", [math.nan, -1.0, math.inf])
 def test_impossible_questions_are_refused(epsilon):
     with pytest.raises(ParameterError):
@@ -276,10 +275,6 @@ def test_epsilon_and_delta_agree():
 def test_far_tails_are_resolved():
     found = (LARGE * 365).delta(2.0)
     assert 1e-200 < found.lower < found.upper < 1e-130
-
-
-
-
 
 
 def test_where_round_off_dominates_simpler_bounds_remain(monkeypatch):

@@ -170,11 +170,3 @@ def law_of_trade_off(masses, first, direction, *, interval=1.0, infinite=0.0):
         error=0.0,
         direction=direction,
     )
-
-
-
-
-
-
-
-

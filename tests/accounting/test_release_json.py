@@ -12,12 +12,9 @@ from shuffledp.accounting.composed import Composable, Composition, NamedCurve
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.accounting.release_json import (
     StoredChannel,
-    fields_of,
-    number,
     releases_from_json,
     releases_to_json,
     storable,
-    whole,
 )
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -160,6 +157,4 @@ def test_anything_else_is_refused_in_one_line(written):
 def test_the_smallest_pieces():
     assert releases_from_json([]) == Composition()
     assert releases_from_json([SHUFFLED]) == ShuffledRelease(epsilon0=1.0, num_users=5) * 1
-    assert fields_of({"a": 1}, ("a", "b")) == {"a": 1}
-    assert (number({"a": 1}, "a"), whole({"a": 2}, "a")) == (1.0, 2)
     assert StoredChannel(((Fraction(1),),))() == ((Fraction(1),),)

@@ -37,7 +37,6 @@ from shuffledp.accounting.calibration import last_within
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
 from shuffledp.accounting.release_json import (
     fields_of,
-    number,
     releases_from_json,
     releases_to_json,
     storable,
@@ -46,6 +45,8 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+
+_NUMBER = int | float
 
 FORMAT = "shuffledp-ledger"
 VERSION = 1
@@ -298,21 +299,12 @@ class Ledger:
                 f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
                 f"version {VERSION}: use the shuffledp that wrote it"
             )
-        keys = ("format", "version", "epsilon", "delta", "adaptive", "order", "entries")
-        fields = fields_of(written, keys)
-        if not isinstance(fields.get("adaptive"), bool):
-            raise ParameterError(f"adaptive = {fields.get('adaptive')!r} is neither true nor false")
-        entries = fields.get("entries")
-        if not isinstance(entries, list):
-            raise ParameterError("entries must be a list")
-        order = fields.get("order")
-        return cls(
-            epsilon=number(fields, "epsilon"),
-            delta=number(fields, "delta"),
-            adaptive=fields["adaptive"],
-            order=None if order is None else number(fields, "order"),
-            entries=tuple(_entry_from_json(each) for each in entries),
-        )
+        fields = fields_of(
+            written, format=str, version=int, epsilon=_NUMBER, delta=_NUMBER, adaptive=bool,
+            order=_NUMBER | None, entries=list,
+        )  # fmt: skip
+        del fields["format"], fields["version"]
+        return cls(**fields | {"entries": tuple(map(_entry_from_json, fields["entries"]))})
 
     def _cost_with(self, releases: Composition) -> float:
         """Return epsilon after all that was spent and these; ``inf`` where none is known."""
@@ -338,13 +330,8 @@ class Ledger:
 
 
 def _entry_from_json(written: object) -> LedgerEntry:
-    fields = fields_of(written, ("note", "key", "releases"))
-    for name in ("note", "key"):
-        if not isinstance(fields.get(name), str):
-            raise ParameterError(f"{name} = {fields.get(name)!r} is no text")
-    return LedgerEntry(
-        releases=releases_from_json(fields.get("releases")), note=fields["note"], key=fields["key"]
-    )
+    fields = fields_of(written, note=str, key=str, releases=list)
+    return LedgerEntry(**fields | {"releases": releases_from_json(fields["releases"])})
 
 
 @functools.lru_cache(maxsize=256)

@@ -12,16 +12,11 @@ from typing import Any
 
 from shuffledp.accounting.composed import Composable, Composition, Release
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.core.checks import require_finite
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Channels with more entries would make a ledger unwieldy.
 _MOST_ENTRIES = 10_000
-
-_PROFILE_KEYS = ("epsilon0", "delta0", "family", "domain_size", "blanket", "attack", "channel")
-_SHUFFLED_KEYS = ("kind", "count", "num_users", "sampled_from", "participation", "profile")
-_STATED_KEYS = ("kind", "count", "epsilon", "delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +39,18 @@ def _storable(release: Release) -> Release:
     """Return one release whose channel, if the accountant looks at it, is a matrix."""
     if not isinstance(release, ShuffledRelease):
         return release
-    channel = release.law.channel
-    if release.law.family is not RandomizerFamily.OTHER or channel is None:
-        return replace(
-            release, epsilon0=None, profile=replace(release.law, channel=None)
-        )  # a family's channel follows from its name
+    channel: Any = release.law.channel
     if isinstance(channel, StoredChannel):
         return release
-    matrix: Any = channel()
-    rows = tuple(tuple(Fraction(entry) for entry in row) for row in matrix)
-    if (entries := sum(len(row) for row in rows)) > _MOST_ENTRIES:
-        raise ParameterError(
-            f"a channel of {entries} entries is above {_MOST_ENTRIES}: state the release's "
-            "guarantee instead, StatedRelease(epsilon=..., delta=...)"
-        )
-    return replace(
-        release, epsilon0=None, profile=replace(release.law, channel=StoredChannel(rows))
-    )
+    kept = None  # a family's channel follows from its name
+    if release.law.family is RandomizerFamily.OTHER and channel is not None:
+        kept = StoredChannel(tuple(tuple(map(Fraction, row)) for row in channel()))
+        if (entries := sum(map(len, kept.rows))) > _MOST_ENTRIES:
+            raise ParameterError(
+                f"a channel of {entries} entries is above {_MOST_ENTRIES}: state the release's "
+                "guarantee instead, StatedRelease(epsilon=..., delta=...)"
+            )
+    return replace(release, epsilon0=None, profile=replace(release.law, channel=kept))
 
 
 def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
@@ -68,46 +58,33 @@ def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
     written = []
     for release, times in storable(releases).parts:
         if isinstance(release, StatedRelease):
-            written.append(
-                {
-                    "kind": "stated",
-                    "count": times,
-                    "epsilon": release.stated_epsilon,
-                    "delta": release.stated_delta,
-                }
-            )
+            kind: dict[str, Any] = {"kind": "stated", "count": times}
+            kind |= {"epsilon": release.stated_epsilon, "delta": release.stated_delta}
         elif isinstance(release, ShuffledRelease):
-            written.append(_shuffled_to_json(release, times))
+            kind = {"kind": "shuffled", "count": times}
+            kind |= {name: getattr(release, name) for name in _DRAWN}
+            kind["profile"] = _profile_to_json(release.law)
         else:
             raise ParameterError(
                 f"{release!r} cannot be written: give ShuffledRelease or StatedRelease"
             )
+        written.append(kind)
     return written
 
 
-def _shuffled_to_json(release: ShuffledRelease, times: int) -> dict[str, Any]:
-    return {
-        "kind": "shuffled",
-        "count": times,
-        "num_users": release.num_users,
-        "sampled_from": release.sampled_from,
-        "participation": release.participation,
-        "profile": _profile_to_json(release.law),
-    }
+_DRAWN = ("num_users", "sampled_from", "participation")
 
 
 def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
     """Return a profile; what is left out has its default."""
     written: dict[str, Any] = {"epsilon0": profile.epsilon0}
-    if profile.delta0 > 0.0:
-        written["delta0"] = profile.delta0
     if profile.family is not RandomizerFamily.ANY:
         written["family"] = profile.family.value
-    if profile.domain_size is not None:
-        written["domain_size"] = profile.domain_size
+    for name in ("delta0", "domain_size"):
+        if value := getattr(profile, name):
+            written[name] = value
     for name in ("blanket", "attack"):
-        atoms = getattr(profile, name)
-        if atoms:
+        if atoms := getattr(profile, name):
             written[name] = [[atom.mass, atom.ratio0, atom.ratio1] for atom in atoms]
     if isinstance(profile.channel, StoredChannel):
         written["channel"] = [[str(entry) for entry in row] for row in profile.channel.rows]
@@ -118,85 +95,58 @@ def releases_from_json(written: object) -> Composition:
     """Read what `releases_to_json` returned."""
     if not isinstance(written, list):
         raise ParameterError(f"releases must be a list, not {type(written).__name__}")
-    return Composition(_release_from_json(each) for each in written)
+    return Composition(map(_release_from_json, written))
 
 
 def _release_from_json(written: object) -> tuple[Release, int]:
-    kind = written.get("kind") if isinstance(written, Mapping) else None
-    if kind == "stated":
-        fields = fields_of(written, _STATED_KEYS)
-        release: Release = StatedRelease(
-            epsilon=number(fields, "epsilon"), delta=number(fields, "delta")
-        )
-    elif kind == "shuffled":
-        fields = fields_of(written, _SHUFFLED_KEYS)
-        sampled_from = fields.get("sampled_from")
-        release = ShuffledRelease(
-            num_users=whole(fields, "num_users"),
-            profile=_profile_from_json(fields.get("profile")),
-            sampled_from=None if sampled_from is None else whole(fields, "sampled_from"),
-            participation=number(fields, "participation"),
-        )
-    else:
+    if isinstance(written, Mapping) and written.get("kind") == "stated":
+        fields = fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
+        return StatedRelease(epsilon=fields["epsilon"], delta=fields["delta"]), fields["count"]
+    fields = fields_of(
+        written, kind=str, count=int, num_users=int, sampled_from=int | None,
+        participation=_NUMBER, profile=Mapping,
+    )  # fmt: skip
+    if (kind := fields.pop("kind")) != "shuffled":
         raise ParameterError(f"kind = {kind!r} is not one of 'shuffled', 'stated'")
-    return release, whole(fields, "count")
+    count, fields["profile"] = fields.pop("count"), _profile_from_json(fields["profile"])
+    return ShuffledRelease(**fields), count
 
 
 def _profile_from_json(written: object) -> LocalProfile:
-    fields = fields_of(written, _PROFILE_KEYS)
-    size = fields.get("domain_size")
-    channel = fields.get("channel")
-    return LocalProfile(
-        epsilon0=number(fields, "epsilon0"),
-        delta0=number(fields, "delta0") if "delta0" in fields else 0.0,
-        family=fields.get("family", RandomizerFamily.ANY),
-        domain_size=None if size is None else whole(fields, "domain_size"),
-        blanket=_atoms(fields.get("blanket", ()), "blanket"),
-        attack=_atoms(fields.get("attack", ()), "attack"),
-        channel=None if channel is None else _channel(channel),
-    )
-
-
-def _atoms(written: object, name: str) -> tuple[BlanketAtom, ...]:
+    fields = fields_of(
+        written, epsilon0=_NUMBER, delta0=_NUMBER | None, family=str | None,
+        domain_size=int | None, blanket=list | None, attack=list | None, channel=list | None,
+    )  # fmt: skip
+    given = {name: value for name, value in fields.items() if value is not None}
     try:
-        listed = [[float(entry) for entry in atom] for atom in written]  # type: ignore[attr-defined]
-        atoms = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in listed)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} is no list of [mass, ratio0, ratio1]") from None
-    if not all(math.isfinite(entry) for atom in listed for entry in atom):
-        raise ParameterError(f"{name} has a number that is not finite")
-    return atoms
+        for name in {"blanket", "attack"} & given.keys():
+            rows = [[float(entry) for entry in atom] for atom in given[name]]
+            if not all(math.isfinite(entry) for row in rows for entry in row):
+                raise ParameterError(f"{name} has a number that is not finite")
+            given[name] = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in rows)
+        if "channel" in given:
+            rows_of = (tuple(map(Fraction, row)) for row in given["channel"])
+            given["channel"] = StoredChannel(tuple(rows_of))
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ParameterError(
+            f"a profile's blanket and attack list [mass, ratio0, ratio1], its channel fractions: "
+            f"{error}"
+        ) from None
+    return LocalProfile(**given)
 
 
-def _channel(written: object) -> StoredChannel:
-    try:
-        rows = tuple(tuple(Fraction(entry) for entry in row) for row in written)  # type: ignore[attr-defined]
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise ParameterError("channel is no list of rows of fractions") from None
-    return StoredChannel(rows)
+_NUMBER = int | float
 
 
-def fields_of(written: object, allowed: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return a JSON object whose keys are all known; else raise `ParameterError`."""
+def fields_of(written: object, **kinds: Any) -> dict[str, Any]:
+    """Return the fields of a JSON object, each of its kind; else raise `ParameterError`."""
     if not isinstance(written, Mapping):
-        raise ParameterError(f"{written!r:.40} is no object with {', '.join(allowed)}")
-    unknown = sorted(set(written) - set(allowed))
-    if unknown:
-        raise ParameterError(f"{unknown[0]!r} is not one of {', '.join(allowed)}")
-    return written
-
-
-def number(fields: Mapping[str, Any], name: str) -> float:
-    """Return a finite number of a JSON object; else raise `ParameterError`."""
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterError(f"{name} = {value!r} is not a number")
-    return require_finite(name, value)
-
-
-def whole(fields: Mapping[str, Any], name: str) -> int:
-    """Return a whole number of a JSON object; else raise `ParameterError`."""
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterError(f"{name} = {value!r} is not a whole number")
-    return value
+        raise ParameterError(f"{written!r:.40} is no object with {', '.join(kinds)}")
+    if unknown := sorted(set(written) - set(kinds)):
+        raise ParameterError(f"{unknown[0]!r} is not one of {', '.join(kinds)}")
+    for name, kind in kinds.items():
+        value = written.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            wanted = getattr(kind, "__name__", str(kind))
+            raise ParameterError(f"{name} = {value!r:.40} is not of the kind {wanted}")
+    return {name: written.get(name) for name in kinds}

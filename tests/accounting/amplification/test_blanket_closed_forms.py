@@ -129,5 +129,3 @@ def test_the_ends():
     assert BLANKET_BENNETT.epsilon(any_randomizer(0.0), 10, 1e-6).upper == 0.0
     # e^epsilon0 - e^epsilon underflows
     assert BLANKET_BENNETT.delta(any_randomizer(1e-99), 10, 0.999e-99).upper <= 1.0
-
-

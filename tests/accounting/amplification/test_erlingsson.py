@@ -183,26 +183,6 @@ def test_they_are_never_the_best():
                 assert best.upper < other.upper
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 def test_the_ratio_lemma():
     generator = Entropy.from_seed(5).generator()
     for _ in range(2000):
@@ -213,11 +193,3 @@ def test_the_ratio_lemma():
         b = min(max(a * p ** generator.uniform(-1.0, 1.0), 1.0 / p), p)
         ratio = (1.0 + s * (a - 1.0)) / (1.0 + other * (b - 1.0))
         assert ratio <= (1.0 + t * (p - 1.0)) * (1.0 + 1e-12)
-
-
-
-
-
-
-
-

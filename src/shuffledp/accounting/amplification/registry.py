@@ -55,7 +55,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             FELDMAN_2021_NUMERICAL,
             FELDMAN_2021_CLOSED,
             BLANKET_BENNETT,
-                    ERLINGSSON,
+            ERLINGSSON,
             ERLINGSSON_MODERATE,
             ERLINGSSON_SMALL,
         )
