@@ -20,7 +20,7 @@ from shuffledp.randomizers.checks import LARGEST_K
 from shuffledp.randomizers.linear_hashing import (
     _LARGEST_TABLE,
     LARGEST_NUM_BUCKETS,
-    count_by_digits,
+    count_by_transform,
     count_supports,
 )
 from shuffledp.randomizers.local_hashing import (
@@ -420,8 +420,8 @@ class TestCounting:
         for num_reports in (0, 1, 60, 2000):
             data = uniform_reports(law, num_reports, seed=k)
             expected = supports_of(law, data).sum(axis=0)
-            for num_searched in range(law.num_digits):
-                found = count_by_digits(law, data, num_searched)
+            for count in (count_by_transform, count_supports):
+                found = count(law, data)
                 assert found.dtype == np.int64
                 assert np.array_equal(found, expected)
 
@@ -443,9 +443,7 @@ class TestCounting:
         if data.size == law.num_possible_reports:
             assert set(found.tolist()) == {law.num_seeds}
 
-    @pytest.mark.parametrize(
-        ("g", "k"), [(10007, 10**7), (5, 3_000_000), (LARGEST_NUM_BUCKETS, LARGEST_NUM_BUCKETS + 1)]
-    )
+    @pytest.mark.parametrize(("g", "k"), [(10007, 10**7), (5, 3_000_000)])
     def test_large_tables(self, g, k):
         law = accountable_law(k, g)
         data = uniform_reports(law, 20, seed=g)

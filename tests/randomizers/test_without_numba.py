@@ -9,7 +9,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from oracles.hashed_laws import HashedLaw
 from printed_numbers import PROMISED
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
@@ -17,7 +16,6 @@ from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import make_randomizer
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
-from shuffledp.randomizers.linear_hashing import count_by_digits
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
@@ -101,16 +99,6 @@ class TestBlocking:
 
 
 class TestLoops:
-    @pytest.mark.parametrize(("k", "g"), [(10, 3), (81, 3), (50, 53)])
-    @pytest.mark.parametrize("num_users", [1, 200])
-    def test_counts_of_seeds_and_buckets(self, k, g, num_users):
-        law = HashedLaw(domain_size=k, num_buckets=g, threshold=2**64 // (2 * g))
-        data = law.randomize(np.arange(num_users) % k, Entropy.from_seed(k)).data
-        expected = [count_by_digits(law, data, j) for j in range(law.num_digits)]
-        with numba_blocked():
-            found = [count_by_digits(law, data, j) for j in range(law.num_digits)]
-        assert np.array_equal(found, expected)
-
     @pytest.mark.parametrize(("k", "size"), [(2, 1), (16, 8), (100, 37)])
     def test_subset_selection(self, k, size):
         codes = generator_of(k).integers(0, k, 20).astype(np.uint32)

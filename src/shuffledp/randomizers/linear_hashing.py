@@ -3,17 +3,12 @@
 What local hashing and Hadamard response share: the hash family, the exact law of a report, its
 draw and its check, and how reports are counted without looking at all pairs.
 
-*Counting.* A report (a, y) supports category v if sum a_i v_i = y mod g. Scaling a and y by the
-same number leaves that as it is, so a report is scaled until the lowest digit of a that is not
-zero, digit j say, is one: it then supports the v whose digit v_j is y - sum_{i > j} a_i v_i. That
-depends on the prefix floor(v / g^j) alone, so that reports are gathered by their *level* j.
-
-The digits of the prefix above v_j fall in two parts. The upper ones, of which each value is a
-*block*, are searched: the report goes into every block, with its y less the upper part of the
-sum. The lower ones are transformed: a block is a table over the lower digits of a and, in the
-place of v_j, the y so far. Summing over one digit of a at a time turns it into the table over the
-digits of v. The more digits are searched, the less memory and transform, and the more work a
-report.
+*Counting.* A report (a, y) supports category v if <a, v> = sum a_i v_i = y mod g. Let w be a g-th
+root of unity, and A_j the sum over all reports of w^(-j y) at the place a of a table over the
+seeds. The supports of v are the sum over j of hat A_j(j v) / g, where hat is the Fourier transform
+with w^<a, .> over the digits: g - 1 fast transforms, whatever the number of reports, of which those
+of j and g - j are conjugate. Sums of so few terms of size n are right to far less than one half,
+and rounded to whole numbers.
 """
 
 from dataclasses import dataclass, field
@@ -310,97 +305,44 @@ def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:
     return rests
 
 
-# Cells of the largest table, unless k itself is larger: half a gigabyte.
-_LARGEST_TABLE = 2**26
-# An addition somewhere in a large table takes as long as so many in a row.
-_SCATTERED_COST = 10
-# A histogram of all possible reports is worth having up to this size.
-_LARGEST_HISTOGRAM = 2**24
+# Seeds of a table at most, a gigabyte; and a transform's cost per seed, in looks at one report.
+_LARGEST_TABLE, _TRANSFORM_COST = 2**26, 20
 
 
 def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-    """Return how many reports, checked and contiguous, support each category; exact.
-
-    Of the m = ceil(log_g k) digits, j are searched, D = ceil(k / g^(m-j)) blocks, and the others
-    transformed: n D scattered additions, and (m - j - 1) g in a row for each of the g^(m-j) D
-    cells. That is g^m < g k cells for j = 0, and below 2 k for the others; j = m - 1 is a search
-    without any transform. The cheapest j that fits memory is taken. For g = 2 it is the fast
-    Walsh-Hadamard transform instead, n + 2^m m additions in 2^m cells.
-    """
+    """Return how many reports, checked and contiguous, support each category; exact."""
     if law.num_buckets == 2:
         return _count_binary(law, data)
-    num_additions = min(data.size, law.num_possible_reports)
-    costs = {
-        num_searched: _cost(law, num_searched, num_additions)
-        for num_searched in range(law.num_digits)
-        if num_searched > 0 or law.num_digits == 1 or law.num_seeds <= _LARGEST_TABLE
-    }
-    return count_by_digits(law, data, min(costs, key=lambda each: costs[each]))
+    looks = data.size * law.domain_size
+    cost = _TRANSFORM_COST * law.num_buckets * law.num_seeds
+    if law.num_seeds > _LARGEST_TABLE or looks <= cost:
+        reports = Reports(data=data, fingerprint=law.fingerprint)
+        return CategoryRandomizer.aggregate(law, reports).support.copy()
+    return count_by_transform(law, data)
 
 
-def count_by_digits(
-    law: HashedReports, data: NDArray[np.unsignedinteger], num_searched: int
-) -> NDArray[np.int64]:
-    """Return how many reports support each category, for g > 2, with j digits searched."""
-    from shuffledp.randomizers import category_kernels as kernels
-
-    g = law.num_buckets
-    inverses = np.empty(g, dtype=np.int64)
-    kernels.write_inverses(inverses)
-    prefixes, block_sizes, num_blocks = _levels(law, num_searched)
-    num_cells = block_sizes * num_blocks
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(num_cells)])
-    # The last two cells count reports of seed 0: those that support everything, and nothing.
-    table = np.zeros(int(offsets[-1]) + 2, dtype=np.int64)
-    codes, weights = data, np.broadcast_to(np.int64(1), data.shape)
-    if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
-        codes = np.arange(law.num_possible_reports, dtype=data.dtype)
-        weights = histogram(data, law.num_possible_reports)
-    kernels.add_reports(codes, weights, inverses, offsets, block_sizes, num_blocks, table)
-    rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
-    support = table[-2:-1]
-    for level in range(law.num_digits - 1, -1, -1):
-        part = table[offsets[level] : offsets[level + 1]]
-        num_prefixes, stride = int(prefixes[level]), int(block_sizes[level]) // g
-        while stride > 1:
-            # From the top down, so that later steps can leave out prefixes beyond the last.
-            num_steps = -(-num_prefixes // (g * stride))
-            kernels.transform_digit(part, g, stride, num_steps, rows)
-            stride //= g
-        support = np.repeat(support, g)[:num_prefixes]
-        support += part[:num_prefixes]
-    return support
-
-
-def _levels(law: HashedReports, num_searched: int) -> tuple[NDArray[np.int64], ...]:
-    """Return prefixes, cells of a block and blocks of each level, with so many digits searched.
-
-    A level has the reports whose lowest digit that is not zero is one and the same. Prefixes are
-    those floor(v / g^j) of the categories v; a block has a power of g of cells, at least g, and the
-    last one may reach beyond the prefixes.
-    """
-    g, digits = law.num_buckets, law.num_digits
-    prefixes = [-(-law.domain_size // g**level) for level in range(digits)]
-    sizes = [g ** max(1, digits - level - num_searched) for level in range(digits)]
-    blocks = [-(-prefix // size) for prefix, size in zip(prefixes, sizes, strict=True)]
-    return tuple(np.array(each, dtype=np.int64) for each in (prefixes, sizes, blocks))
-
-
-def _cost(law: HashedReports, num_searched: int, num_additions: int) -> int:
-    """Return how many additions in a row counting takes as long as."""
-    num_transformed = law.num_digits - num_searched - 1
-    # The other levels are smaller by powers of g.
-    _, size, blocks = (int(each[0]) for each in _levels(law, num_searched))
-    search = _SCATTERED_COST * num_additions * blocks
-    return search + (num_transformed * law.num_buckets + 1) * size * blocks
+def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+    """Return how many reports support each category by Fourier transforms, for a prime g > 2."""
+    g, shape = law.num_buckets, (law.num_buckets,) * law.num_digits
+    codes, counts = data.astype(np.int64), np.ones(data.size, dtype=np.int64)
+    if law.num_possible_reports <= data.size:
+        counts = histogram(data, law.num_possible_reports)
+        codes = np.arange(law.num_possible_reports)
+    seeds, buckets = np.divmod(codes, g)
+    digits, powers = law._digits(np.arange(law.domain_size)), g ** np.arange(law.num_digits)
+    total = np.full(law.domain_size, float(counts.sum()))
+    for j in range(1, g // 2 + 1):
+        turned = counts * np.exp(-2j * np.pi * (j * buckets % g) / g)
+        table = np.bincount(seeds, turned.real, law.num_seeds) + 1j * np.bincount(
+            seeds, turned.imag, law.num_seeds
+        )
+        transform = np.fft.fftn(table.reshape(shape)).reshape(-1)
+        total += 2.0 * transform[(-j * digits % g) @ powers].real
+    return np.rint(total / g).astype(np.int64)
 
 
 def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-    """Return how many reports support each category, for g = 2.
-
-    With d_a the reports (a, 0) less the reports (a, 1), those that support v are
-    (n + sum_a (-1)^parity(a & v) d_a) / 2.
-    """
+    """Return how many reports support each category, for g = 2, by the Walsh-Hadamard transform."""
     counts = histogram(data, law.num_possible_reports)
     support = walsh_hadamard(counts[::2] - counts[1::2])[: law.domain_size]
     support += data.size
