@@ -76,7 +76,8 @@ def test_rows_have_the_plan_first_and_all_that_it_is_compared_with(planned):
     rows = comparison_rows(planned)
     assert {len(row) for row in rows} == {len(HEADINGS)}
     assert rows[0][0] == "this plan: monitoring"
-    assert [row[0] for row in rows[1:]] == [each.name for each in planned.comparison.collections]
+    assert rows[1][0] == "this plan, once all reports are there"
+    assert [row[0] for row in rows[2:]] == [each.name for each in planned.comparison.collections]
 
 
 def test_what_clients_do(planned):
@@ -96,4 +97,4 @@ def test_what_says_nothing_has_an_infinite_error(planned):
         ),
     )
     without = dataclasses.replace(planned, comparison=useless)
-    assert comparison_rows(without)[1][1:3] == ("infinite", "-")
+    assert comparison_rows(without)[2][1:4] == ("8", "infinite", "-")

@@ -143,10 +143,7 @@ def _print_plan(planned: "MonitorPlan") -> None:
     click.echo()
     print_table(HEADINGS, comparison_rows(planned))
     click.echo()
-    verdict, *reasons = planned.advice
-    print_facts([("advice", verdict)])
-    if reasons:
-        print_list("why", reasons)
+    print_facts([("advice", planned.advice)])
     click.echo()
     print_facts([("method", planned.central.method), ("source", planned.central.source)])
     print_list("assumptions", planned.central.assumptions)

@@ -23,8 +23,8 @@ to look at the reports before they are shuffled.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
 from enum import StrEnum
+from functools import partial
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.accounting.calibration import (
@@ -73,6 +73,10 @@ class RepeatedTask:
         """Return the randomizer of one answer."""
         return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0)
 
+    def profile(self, name: str, epsilon0: float) -> LocalProfile:
+        """Return what the accountant needs of it."""
+        return self.randomizer(name, epsilon0).profile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedCollection:
@@ -87,13 +91,9 @@ class RepeatedCollection:
     # Of the count of one value in one period, in users; root mean square over the values.
     # ``inf`` where answers say nothing.
     standard_error: float
-    # No analysis of the same collection allows less noise than this; None where nothing is
-    # known.
-    least_standard_error: float | None
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values; an infinite error is None."""
-        finite = math.isfinite(self.standard_error)
         return {
             "name": self.name,
             "randomizer": self.randomizer,
@@ -101,8 +101,7 @@ class RepeatedCollection:
             "epsilon0_per_answer": self.epsilon0_per_answer,
             "local_epsilon": self.local_epsilon,
             "central_epsilon": {"lower": self.central.lower, "upper": self.central.upper},
-            "standard_error": self.standard_error if finite else None,
-            "least_standard_error": self.least_standard_error if finite else None,
+            "standard_error": _finite(self.standard_error),
         }
 
 
@@ -123,22 +122,26 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
         local_epsilon=epsilon0,
         central=_rounds_epsilon(task, name, each),
         standard_error=error,
-        least_standard_error=error,
     )
 
 
 def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
     """Return the collection in which everybody answers always, at a central guarantee.
 
-    Its error is what the accountant proves to be enough. For binary values the least error that any
-    accountant could allow is within about 1 %.
+    Its error is what the accountant proves to be enough.
     """
     rounds = task.periods
     choices = []
     for name in task.candidates:
-        each, most = _largest_answer(task, name, epsilon=epsilon)
-        choices.append((_error(task, name, each), name, each, most))
-    error, name, each, most = min(choices)
+        each = largest_local_epsilon(
+            num_users=task.num_users,
+            rounds=rounds,
+            epsilon=epsilon,
+            delta=task.delta,
+            profile_for=partial(task.profile, name),
+        )
+        choices.append((_error(task, name, each), name, each))
+    error, name, each = min(choices)
     return RepeatedCollection(
         name=EVERYBODY_CENTRAL,
         randomizer=name,
@@ -147,7 +150,6 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
         local_epsilon=round_up(rounds * each, operations=2),
         central=_within(_rounds_epsilon(task, name, each), epsilon),
         standard_error=error,
-        least_standard_error=None if most is None else min(_error(task, name, most), error),
     )
 
 
@@ -155,8 +157,7 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     """Return the collection in which each user answers in a few periods, drawn in secret.
 
     With the number of answers that has the least error; the central guarantee is that of any
-    randomizer of the same local loss, among n users. ``least_standard_error`` is what the local
-    loss alone would allow.
+    randomizer of the same local loss, among n users.
     """
     allowed = largest_epsilon0(
         lambda loss: LocalProfile(epsilon0=loss),
@@ -166,7 +167,6 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     )
     total = min(epsilon0, allowed)
     error, answers, name = _best_number(task, total)
-    least = error if total == epsilon0 else _best_number(task, epsilon0)[0]
     central = account_epsilon(
         LocalProfile(epsilon0=total), num_users=task.num_users, delta=task.delta, with_lower=False
     )
@@ -178,7 +178,6 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
         local_epsilon=total,
         central=_within(central, epsilon),  # proved there, since total <= allowed
         standard_error=error,
-        least_standard_error=min(least, error),
     )
 
 
@@ -223,27 +222,9 @@ def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0
     return math.sqrt(task.num_users) * math.sqrt(single * single / share + left_out)
 
 
-def _largest_answer(task: RepeatedTask, name: str, *, epsilon: float) -> tuple[float, float | None]:
-    """Return the largest epsilon0 that meets the target, and one that nothing can, if known."""
-    largest = largest_local_epsilon(
-        num_users=task.num_users,
-        rounds=task.periods,
-        epsilon=epsilon,
-        delta=task.delta,
-        profile_for=lambda loss: task.randomizer(name, loss).profile,
-    )
-    if task.domain_size == 2:  # elsewhere lower ends are too far below for a verdict
-        for further in _FURTHER:
-            lower = _rounds_epsilon(task, name, largest * further).lower
-            if lower is not None and lower > epsilon:
-                return largest, largest * further
-    return largest, None
-
-
 def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float) -> Bound:
     """Bound the central epsilon where each user gives an answer in every period."""
-    profile = task.randomizer(name, epsilon0).profile
-    release = ShuffledRelease(profile=profile, num_users=task.num_users)
+    release = ShuffledRelease(profile=task.profile(name, epsilon0), num_users=task.num_users)
     return (release * task.periods).epsilon(task.delta, with_lower=task.domain_size == 2)
 
 
@@ -255,24 +236,24 @@ def _within(bound: Bound, epsilon: float) -> Bound:
     return replace(bound, lower=lower, upper=epsilon)
 
 
-# Errors that are this close are taken to be the same.
-_NEARLY = 0.98
-
-# How far beyond the largest loss that meets a target, relatively, one is looked for that cannot.
-_FURTHER = (1.002, 1.01, 1.05)
-
-# Numbers of users from here on are printed without decimals.
-_MANY = 100.0
-
-
 class Verdict(StrEnum):
     """What to do."""
 
     ONE_SHOT = "one-shot"
     MONITOR = "monitor"
     REPEAT = "repeat"
-    ABOUT_EVEN = "about even"
     TRUST_DECIDES = "trust decides"
+
+
+_ADVICE = {
+    Verdict.ONE_SHOT: "One period is a one-shot collection: use `shuffledp run`.",
+    Verdict.MONITOR: "Monitor: no repeated collection has a smaller error, neither at the same "
+    "local and central guarantee nor at the same central one alone.",
+    Verdict.REPEAT: "Repeat a one-shot collection instead: it gives the same local and central "
+    "guarantee with a smaller error.",
+    Verdict.TRUST_DECIDES: "Monitor if reports have to be private by themselves. Repeat a one-shot "
+    "collection if the shuffler is trusted and only what is published has to be private.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,29 +295,14 @@ class MonitorComparison:
         return self.best_at_both.standard_error / self.standard_error
 
     @property
-    def least_factor_at_both(self) -> float:
-        """The same at the least error that any analysis could allow."""
-        known = [
-            each.standard_error if each.least_standard_error is None else each.least_standard_error
-            for each in (self.everybody_local, self.few_answers)
-        ]
-        return min(self.best_at_both.standard_error, *known) / self.standard_error
-
-    @property
     def factor_at_local(self) -> float:
         """Error of `everybody_local` over that of monitoring."""
         return self.everybody_local.standard_error / self.standard_error
 
     @property
     def factor_at_central(self) -> float:
-        """Error of `everybody_central`, as far as proved, over that of monitoring."""
+        """Error of `everybody_central` over that of monitoring."""
         return self.everybody_central.standard_error / self.standard_error
-
-    @property
-    def least_factor_at_central(self) -> float:
-        """The same at the least error that any accounting could allow, or as proved."""
-        least = self.everybody_central.least_standard_error
-        return self.factor_at_central if least is None else least / self.standard_error
 
     @property
     def verdict(self) -> Verdict:
@@ -345,128 +311,29 @@ class MonitorComparison:
             return Verdict.ONE_SHOT
         if self.factor_at_both <= 1.0:
             return Verdict.REPEAT
-        if self.least_factor_at_both <= 1.0:
-            return Verdict.ABOUT_EVEN
-        if self.least_factor_at_central > 1.0:
+        if self.factor_at_central > 1.0:
             return Verdict.MONITOR
         return Verdict.TRUST_DECIDES
+
+    @property
+    def advice(self) -> str:
+        """The verdict in words."""
+        return _ADVICE[self.verdict]
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; an infinite factor is None."""
         return {
             "verdict": str(self.verdict),
-            "advice": list(advice(self)),
+            "advice": self.advice,
             "standard_error": self.standard_error,
             "smoothed_standard_error": self.smoothed_standard_error,
             "factor_at_both": _finite(self.factor_at_both),
-            "least_factor_at_both": _finite(self.least_factor_at_both),
             "factor_at_local": _finite(self.factor_at_local),
             "factor_at_central": _finite(self.factor_at_central),
-            "least_factor_at_central": _finite(self.least_factor_at_central),
             "everybody_local": self.everybody_local.to_dict(),
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),
         }
-
-
-def advice(compared: MonitorComparison) -> tuple[str, ...]:
-    """Say what to do and why, one sentence each."""
-    if compared.verdict is Verdict.ONE_SHOT:
-        return (
-            "One period is a one-shot collection: use `shuffledp run`, whose standard error at the "
-            f"same local loss is {_users(compared.everybody_local.standard_error)}, against "
-            f"{_users(compared.standard_error)} here.",
-        )
-    return (_opening(compared), *_reasons(compared))
-
-
-def _opening(compared: MonitorComparison) -> str:
-    """Return the verdict as a sentence or two."""
-    if compared.verdict is Verdict.REPEAT:
-        return (
-            "Repeat a one-shot collection instead: it gives the same local and central guarantee "
-            "with a smaller error."
-        )
-    if compared.verdict is Verdict.MONITOR:
-        return (
-            "Monitor: no repeated collection has a smaller error, neither at the same local and "
-            "central guarantee nor at the same central one alone."
-        )
-    if compared.verdict is Verdict.ABOUT_EVEN:
-        return (
-            "About even: take what is easier to run. Few answers each come close to monitoring at "
-            "the same local and central guarantee."
-        )
-    return (
-        "Monitor if reports have to be private by themselves. Repeat a one-shot collection if the "
-        "shuffler is trusted and only what is published has to be private."
-    )
-
-
-def _reasons(compared: MonitorComparison) -> tuple[str, ...]:
-    """Return the numbers."""
-    own, later = _users(compared.standard_error), _users(compared.smoothed_standard_error)
-    best, local, central = (
-        compared.best_at_both,
-        compared.everybody_local,
-        compared.everybody_central,
-    )
-    trusted = ""
-    if central.local_epsilon > compared.local_epsilon:
-        trusted = (
-            " But whoever sees the reports before the shuffler may then learn "
-            f"epsilon = {_loss(central.local_epsilon)} about each user instead of "
-            f"{_loss(compared.local_epsilon)}."
-        )
-    both = _instead(best, compared, compared.factor_at_both)
-    return (
-        f"Monitoring has a standard error of {own} on average over the periods, and of {later} "
-        "once all reports are there.",
-        f"Same local and central guarantee: {both}",
-        f"Same local loss: {_instead(local, compared, compared.factor_at_local)}",
-        f"Same central guarantee: {_instead(central, compared, compared.factor_at_central)}"
-        f"{trusted}",
-    )
-
-
-def _instead(collection: RepeatedCollection, compared: MonitorComparison, factor: float) -> str:
-    """Return what is done instead, and with which error, as the rest of a sentence."""
-    answers, periods = collection.answers_per_user, compared.periods
-    who = "everybody answering in every period"
-    if answers != periods:
-        who = f"each user answering in {answers:,} of {periods:,} periods"
-    return (
-        f"with {who} (epsilon0 = {collection.epsilon0_per_answer:.3g} each time) it is "
-        f"{_users(collection.standard_error)}{_times(factor)}.{_unproved(collection)}"
-    )
-
-
-def _unproved(collection: RepeatedCollection) -> str:
-    """Return a warning where a better analysis might allow less noise."""
-    least, proved = collection.least_standard_error, collection.standard_error
-    if least is None:
-        return " A better analysis might allow less noise."
-    if least > _NEARLY * proved or not math.isfinite(proved):
-        return ""
-    return f" A better analysis might allow less noise, but not below {_users(least)}."
-
-
-def _loss(epsilon: float) -> str:
-    """Return a privacy loss with four digits, never rounded down."""
-    upwards = Context(prec=4, rounding=ROUND_CEILING)
-    return format(upwards.create_decimal_from_float(epsilon).normalize(), "f")
-
-
-def _users(error: float) -> str:
-    """Return a standard error as a number of users."""
-    if not math.isfinite(error):
-        return "infinite"
-    return f"{error:,.0f} users" if error >= _MANY else f"{error:.3g} users"
-
-
-def _times(factor: float) -> str:
-    """Return a factor in words."""
-    return f", {factor:.3g} times that" if math.isfinite(factor) else ""
 
 
 def _finite(number: float) -> float | None:

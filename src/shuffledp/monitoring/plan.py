@@ -22,7 +22,6 @@ from shuffledp.monitoring.comparison import (
     MonitorComparison,
     RepeatedTask,
     Verdict,
-    advice,
     everybody_at_central,
     everybody_at_local,
     few_answers,
@@ -128,9 +127,9 @@ class MonitorPlan(Shown):
         return self.comparison.verdict
 
     @property
-    def advice(self) -> tuple[str, ...]:
-        """What to do and why; the first sentence is the verdict."""
-        return advice(self.comparison)
+    def advice(self) -> str:
+        """What to do: the verdict in words."""
+        return self.comparison.advice
 
     @property
     def cautions(self) -> tuple[str, ...]:

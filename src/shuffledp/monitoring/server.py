@@ -1,10 +1,10 @@
 """``MonitorServer``: reports of a longitudinal collection in, running counts out."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self, SupportsIndex
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
@@ -40,7 +40,7 @@ class MonitorServer:
     -----
     Reports may come in any order and any batches, late ones too; estimates change as they arrive.
     A report names no user, so that the server cannot tell a repeated one from another user's: see
-    that the transport delivers once.
+    that the transport delivers once. `pickle` keeps a server, with all that it knows.
 
     With c = L / gap the sum of the signs at a node times c is unbiased for the sum of the users'
     increments over it, for users who take part from the start to the node's end. A user whose
@@ -281,48 +281,3 @@ class MonitorServer:
             labels=design.encoding.labels,
             **kind,
         )
-
-    def to_arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Return all that the server knows, as plain arrays.
-
-        Returns
-        -------
-        dict of str to ndarray of int64
-            ``"sums"``, shape (num_nodes, num_columns), of the signs; ``"reports"``: how many there
-            are, and the last period of one. Copies.
-        """
-        reports = np.array([self._num_reports, self._last_period])
-        return {"sums": self._sums.copy(), "reports": reports}
-
-    @classmethod
-    def from_arrays(cls, design: MonitorDesign, arrays: Mapping[str, ArrayLike]) -> Self:
-        """Return a server that goes on where another stopped.
-
-        Parameters
-        ----------
-        design : MonitorDesign
-            The other's; compare fingerprints, for arrays of another design may fit.
-        arrays : mapping of str to array-like
-            What its `to_arrays` returned. Copied.
-
-        Returns
-        -------
-        MonitorServer
-            With the same estimates, bit by bit.
-
-        Raises
-        ------
-        DataError
-            If an array is missing, or does not fit the design.
-        """
-        server = cls(design)
-        for name, shape in (("sums", server._sums.shape), ("reports", (2,))):
-            array: NDArray[Any] = np.asarray(arrays.get(name))
-            if array.shape != shape or array.dtype.kind not in "iu":
-                raise DataError(
-                    f"arrays[{name!r}] has shape {array.shape} and dtype {array.dtype}, not "
-                    f"{shape} and integers: give what to_arrays of a server of this design returned"
-                )
-        server._sums = np.array(arrays["sums"], dtype=np.int64)
-        server._num_reports, server._last_period = map(int, np.asarray(arrays["reports"]))
-        return server

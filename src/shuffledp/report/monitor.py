@@ -60,8 +60,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
 
 
 # --------------------------------------------------------------------- plans
-HEADINGS = ("way to collect", "standard error", "of users", "epsilon0", "epsilon")
-"""Of `comparison_rows`; epsilon0 is of all that a user ever sends, epsilon of all published."""
+HEADINGS = ("way to collect", "answers", "standard error", "of users", "epsilon0", "epsilon")
+"""Of `comparison_rows`; answers and epsilon0 are of one user, epsilon is of all published."""
 
 
 def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
@@ -106,26 +106,30 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
     """Return monitoring, then what could be done instead; errors are root mean squares."""
     compared = planned.comparison
+    own = "-", planned.local.upper, planned.central.upper
     rows = [
-        (
-            "this plan: monitoring",
-            compared.standard_error,
-            planned.local.upper,
-            planned.central.upper,
-        ),
+        ("this plan: monitoring", compared.standard_error, *own),
+        ("this plan, once all reports are there", compared.smoothed_standard_error, *own),
         *(
-            (each.name, each.standard_error, each.local_epsilon, each.central.upper)
+            (
+                each.name,
+                each.standard_error,
+                f"{each.answers_per_user:,}",
+                each.local_epsilon,
+                each.central.upper,
+            )
             for each in compared.collections
         ),
     ]
     return [
         (
             name,
+            answers,
             *_error(error, planned.num_users),
             rounded(local, up=True, digits=4),
             rounded(central, up=True, digits=4),
         )
-        for name, error, local, central in rows
+        for name, error, answers, local, central in rows
     ]
 
 
