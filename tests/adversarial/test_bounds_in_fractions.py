@@ -15,7 +15,6 @@ from shuffledp.accounting.amplification.lower_bounds import (
 )
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.sampling import participating
-from shuffledp.accounting.amplification.stated_blanket import unwidened_laws
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
@@ -59,9 +58,8 @@ PAIR = [
 
 @pytest.mark.parametrize("num_users", [1, 2, 5, 9])
 @pytest.mark.parametrize("epsilon0", [math.log(1.5) + 1e-12, 1.0, 6.0])
-def test_a_symmetric_pair_is_no_longer_widened_where_that_costs(epsilon0, num_users):
+def test_a_symmetric_pair_is_widened_no_further_than_it_may_be(epsilon0, num_users):
     profile = profile_of(PAIR, epsilon0)
-    assert len(unwidened_laws(profile)) == (1 if epsilon0 > 0.5 else 0)
     for epsilon in (0.0, 0.02, 0.1, 0.3):
         exact = mean_positive_part(PAIR, epsilon, num_users)
         upper = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False).upper

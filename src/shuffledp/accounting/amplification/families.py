@@ -218,30 +218,26 @@ def third_bit_law(profile: LocalProfile) -> AtomLaw:
     )
 
 
-Choices = Sequence[Sequence[AtomLaw]]
-"""Laws in groups: the largest bound of a group holds, hence the smallest of all groups."""
-
-
 def blanket_method(
     *,
     name: str,
     source: str,
     statement: str,
-    laws: Callable[[LocalProfile], Choices],
+    laws: Callable[[LocalProfile], Sequence[AtomLaw]],
     violated: Callable[[LocalProfile], str | None],
     assumptions: tuple[str, ...] = (),
     automatic: bool = True,
 ) -> Method:
     """Return the method that evaluates (B) for the laws of a profile."""
 
-    def least(profile: LocalProfile, value: Callable[[AtomLaw], float]) -> float:
-        return min(max(map(value, group)) for group in laws(profile))
+    def largest(profile: LocalProfile, value: Callable[[AtomLaw], float]) -> float:
+        return max(map(value, laws(profile)))
 
     def epsilon_above(profile: LocalProfile, n: int, delta: float) -> float:
-        return least(profile, lambda law: atom_epsilon_above(law, n, delta, profile.epsilon0))
+        return largest(profile, lambda law: atom_epsilon_above(law, n, delta, profile.epsilon0))
 
     def epsilon(profile: LocalProfile, n: int, delta: float) -> Enclosure:
-        lower = least(profile, lambda law: atom_epsilon(law, n, delta, profile.epsilon0).lower)
+        lower = largest(profile, lambda law: atom_epsilon(law, n, delta, profile.epsilon0).lower)
         upper = epsilon_above(profile, n, delta)
         return Enclosure(min(lower, upper), upper)
 
@@ -249,13 +245,13 @@ def blanket_method(
         if epsilon >= profile.epsilon0:
             return 0.0  # no report ever has a likelihood ratio above e
         width = min(max(width, NARROWEST), _WIDEST)
-        return least(profile, lambda law: atom_delta_above(law, n, epsilon, width=width))
+        return largest(profile, lambda law: atom_delta_above(law, n, epsilon, width=width))
 
     def delta(profile: LocalProfile, n: int, epsilon: float) -> Enclosure:
         upper = delta_above(profile, n, epsilon, 0.0)
         if upper == 0.0:
             return Enclosure(0.0, 0.0)
-        lower = least(profile, lambda law: atom_delta(law, n, epsilon).lower)
+        lower = largest(profile, lambda law: atom_delta(law, n, epsilon).lower)
         return Enclosure(min(lower, upper), upper)
 
     return Method(
@@ -284,7 +280,7 @@ CLONES = blanket_method(
         "proved in the shuffledp documentation"
     ),
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = p - e or 1 - p e, each w.p. 1/(p+1)",
-    laws=lambda profile: [[clone_law(profile.epsilon0)]],
+    laws=lambda profile: [clone_law(profile.epsilon0)],
     violated=pure_violation,
 )
 
@@ -299,7 +295,7 @@ K_RR_BLANKET = blanket_method(
     name="k-rr-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
-    laws=lambda profile: [[k_rr_law(profile.epsilon0, profile.domain_size or 2)]],
+    laws=lambda profile: [k_rr_law(profile.epsilon0, profile.domain_size or 2)],
     violated=_needs_family([RandomizerFamily.K_RANDOMIZED_RESPONSE], "k-ary randomized response"),
 )
 
@@ -307,7 +303,7 @@ UNARY_BLANKET = blanket_method(
     name="unary-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
-    laws=lambda profile: [[unary_law(profile)]],
+    laws=lambda profile: [unary_law(profile)],
     violated=_needs_family(_UNARY, "a unary encoding"),
 )
 

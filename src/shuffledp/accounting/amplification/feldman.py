@@ -135,7 +135,7 @@ FELDMAN_2021_NUMERICAL = blanket_method(
         "delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = s (p - e) or s (1 - p e), "
         "each w.p. 1/(2p), s = 2p/(p+1)"
     ),
-    laws=lambda profile: [[weak_clone_law(profile.epsilon0)]],
+    laws=lambda profile: [weak_clone_law(profile.epsilon0)],
     violated=pure_violation,
     automatic=False,
 )

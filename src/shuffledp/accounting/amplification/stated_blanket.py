@@ -63,9 +63,6 @@ _SMALLEST_PAIR_MASS = 1e-290
 # Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
 _LARGEST_EPSILON0 = 200.0
 
-# How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
-_WIDENED = 1e-7
-
 
 def violated_hypothesis(profile: LocalProfile) -> str | None:
     """Return what the profile's blanket lacks to be evaluated here, or None."""
@@ -117,14 +114,19 @@ def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
 
 
 def _symmetric_law(profile: LocalProfile) -> AtomLaw:
-    """Return a law that dominates one symmetric pair beside neutral atoms: the pair is widened."""
+    """Return a law that dominates one symmetric pair beside neutral atoms.
+
+    The pair is widened to the largest ratio that the loss and the stated digits allow.
+    """
     pair = [atom for atom in profile.blanket if atom.ratio0 != atom.ratio1]
     weights = [0.5 * (atom.ratio0 + atom.ratio1) for atom in pair]
     weight = max(weights)
     share = math.fsum(atom.mass * own for atom, own in zip(pair, weights, strict=True))
     pair_mass = (1.0 - 4.0 * ACCURACY) * share / weight
-    low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (math.expm1(profile.epsilon0) + 2.0)
-    high = low * math.exp(profile.epsilon0)
+    widest = max(atom.ratio0 / atom.ratio1 for atom in pair)
+    ratio = min(math.exp(profile.epsilon0), (1.0 + 4.0 * ACCURACY) * widest)
+    low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (ratio + 1.0)
+    high = low * ratio
     neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
     masses = [(1.0 - 4.0 * ACCURACY) * atom.mass for atom in neutral]
     equal = [atom.ratio0 for atom in neutral]
@@ -142,40 +144,17 @@ def _general_law(blanket: tuple[BlanketAtom, ...]) -> AtomLaw:
 
 
 def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return laws the larger of which dominates a profile's stated blanket, for both orders.
-
-    A symmetric pair is widened; see `unwidened_laws` for the alternative.
-    """
+    """Return laws the larger of which dominates a profile's stated blanket, for both orders."""
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
-    return _general_laws(profile)
-
-
-def unwidened_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return other laws with the same property, if a symmetric pair was widened by much."""
-    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
-        return []
-    widest = max(atom.ratio0 / atom.ratio1 for atom in profile.blanket)
-    return _general_laws(profile) if math.log(widest) < profile.epsilon0 - _WIDENED else []
-
-
-def _general_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return laws that dominate any stated atoms, for each order of the pair if they differ."""
-    exchanged = mirrored(profile.blanket)
-    laws = [_general_law(profile.blanket)]
-    if sorted(map(_key, exchanged)) != sorted(map(_key, profile.blanket)):
-        laws.append(_general_law(exchanged))
-    return laws
+    orders = profile.blanket, mirrored(profile.blanket)
+    alike = sorted(map(_key, orders[0])) == sorted(map(_key, orders[1]))
+    return [_general_law(atoms) for atoms in (orders[:1] if alike else orders)]
 
 
 def _key(atom: BlanketAtom) -> tuple[float, float, float]:
     """Return what atoms are sorted by."""
     return (atom.ratio0, atom.ratio1, atom.mass)
-
-
-def _choices(profile: LocalProfile) -> list[list[AtomLaw]]:
-    """Return what dominates the stated blanket: the widened laws, and others if that is much."""
-    return [laws for laws in (dominating_laws(profile), unwidened_laws(profile)) if laws]
 
 
 STATED_BLANKET = blanket_method(
@@ -189,6 +168,6 @@ STATED_BLANKET = blanket_method(
         "The blanket that the randomizer states is that of its worst pair of inputs: every mass "
         "and likelihood ratio right to ten digits, equal ratios exactly equal.",
     ),
-    laws=_choices,
+    laws=dominating_laws,
     violated=violated_hypothesis,
 )
