@@ -224,13 +224,13 @@ def test_pairs_that_cannot_be_worst_are_not_evaluated(monkeypatch):
         rows[number] += 1e-4 * np.roll([1.0, -1.0, 0.0, 0.5, -0.5, 0.0], number) / (1 + number)
     rows[10] = [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
     looked_at = []
-    quick = channel_blanket._Pairs.quick_delta
+    delta = channel_blanket._Pairs.delta
 
     def counted(self, pair, epsilon):
         looked_at.append(pair)
-        return quick(self, pair, epsilon)
+        return delta(self, pair, epsilon)
 
-    monkeypatch.setattr(channel_blanket._Pairs, "quick_delta", counted)
+    monkeypatch.setattr(channel_blanket._Pairs, "delta", counted)
     upper_epsilon(rows, 10**4, 1e-6)
     assert looked_at
     assert all(10 in pair for pair in looked_at)
@@ -240,13 +240,13 @@ def test_pairs_that_cannot_be_worst_are_not_evaluated(monkeypatch):
 def test_pairs_with_the_same_columns_are_evaluated_once(monkeypatch, most_columns):
     monkeypatch.setattr(channel_blanket, "_MOST_SORTED_COLUMNS", most_columns)
     looked_at = []
-    quick = channel_blanket._Pairs.quick_delta
+    delta = channel_blanket._Pairs.delta
 
     def counted(self, pair, epsilon):
         looked_at.append(pair)
-        return quick(self, pair, epsilon)
+        return delta(self, pair, epsilon)
 
-    monkeypatch.setattr(channel_blanket._Pairs, "quick_delta", counted)
+    monkeypatch.setattr(channel_blanket._Pairs, "delta", counted)
     profile = channel_profile(enumeration.randomized_response(6, Fraction(3)))
     CHANNEL_BLANKET.delta(profile, 100, 0.1)
     assert len(looked_at) == (1 if most_columns > 1 else 30)

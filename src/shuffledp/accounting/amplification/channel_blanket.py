@@ -30,7 +30,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_gains import blanket_delta, quick_blanket_delta
+from shuffledp.accounting.amplification.channel_gains import blanket_delta
 from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -159,10 +159,6 @@ class _Pairs:
         rows = self._channel.rows
         return rows[pair[0]], rows[pair[1]], self._channel.hidden
 
-    def quick_delta(self, pair: tuple[int, int], epsilon: float) -> float:
-        """Return something at least as large as the bound of one ordered pair."""
-        return quick_blanket_delta(*self._laws(pair), num_users=self._num_users, epsilon=epsilon)
-
     def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
         """Return the bound of one ordered pair."""
         return blanket_delta(*self._laws(pair), num_users=self._num_users, epsilon=epsilon)
@@ -198,10 +194,9 @@ class _Pairs:
             if key in seen:
                 continue
             seen.add(key)
-            if self.quick_delta(pair, epsilon) > largest.upper:
-                found = self.delta(pair, epsilon)
-                if found.upper > largest.upper:
-                    largest = found
+            found = self.delta(pair, epsilon)
+            if found.upper > largest.upper:
+                largest = found
         return largest
 
     def largest_epsilon(self, delta: float, highest: float) -> Enclosure:
@@ -233,7 +228,7 @@ class _Pairs:
             key = self.key(pair)
             if key in settled:
                 continue
-            if self.quick_delta(pair, epsilon) > delta and self.delta(pair, epsilon).upper > delta:
+            if self.delta(pair, epsilon).upper > delta:
                 return pair
             settled.add(key)
         return None
