@@ -60,8 +60,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
 
 
 # --------------------------------------------------------------------- plans
-HEADINGS = ("way to collect", "answers", "standard error", "of users", "epsilon0", "epsilon")
-"""Of `comparison_rows`; answers and epsilon0 are of one user, epsilon is of all published."""
+HEADINGS = ("way to collect", "answers", "error", "of users", "epsilon0", "epsilon")
+"""Of `comparison_rows`; errors are standard errors, answers and epsilon0 of a user."""
 
 
 def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
