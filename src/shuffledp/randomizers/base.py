@@ -2,19 +2,26 @@
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
-from shuffledp.randomizers.checks import require_same_law
+from shuffledp.randomizers.checks import (
+    fingerprint_of,
+    require_domain_size,
+    require_same_law,
+    set_fields,
+)
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -199,6 +206,26 @@ class CategoryRandomizer(FrequencyRandomizer):
     def report_columns(self) -> Reports:
         """Return the reports that the columns of `channel` stand for; raises as `channel`."""
         raise ParameterError(f"randomizer {self.name!r} has no list of its reports on record")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledRandomizer(CategoryRandomizer):
+    """A `CategoryRandomizer` whose exact law is settled by k and by the loss asked for."""
+
+    domain_size: int
+    epsilon0: float
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        set_fields(self, domain_size=require_domain_size(self.domain_size))
+        law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
+        fingerprint = fingerprint_of(self.name, k=self.domain_size, **law)
+        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+
+    @abstractmethod
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return the numbers that make up the law, ``threshold`` among them, and its loss."""
 
 
 class MeanRandomizer(ABC):

@@ -1,27 +1,23 @@
 """k-ary randomized response: say the truth, or with some probability any other category."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import (
     code_type,
-    fingerprint_of,
     require_codes,
-    require_domain_size,
     require_reports,
     require_small_channel,
-    set_fields,
 )
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -41,7 +37,7 @@ _COUNTED = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KRandomizedResponse(CategoryRandomizer):
+class KRandomizedResponse(SettledRandomizer):
     """k-ary randomized response; Warner's binary randomized response for k = 2.
 
     Parameters
@@ -81,23 +77,14 @@ class KRandomizedResponse(CategoryRandomizer):
 
     name: ClassVar[str] = "k-rr"
 
-    domain_size: int
-    epsilon0: float
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        asked = require_non_negative("epsilon0", self.epsilon0)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        k = self.domain_size
         threshold, epsilon0 = settle(
-            asked,
+            epsilon0,
             threshold_for=lambda loss: k_randomized_response_threshold(k, loss),
             loss_of=lambda threshold: log_ratio_upper(_probability_ratio(k, threshold)),
         )
-        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(
-            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
-        )
+        return {"threshold": threshold}, epsilon0
 
     @property
     def support_probabilities(self) -> tuple[float, float]:

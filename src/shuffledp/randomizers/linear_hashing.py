@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import (
@@ -29,15 +28,12 @@ from shuffledp.core.exact_atoms import (
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRandomizer
 from shuffledp.randomizers.checks import (
     code_type,
-    fingerprint_of,
     require_codes,
-    require_domain_size,
     require_reports,
     require_small_channel,
-    set_fields,
 )
 from shuffledp.randomizers.k_randomized_response import histogram, moved_on
 from shuffledp.randomizers.thresholds import (
@@ -59,7 +55,7 @@ _CELLS_AT_A_TIME = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashedReports(CategoryRandomizer):
+class HashedReports(SettledRandomizer):
     """A `CategoryRandomizer` that hashes k categories to g buckets, then randomizes the bucket.
 
     A report is one whole number a g + y: the user's own seed a, and the bucket y to which their
@@ -82,19 +78,11 @@ class HashedReports(CategoryRandomizer):
     so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
     """
 
-    domain_size: int
-    epsilon0: float
     num_buckets: int = field(default=2, init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        threshold, epsilon0 = settle_response(2, require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(
-            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
-        )
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        threshold, epsilon0 = settle_response(2, epsilon0)
+        return {"threshold": threshold}, epsilon0
 
     @property
     def profile(self) -> LocalProfile:
@@ -324,10 +312,11 @@ def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDA
 def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return how many reports support each category by Fourier transforms, for a prime g > 2."""
     g, shape = law.num_buckets, (law.num_buckets,) * law.num_digits
-    codes, counts = data.astype(np.int64), np.ones(data.size, dtype=np.int64)
     if law.num_possible_reports <= data.size:
         counts = histogram(data, law.num_possible_reports)
         codes = np.arange(law.num_possible_reports)
+    else:
+        codes, counts = data.astype(np.int64), np.ones(data.size, dtype=np.int64)
     seeds, buckets = np.divmod(codes, g)
     digits, powers = law._digits(np.arange(law.domain_size)), g ** np.arange(law.num_digits)
     total = np.full(law.domain_size, float(counts.sum()))

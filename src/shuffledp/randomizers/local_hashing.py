@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from shuffledp.core.checks import require_non_negative
-from shuffledp.randomizers.checks import fingerprint_of, require_domain_size, set_fields
 from shuffledp.randomizers.linear_hashing import (
     LARGEST_NUM_BUCKETS,
     HashedReports,
@@ -60,13 +58,9 @@ class OptimizedLocalHashing(HashedReports):
 
     name: ClassVar[str] = "optimized-local-hashing"
 
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        asked = require_non_negative("epsilon0", self.epsilon0)
-        num_buckets, threshold, epsilon0 = _settle_with_buckets(k, asked)
-        law = {"num_buckets": num_buckets, "threshold": threshold}
-        fingerprint = fingerprint_of(self.name, k=k, **law)
-        set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        num_buckets, threshold, epsilon0 = _settle_with_buckets(self.domain_size, epsilon0)
+        return {"num_buckets": num_buckets, "threshold": threshold}, epsilon0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import (
@@ -20,13 +19,10 @@ from shuffledp.core.exact_atoms import (
 )
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import (
-    fingerprint_of,
     require_codes,
-    require_domain_size,
     require_small_channel,
-    set_fields,
 )
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -51,7 +47,7 @@ _BYTES_AT_A_TIME = 2**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection(CategoryRandomizer):
+class SubsetSelection(SettledRandomizer):
     """A random subset of the categories, of fixed size, which favours those with the true one.
 
     Parameters
@@ -106,19 +102,11 @@ class SubsetSelection(CategoryRandomizer):
 
     name: ClassVar[str] = "subset-selection"
 
-    domain_size: int
-    epsilon0: float
     subset_size: int = field(init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        asked = require_non_negative("epsilon0", self.epsilon0)
-        size, threshold, epsilon0 = _settle(k, asked)
-        law = {"subset_size": size, "threshold": threshold}
-        fingerprint = fingerprint_of(self.name, k=k, **law)
-        set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        size, threshold, epsilon0 = _settle(self.domain_size, epsilon0)
+        return {"subset_size": size, "threshold": threshold}, epsilon0
 
     @property
     def support_probabilities(self) -> tuple[float, float]:

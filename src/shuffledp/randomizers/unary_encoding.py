@@ -7,27 +7,23 @@ the bits beyond k in the last byte are zero.
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import (
-    fingerprint_of,
     require_codes,
-    require_domain_size,
     require_reports,
     require_small_channel,
-    set_fields,
 )
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
@@ -41,7 +37,7 @@ _BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnaryEncoding(CategoryRandomizer):
+class UnaryEncoding(SettledRandomizer):
     """k independent bits: the true one set with probability p, each other one with q = T / 2^64.
 
     The loss is ln(p (1 - q) / (q (1 - p))).
@@ -50,19 +46,9 @@ class UnaryEncoding(CategoryRandomizer):
     family: ClassVar[RandomizerFamily]
     num_flips: ClassVar[int]  # the loss is that of so many flips of probability q
 
-    domain_size: int
-    epsilon0: float
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle_flips(asked, num_flips=self.num_flips)
-        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(
-            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
-        )
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        threshold, epsilon0 = settle_flips(epsilon0, num_flips=self.num_flips)
+        return {"threshold": threshold}, epsilon0
 
     @property
     @abstractmethod
