@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from shuffledp.accounting.amplification.local import single_report_delta, single_report_epsilon
 from shuffledp.core.bound import Bound, reconciled_lower
@@ -311,19 +312,13 @@ def central_guarantee(
     crowd = _crowd(profile, users, level_hidden=level_hidden)
     guess = _normal_epsilon(profile, crowd, delta, changing_share)
 
+    asked: dict[str, Any] = {"num_users": users, "level_hidden": level_hidden}
+
     def upper_delta(epsilon: float) -> float:
-        return central_delta_upper(
-            profile,
-            num_users=users,
-            epsilon=epsilon,
-            level_hidden=level_hidden,
-            changing_share=changing_share,
-        )
+        return central_delta_upper(profile, epsilon=epsilon, changing_share=changing_share, **asked)
 
     def lower_delta(epsilon: float) -> float:
-        return unavoidable_delta(
-            profile, num_users=users, epsilon=epsilon, level_hidden=level_hidden
-        )
+        return unavoidable_delta(profile, epsilon=epsilon, **asked)
 
     upper = ceiling
     if upper_delta(_WORTH * ceiling) <= delta:
@@ -421,11 +416,9 @@ LARGEST_EPSILON0 = 12.0
 def calibrate_monitoring(
     profile_for: Callable[[float], MonitoringProfile],
     *,
-    num_users: int,
     epsilon: float,
     delta: float,
-    level_hidden: bool = True,
-    changing_share: float = 1.0,
+    **crowd: Any,
 ) -> float:
     """Return the largest epsilon0 whose central guarantee is at most ``epsilon`` at ``delta``.
 
@@ -433,14 +426,13 @@ def calibrate_monitoring(
     ----------
     profile_for : callable
         Returns the protocol's `MonitoringProfile` for a local epsilon0.
-    num_users : int
-        n >= 1: users who report throughout.
     epsilon : float
         Central target in nats, above 0.
     delta : float
         In [0, 1).
-    level_hidden, changing_share : optional
-        See `central_guarantee`.
+    **crowd
+        ``num_users`` and, optionally, ``level_hidden`` and ``changing_share`` of
+        `central_guarantee`.
 
     Returns
     -------
@@ -472,32 +464,17 @@ def calibrate_monitoring(
     >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
     1.2
     """
-    users = require_at_least("num_users", num_users, 1)
     target = require_positive("epsilon", epsilon)
-    delta = require_delta(delta)
+    aimed = target * (1.0 - _TOLERANCE)
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)
         if profile.epsilon0 <= target:
             return True
-        reached = central_delta_upper(
-            profile,
-            num_users=users,
-            epsilon=target * (1.0 - _TOLERANCE),
-            level_hidden=level_hidden,
-            changing_share=changing_share,
-        )
-        return reached <= delta
+        return central_delta_upper(profile, epsilon=aimed, **crowd) <= delta
 
     def verified(epsilon0: float) -> bool:
-        bound = central_guarantee(
-            profile_for(epsilon0),
-            num_users=users,
-            delta=delta,
-            level_hidden=level_hidden,
-            changing_share=changing_share,
-        )
-        return bound.upper <= target
+        return central_guarantee(profile_for(epsilon0), delta=delta, **crowd).upper <= target
 
     # Where the local guarantee alone meets the target.
     local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
