@@ -37,6 +37,9 @@ _DRAW_WORDS = 1 << 15
 
 _MAX_BUCKET_BYTES = 1 << 31
 
+# Rows counted, or handed on, at a time.
+_BLOCK_ROWS = 1 << 18
+
 
 def assign_buckets(count: int, num_buckets: int, entropy: Entropy) -> NDArray[np.uint8]:
     """Return exactly uniform bucket indices, a byte each; their number is a power of two."""
@@ -56,14 +59,13 @@ def split_into_buckets(
     from shuffledp.core.numerics import uniform_kernels as kernels
 
     buckets = assign_buckets(rows.shape[0], num_buckets, entropy)
-    counts = np.zeros(MAX_BUCKETS, dtype=np.int64)
-    kernels.count_buckets(buckets, counts)
     offsets = np.zeros(MAX_BUCKETS + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
+    for start in range(0, buckets.size, _BLOCK_ROWS):
+        block = buckets[start : start + _BLOCK_ROWS]
+        offsets[1:] += np.bincount(block, minlength=MAX_BUCKETS)
+    np.cumsum(offsets, out=offsets)
     if buckets.size:
-        source = _as_words(rows)
-        scatter = kernels.scatter_words if source.ndim == 1 else kernels.scatter_wide_rows
-        scatter(source, buckets, offsets[:-1].copy(), _as_words(out))
+        kernels.scatter_rows(_as_words(rows), buckets, offsets[:-1].copy(), _as_words(out))
     return offsets[: num_buckets + 1]
 
 
@@ -156,12 +158,12 @@ def require_plain_rows(reports: NDArray[Any]) -> None:
 
 
 def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
-    """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
+    """View contiguous rows as machine words, the widest that fit: shape (n, width)."""
     num_rows = rows.shape[0]
     row_bytes = rows.nbytes // num_rows
     word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
     words = rows.reshape(-1).view(np.uint8).view(f"u{word_bytes}")
-    return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
+    return words.reshape(num_rows, row_bytes // word_bytes)
 
 
 def _shuffle_words(
@@ -188,15 +190,10 @@ def _permute(rows: NDArray[Any], entropy: Entropy) -> None:
     """Permute rows in place by Fisher-Yates."""
     from shuffledp.core.numerics import uniform_kernels as kernels
 
-    permute = kernels.permute_words if rows.ndim == 1 else kernels.permute_wide_rows
     last = rows.shape[0] - 1
     while last > 0:
         words = entropy.words(min(_DRAW_WORDS, (last + 1) // 2))
-        last = permute(rows, last, words.view(np.uint32))
-
-
-# Rows handed on at a time.
-_BLOCK_ROWS = 1 << 18
+        last = kernels.permute_rows(rows, last, words.view(np.uint32))
 
 
 class Shuffler(Protocol):

@@ -32,27 +32,12 @@ def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def permute_words(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
-    """Run Fisher-Yates on rows of one word from index ``last`` down, as far as the draws go.
+def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
+    """Run Fisher-Yates on rows of words from index ``last`` down, as far as the draws go.
 
     Returns the index to go on from: 0 when done. A refused draw leaves no trace, so going on
     with fresh draws is exact.
     """
-    used = 0
-    while last > 0 and used < half_words.size:
-        chosen = bounded_integer(half_words[used], np.uint64(last + 1))
-        used += 1
-        if chosen >= 0:
-            held = rows[chosen]
-            rows[chosen] = rows[last]
-            rows[last] = held
-            last -= 1
-    return last
-
-
-@njit(cache=True, nogil=True)
-def permute_wide_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
-    """Do what `permute_words` does, for rows of several words."""
     used = 0
     while last > 0 and used < half_words.size:
         chosen = bounded_integer(half_words[used], np.uint64(last + 1))
@@ -67,39 +52,10 @@ def permute_wide_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint
 
 
 @njit(cache=True, nogil=True)
-def count_buckets(buckets: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
-    """Add to ``counts``, of size 256, how often each bucket occurs."""
-    # Four tables, for a counter cannot be raised again before its last raise has been stored.
-    partial = np.zeros((4, 256), dtype=np.int64)
-    whole = buckets.size - buckets.size % 4
-    for i in range(0, whole, 4):
-        partial[0, buckets[i]] += 1
-        partial[1, buckets[i + 1]] += 1
-        partial[2, buckets[i + 2]] += 1
-        partial[3, buckets[i + 3]] += 1
-    for i in range(whole, buckets.size):
-        partial[0, buckets[i]] += 1
-    for bucket in range(256):
-        for table in range(4):
-            counts[bucket] += partial[table, bucket]
-
-
-@njit(cache=True, nogil=True)
-def scatter_words(
+def scatter_rows(
     rows: NDArray[Any], buckets: NDArray[np.uint8], places: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
     """Copy row i to the next place of its bucket; ``places`` is moved on."""
-    for i in range(buckets.size):
-        bucket = buckets[i]
-        out[places[bucket]] = rows[i]
-        places[bucket] += 1
-
-
-@njit(cache=True, nogil=True)
-def scatter_wide_rows(
-    rows: NDArray[Any], buckets: NDArray[np.uint8], places: NDArray[np.int64], out: NDArray[Any]
-) -> None:
-    """Do what `scatter_words` does, for rows of several words."""
     for i in range(buckets.size):
         place = places[buckets[i]]
         for j in range(rows.shape[1]):
