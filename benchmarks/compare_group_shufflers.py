@@ -113,12 +113,21 @@ def globe() -> Scene:
 
 
 def shufflers(scene: Scene) -> dict[str, Any]:
-    """Return the shuffles within groups."""
-    kinds = {"kendall": MallowsShuffler, "displacement": DisplacementShuffler}
-    return {
-        name: kind.for_groups(scene.groups, ALPHA, coordinates=scene.points, metric=scene.metric)
-        for name, kind in kinds.items()
+    """Return the four shuffles within groups, and a uniform one."""
+    found: dict[str, Any] = {
+        distance: MallowsShuffler.for_groups(
+            scene.groups,
+            ALPHA,
+            distance=distance,
+            coordinates=scene.points,
+            metric=scene.metric,
+        )
+        for distance in ("kendall", "hamming", "cayley")
     }
+    found["displacement"] = DisplacementShuffler.for_groups(
+        scene.groups, ALPHA, coordinates=scene.points, metric=scene.metric
+    )
+    return found
 
 
 def guarantee_text(scene: Scene, shuffler: Any) -> str:
@@ -126,7 +135,7 @@ def guarantee_text(scene: Scene, shuffler: Any) -> str:
     profile = KRandomizedResponse(domain_size=2, epsilon0=EPSILON0).profile
     users = scene.codes.size
     if isinstance(shuffler, UniformShuffler):
-        shuffler = MallowsShuffler.for_groups(scene.groups, 0.0)
+        shuffler = MallowsShuffler.for_groups(scene.groups, 0.0, distance="hamming")
     if isinstance(shuffler, MallowsShuffler):
         found = GroupArrangement(shuffler=shuffler).guarantee(profile, users, delta=DELTA)
         return f"{found.epsilon_upper:.3g}"

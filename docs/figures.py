@@ -150,15 +150,19 @@ def with_honest(share: float) -> Mapping[str, float | None]:
 def within_groups(alpha: float) -> Mapping[str, float | None]:
     """Return the epsilon of shuffles within groups of 44 in a row, at one alpha."""
     users, size = 1_000_000, 44
+    sensitivities = {"kendall": size * (size - 1) // 2, "hamming": size, "cayley": size - 1}
     uniform = account_epsilon(any_randomizer(), num_users=users, delta=DELTA)
     found: dict[str, float | None] = {BEST: uniform.upper, LOWER: uniform.lower}
-    found["kendall"] = grouped_epsilon(
-        any_randomizer(),
-        num_users=users,
-        theta=alpha / (size * (size - 1) // 2),
-        delta=DELTA,
-        with_lower=False,
-    ).upper
+    for distance, sensitivity in sensitivities.items():
+        bound = grouped_epsilon(
+            any_randomizer(),
+            num_users=users,
+            theta=alpha / sensitivity,
+            distance=distance,
+            delta=DELTA,
+            with_lower=False,
+        )
+        found[distance] = bound.upper
     ratio = math.exp(-alpha / (size * size / 2))  # of neighbouring places, at an end of the line
     crowd = ratio * (1.0 - ratio ** (users - 1)) / (1.0 - ratio)
     found["displacement"] = displaced_epsilon(

@@ -15,6 +15,7 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import shuffler as mallows
 from shuffledp.groups.groups import Groups
+from shuffledp.groups.mallows import MALLOWS_MODELS
 from shuffledp.groups.reference_orders import DISTANCES, ReferenceOrder, group_sensitivities
 from shuffledp.groups.shuffler import MallowsShuffler
 
@@ -186,17 +187,18 @@ def test_the_code_does_what_was_listed(monkeypatch, case):
     answers = np.arange(100, 100 + n)
     for pi in permutations(range(n)):
         model = SimpleNamespace(sample=lambda entropy, pi=pi: np.array(pi))
-        monkeypatch.setattr(mallows, "KendallMallows", lambda model=model, **_: model)
+        monkeypatch.setattr(mallows, "mallows_model", lambda *_, model=model: model)
         shuffled = shuffler.shuffle(answers, Entropy.from_seed(0))
         assert tuple(shuffled.tolist()) == released(answers, conjugated(order, pi))
 
 
-def test_a_shuffler_keeps_the_alpha_it_was_asked_for():
+@pytest.mark.parametrize("distance", MALLOWS_MODELS)
+def test_a_shuffler_keeps_the_alpha_it_was_asked_for(distance):
     sets, _ = CASES["five, in disorder"]
     groups = Groups.from_sets(sets, num_users=5)
-    shuffler = MallowsShuffler.for_groups(groups, 2.0)
+    shuffler = MallowsShuffler.for_groups(groups, 2.0, distance=distance)
     order = tuple(shuffler.reference.order.tolist())
-    sigmas = {conjugated(order, pi): distance_of("kendall", pi) for pi in permutations(range(5))}
+    sigmas = {conjugated(order, pi): distance_of(distance, pi) for pi in permutations(range(5))}
     attained = max(largest_log_ratio(group, sigmas, 5) for group in sets)
     assert shuffler.theta * attained == pytest.approx(2.0)
     assert shuffler.theta * attained <= 2.0 == shuffler.alpha_for(groups)

@@ -27,9 +27,9 @@ ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
 LAW = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
 
 
-def arrangement(alpha=4.0):
+def arrangement(alpha=4.0, distance="kendall"):
     groups = Groups.from_distance(PLACES, 1, metric="absolute")
-    return GroupArrangement(shuffler=MallowsShuffler.for_groups(groups, alpha))
+    return GroupArrangement(shuffler=MallowsShuffler.for_groups(groups, alpha, distance=distance))
 
 
 def setting(within, randomizer="k-rr", epsilon0=2.0):
@@ -144,19 +144,20 @@ def test_private_answers_are_no_public_column(tmp_path):
         write_rows(tmp_path, "a.csv", public=("answer",))
 
 
-def facts_of(tmp_path, alpha=4.0, profile=LAW):
+def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
     table = tmp_path / "survey.csv"
     pl.DataFrame({"place": PLACES}).write_csv(table)
     opened = Grouping(by=("place",), radius=1).open(table)
-    shuffler = MallowsShuffler.for_groups(opened.groups, alpha)
+    shuffler = MallowsShuffler.for_groups(opened.groups, alpha, distance=distance)
     return group_facts(opened, shuffler, alpha, profile=profile, entropy=Entropy.from_seed(1))
 
 
-def test_facts_are_those_of_the_groups(tmp_path):
-    facts = facts_of(tmp_path)
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
+def test_facts_are_those_of_the_groups(distance, tmp_path):
+    facts = facts_of(distance, tmp_path)
     assert (facts.smallest_group, facts.median_group, facts.largest_group) == (6, 9, 9)
     assert facts.num_groups == 20
-    assert facts.sensitivity == 36
+    assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
     assert facts.theta * facts.sensitivity <= 4.0
     assert [each.subset_size for each in facts.reidentification] == [1, 2]
     (kept,) = facts.preservation
@@ -166,23 +167,23 @@ def test_facts_are_those_of_the_groups(tmp_path):
 
 def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
     approximate = sdp.LocalProfile(epsilon0=1.0, delta0=1e-9)
-    assert facts_of(tmp_path, profile=approximate).reidentification == ()
+    assert facts_of("hamming", tmp_path, profile=approximate).reidentification == ()
 
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
     monkeypatch.setattr("shuffledp.groups.run._MOST_SIMULATED", 59)
-    assert facts_of(tmp_path).preservation == ()
+    assert facts_of("kendall", tmp_path).preservation == ()
 
 
 def test_nothing_moves_at_an_infinite_alpha(tmp_path):
-    facts = facts_of(tmp_path, alpha=float("inf"))
+    facts = facts_of("kendall", tmp_path, alpha=float("inf"))
     assert facts.mean_displacement == 0.0
     assert facts.preservation[0].eta == 1.0
 
 
 def test_the_simulated_displacement_is_near_that_of_a_uniform_shuffle(tmp_path):
     """Two places drawn uniformly of n are (n^2 - 1) / (3 n) apart on average."""
-    facts = facts_of(tmp_path, alpha=0.0)
+    facts = facts_of("kendall", tmp_path, alpha=0.0)
     assert facts.mean_displacement == pytest.approx((60**2 - 1) / (3 * 60), rel=0.1)
 
 
@@ -248,7 +249,7 @@ def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
     opened = Grouping(by=("lat", "lon"), metric="haversine", group_size=4).open(table)
     shuffler = opened.shuffler(4.0, name="displacement")
     facts = facts_in(opened, shuffler)
-    assert (facts.shuffler, facts.unit) == ("displacement", "m")
+    assert (facts.shuffler, facts.unit, facts.rank_distance) == ("displacement", "m", None)
     assert facts.theta * facts.sensitivity == pytest.approx(4.0, rel=1e-9)
     assert 1 / facts.theta == pytest.approx(shuffler.scale)
     # Noise of mean 3 b in space, of which the surface takes a part.
@@ -265,14 +266,15 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     opened = Grouping(by=("place",), group_size=3).open(table)
     law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
     said = {}
-    for name in ("mallows", "displacement"):
-        shuffler = opened.shuffler(4.0, name=name)
+    for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
+        shuffler = opened.shuffler(4.0, name=name, distance=distance)
         kind = DisplacementArrangement if name == "displacement" else GroupArrangement
         guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
         facts = facts_in(opened, shuffler)
-        said[name] = amplification_cautions(guarantee, law.epsilon0, facts)
-    (kendall,) = said["mallows"]
+        said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
+    (kendall,) = said["mallows", "kendall"]
     assert "Kendall's distance gives next to no central amplification" in kendall
     assert "The displacement shuffler" in kendall
-    (few,) = said["displacement"]
+    assert said["mallows", "hamming"] == ()
+    (few,) = said["displacement", ""]
     assert "few others nearby" in few

@@ -215,7 +215,7 @@ def test_settings_are_frozen():
 # ---------------------------------------------------------------- other shuffles than planned
 def within_groups(num_users=1000):
     near = Groups.from_distance(np.arange(num_users) // 4, 2, metric="absolute")
-    return GroupArrangement(shuffler=MallowsShuffler.for_groups(near, 4.0))
+    return GroupArrangement(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
 
 
 def test_the_guarantee_is_that_of_the_shuffle_that_took_place(plan):

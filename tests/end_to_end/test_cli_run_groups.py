@@ -102,6 +102,14 @@ def test_a_target_is_met_within_groups(here):
     assert record["guarantee"]["epsilon"]["upper"] <= 2.0 <= record["epsilon0"]
 
 
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
+def test_other_rank_distances(here, distance):
+    assert run("--rank-distance", distance) == 0
+    facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
+    assert facts["rank_distance"] == distance
+    assert facts["published_sensitivity"] is None
+
+
 def test_groups_by_graph_and_by_file(here):
     edges = "\n".join(f"p{i},p{i + 1}" for i in range(119))
     (here / "edges.csv").write_text(edges + "\n")

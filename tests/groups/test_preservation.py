@@ -49,10 +49,11 @@ def draws_of(name, n, theta, count, generator):
     return everything, weights, [everything[each] for each in chosen]
 
 
+@pytest.mark.parametrize("name", ["kendall", "cayley", "hamming"])
 @pytest.mark.parametrize("places", [(0, 1, 2), (0, 2, 4)])
-def test_simulated_limits_hold(places):
+def test_simulated_limits_hold_for_every_distance(name, places):
     generator = Entropy.from_seed(31).generator()
-    everything, weights, draws = draws_of("kendall", 5, 0.5, 3000, generator)
+    everything, weights, draws = draws_of(name, 5, 0.5, 3000, generator)
     stays = np.array([sum(pi[j] in places for j in places) for pi in everything])
     for delta in (0.25, 0.7):
         found = preserved_share(iter(draws), places, delta=delta, confidence=SURE)

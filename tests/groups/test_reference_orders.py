@@ -36,12 +36,28 @@ def kendall(pi):
     return (pi[:, earlier] > pi[:, later]).sum(axis=1)
 
 
+def hamming(pi):
+    return (pi != np.arange(pi.shape[1])).sum(axis=1)
+
+
+def cayley(pi):
+    smallest = np.broadcast_to(np.arange(pi.shape[1]), pi.shape).copy()
+    at = smallest.copy()
+    for _ in range(pi.shape[1]):
+        at = np.take_along_axis(pi, at, axis=1)
+        np.minimum(smallest, at, out=smallest)
+    # Each cycle is counted at its smallest item.
+    return pi.shape[1] - (smallest == np.arange(pi.shape[1])).sum(axis=1)
+
+
 def footrule(pi):
     return np.abs(pi - np.arange(pi.shape[1])).sum(axis=1)
 
 
 BY_DEFINITION = {
     "kendall": kendall,
+    "hamming": hamming,
+    "cayley": cayley,
     "footrule": footrule,
 }
 
@@ -82,6 +98,8 @@ def test_the_oracle_sees_more_than_the_distance_of_kappa():
     # Two members with one place in between: kappa is a transposition of three inversions.
     pi = np.array(list(permutations(range(3))))
     assert largest_change(pi, kendall(pi), [0, 2]) == 3
+    assert largest_change(pi, cayley(pi), [0, 1, 2]) == 2
+    assert largest_change(pi, hamming(pi), [1]) == 0
 
 
 @st.composite
@@ -104,7 +122,9 @@ def in_exact_numbers(distance, members, places):
             (w[i] - w[i - 1] - 1) * min(i, g - i) for i in range(1, g)
         )  # i members up to the gap
         return g * (g - 1) // 2 + 2 * sum(gaps)
-    return sum(abs(low - high) for low, high in zip(w, reversed(w), strict=True))
+    if distance == "footrule":
+        return sum(abs(low - high) for low, high in zip(w, reversed(w), strict=True))
+    return {"hamming": g if g > 1 else 0, "cayley": g - 1}[distance]
 
 
 @given(placed_groups())
@@ -190,12 +210,12 @@ def test_no_groups():
 
 def test_one_person():
     groups = Groups.from_sets([[0]], num_users=1)
-    assert [sensitivity(distance, groups, np.array([0])) for distance in DISTANCES] == [0] * 2
+    assert [sensitivity(distance, groups, np.array([0])) for distance in DISTANCES] == [0] * 4
 
 
 def test_unknown_distances_are_refused():
     groups = Groups.from_sets([[0, 1]], num_users=2)
-    with pytest.raises(ParameterError, match="'ulam' is not one of kendall, footrule"):
+    with pytest.raises(ParameterError, match="'ulam' is not one of kendall, hamming"):
         sensitivity("ulam", groups, np.arange(2))
     with pytest.raises(ParameterError, match="'ulam'"):
         smallest_possible_sensitivity("ulam", groups)
@@ -470,6 +490,15 @@ def test_latitudes_and_longitudes():
     found = choose_reference_order(groups, coordinates=points[mixed], metric="haversine", sweeps=0)
     axis = dict(found.tried)["longest axis"]
     assert axis == found.smallest_possible == found.sensitivity
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
+def test_where_the_order_does_not_matter_it_is_kept(distance):
+    groups = Groups.from_sets([[0, 3, 1], [2, 4]], num_users=5)
+    found = choose_reference_order(groups, distance=distance)
+    assert found.order.tolist() == [0, 1, 2, 3, 4]
+    assert found.name == "as given"
+    assert found.is_best
 
 
 def test_limits():

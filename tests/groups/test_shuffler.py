@@ -28,9 +28,9 @@ GROUPS = Groups.from_sets([[0, 2, 4], [1, 2], [3]], num_users=5)
 finite = st.floats(0.0, allow_infinity=False)
 
 
-def shuffler_in(order, *, theta=1.0):
+def shuffler_in(order, *, theta=1.0, distance="kendall"):
     reference = ReferenceOrder(
-        order=np.array(order), name="test", distance="kendall", sensitivity=99
+        order=np.array(order), name="test", distance=distance, sensitivity=99
     )
     return MallowsShuffler(reference=reference, theta=theta)
 
@@ -38,7 +38,7 @@ def shuffler_in(order, *, theta=1.0):
 def with_draw(monkeypatch, pi):
     """Let every model draw ``pi``."""
     model = SimpleNamespace(sample=lambda entropy: np.array(pi))
-    monkeypatch.setattr(mallows, "KendallMallows", lambda **arguments: model)
+    monkeypatch.setattr(mallows, "mallows_model", lambda *arguments: model)
 
 
 @pytest.mark.parametrize("order", [*permutations(range(4))])
@@ -92,11 +92,11 @@ def test_a_zero_alpha_is_a_uniform_shuffle():
     assert (shuffler.theta, shuffler.alpha_for(GROUPS)) == (0.0, 0.0)
 
 
-@given(finite)
-def test_theta_is_rounded_down(alpha):
-    shuffler = MallowsShuffler.for_groups(GROUPS, alpha)
+@given(finite, st.sampled_from(["kendall", "hamming", "cayley"]))
+def test_theta_is_rounded_down(alpha, distance):
+    shuffler = MallowsShuffler.for_groups(GROUPS, alpha, distance=distance)
     delta = shuffler.reference.sensitivity
-    assert delta == sensitivity("kendall", GROUPS, shuffler.reference.places) > 0
+    assert delta == sensitivity(distance, GROUPS, shuffler.reference.places) > 0
     assert Fraction(shuffler.theta) * delta <= Fraction(alpha)
     # And no further than to the next number.
     assert Fraction(math.nextafter(shuffler.theta, math.inf)) * delta > Fraction(alpha)
@@ -162,6 +162,17 @@ def test_a_number_beyond_all_floats_is_a_large_alpha():
 def test_bad_thetas_are_named(theta):
     with pytest.raises(ParameterError, match="theta = "):
         shuffler_in(range(5), theta=theta)
+
+
+@pytest.mark.parametrize("distance", ["footrule", "ulam"])
+def test_distances_without_sampler_are_refused(distance):
+    with pytest.raises(ParameterError, match="has no sampler: choose one of kendall, hamming"):
+        MallowsShuffler.for_groups(GROUPS, 1.0, distance=distance)
+
+
+def test_a_reference_order_of_the_footrule_is_refused():
+    with pytest.raises(ParameterError, match="'footrule' has no sampler"):
+        shuffler_in(range(5), distance="footrule")
 
 
 def test_wrong_reports_are_refused():

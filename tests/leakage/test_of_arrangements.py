@@ -15,7 +15,7 @@ from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.arrangement import GroupArrangement
-from shuffledp.groups.kendall import KendallMallows
+from shuffledp.groups.mallows import mallows_model
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage import arranged as module
@@ -26,12 +26,14 @@ from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
 
+DISTANCES = ("kendall", "hamming", "cayley")
 
-def mallows(num_users, theta, order=None):
+
+def mallows(distance, num_users, theta, order=None):
     """Return an arrangement of that model, whatever the groups are."""
     found = np.arange(num_users) if order is None else np.asarray(order)
     reference = ReferenceOrder(
-        order=found, name="given", distance="kendall", sensitivity=1, tried=(("given", 1),)
+        order=found, name="given", distance=distance, sensitivity=1, tried=(("given", 1),)
     )
     return GroupArrangement(shuffler=MallowsShuffler(reference=reference, theta=theta))
 
@@ -78,13 +80,14 @@ def response(k, truth):
     return matrix
 
 
+@pytest.mark.parametrize("distance", DISTANCES)
 @pytest.mark.parametrize(
     ("n", "prior", "theta"),
     [(5, (0.5, 0.5), 0.7), (5, (0.6, 0.4), 0.2), (4, (0.5, 0.3, 0.2), 1.1), (3, (0.4, 0.6), 3.0)],
 )
-def test_nobody_is_above_the_bound_of_the_worst_placed(n, prior, theta):
+def test_nobody_is_above_the_bound_of_the_worst_placed(distance, n, prior, theta):
     order = Entropy.from_seed(n).generator().permutation(n)
-    arrangement = mallows(n, theta, order)
+    arrangement = mallows(distance, n, theta, order)
     is_uniform = len(set(prior)) == 1
     law, found = accounts(
         arrangement, n, len(prior), delta=0.1, prior=None if is_uniform else prior
@@ -105,14 +108,14 @@ def test_nobody_is_above_the_bound_of_the_worst_placed(n, prior, theta):
 
 def test_in_the_middle_less_is_guessed():
     """The negative control: an account of somebody in the middle would be too small."""
-    exact = by_enumeration(mallows(5, 0.7), response(2, 0.8), (0.5, 0.5))
+    exact = by_enumeration(mallows("kendall", 5, 0.7), response(2, 0.8), (0.5, 0.5))
     assert exact[2] < exact[1] < exact[0] - 1e-3
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
 @pytest.mark.parametrize("theta", [0.0, 0.01, 0.5, 4.0, math.inf])
 def test_the_ends_are_the_least_spread(n, theta):
-    model = KendallMallows(num_items=n, theta=theta)
+    model = mallows_model("kendall", n, theta)
     sums = [np.cumsum(np.sort(target_place_law(model, place))[::-1]) for place in range(n)]
     for each in sums:
         assert np.all(each <= sums[0] + 1e-12)
@@ -135,17 +138,18 @@ def test_a_less_spread_place_is_guessed_better(values):
         assert less.lower <= more.upper
 
 
-def test_at_the_ends_of_theta():
-    law, found = accounts(mallows(30, math.inf), 30, 2)
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_at_the_ends_of_theta(distance):
+    law, found = accounts(mallows(distance, 30, math.inf), 30, 2)
     assert found["uninformed"].both.upper == pytest.approx(law.support_probabilities[0], abs=1e-9)
     assert found["uninformed"].shuffler.upper == pytest.approx(1.0, abs=1e-9)
-    _, mixed = accounts(mallows(30, 0.0), 30, 2)
+    _, mixed = accounts(mallows(distance, 30, 0.0), 30, 2)
     _, uniform = accounts(UNIFORM, 30, 2)
     for adversary, account in uniform.items():
         assert mixed[adversary].both.lower == account.both.lower
         assert mixed[adversary].shuffler == account.shuffler
     # Nearly so: a hair above the uniform shuffle.
-    _, nearly = accounts(mallows(30, 1e-9), 30, 2)
+    _, nearly = accounts(mallows(distance, 30, 1e-9), 30, 2)
     assert nearly["uninformed"].both.upper == pytest.approx(
         uniform["uninformed"].both.upper, abs=2e-2
     )
@@ -154,7 +158,7 @@ def test_at_the_ends_of_theta():
 
 @pytest.mark.parametrize("randomizer", ["k-rr", "symmetric-unary", "optimized-local-hashing"])
 def test_closed_bounds_are_below_the_guarantee(randomizer):
-    _, found = accounts(mallows(200, 0.05), 200, 3, randomizer=randomizer)
+    _, found = accounts(mallows("kendall", 200, 0.05), 200, 3, randomizer=randomizer)
     account = found["uninformed"]
     assert account.prior < account.both.lower <= account.both.upper < account.randomizer.upper
     assert account.both.upper < account.shuffler.upper < 1.0
@@ -164,21 +168,23 @@ def test_closed_bounds_are_below_the_guarantee(randomizer):
 
 
 def test_many_places_have_closed_bounds():
-    _, few = accounts(mallows(20_000, 1e-3), 20_000, 3)
-    _, many = accounts(mallows(20_000, 1e-3), 20_000, 60)
-    _, most = accounts(mallows(20_000, 1e-3), 20_000, 300)
+    _, few = accounts(mallows("kendall", 20_000, 1e-3), 20_000, 3)
+    _, many = accounts(mallows("kendall", 20_000, 1e-3), 20_000, 60)
+    _, most = accounts(mallows("kendall", 20_000, 1e-3), 20_000, 300)
     for found in (few, many, most):
         account = found["uninformed"]
         assert account.shuffler.method == account.both.method == "positions-bounded"
         assert account.prior < account.both.upper < found["strong"].both.upper
         assert not any("guarantee of this run" in text for text in account.both.assumptions)
-    _, chosen = accounts(mallows(20_000, 1e-3), 20_000, 300, prior=[2 / 301, *[1 / 301] * 299])
+    _, chosen = accounts(
+        mallows("kendall", 20_000, 1e-3), 20_000, 300, prior=[2 / 301, *[1 / 301] * 299]
+    )
     assert chosen["chosen"].both.method == "guarantee"
     assert chosen["chosen"].shuffler.upper == 1.0
 
 
 def test_any_number_of_values_has_a_closed_bound():
-    places = target_place_law(KendallMallows(num_items=6, theta=0.4), 0)
+    places = target_place_law(mallows_model("kendall", 6, 0.4), 0)
     closed = module._by_collisions(places, 0.7, 3)
     written = positions_vulnerability(places, response(3, 0.7))
     assert written.upper <= closed.upper * (1.0 + 1e-12)
@@ -188,7 +194,9 @@ def test_any_number_of_values_has_a_closed_bound():
 
 def test_what_is_not_known_of_a_randomizer_is_left_to_the_guarantee():
     """With many answers unary encoding has no small matrix; true answers have."""
-    _, found = accounts(mallows(400, 0.02), 400, 30, randomizer="symmetric-unary", epsilon0=6.0)
+    _, found = accounts(
+        mallows("kendall", 400, 0.02), 400, 30, randomizer="symmetric-unary", epsilon0=6.0
+    )
     account = found["uninformed"]
     assert account.both.upper <= account.shuffler.upper < account.randomizer.upper
     assert account.both.method == account.shuffler.method == "positions-bounded"

@@ -9,7 +9,7 @@ from graph_families import cycle_graph
 from oracles.shuffler_channels import all_permutations, mallows_channel, walk_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.kendall import KendallMallows
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.any_shuffler import (
@@ -28,6 +28,7 @@ from shuffledp.network.walk import RandomWalk, position_distribution
 FALSE_POSITIVE_RATE = 1e-9
 
 BINARY = [[0.8, 0.2], [0.2, 0.8]]
+distances = pytest.mark.parametrize("distance", MALLOWS_MODELS)
 
 
 def network_channel(walk, rounds, domain_size):
@@ -41,10 +42,11 @@ def uninformed(channel, num_users, target):
     return 0.5 * table.mean(axis=(0, 2)).max(axis=0).sum()
 
 
+@distances
 @pytest.mark.parametrize("theta", [0.0, 0.4, 3.0, math.inf])
-def test_place_laws_are_those_of_all_permutations(theta):
+def test_place_laws_are_those_of_all_permutations(distance, theta):
     for n in (1, 2, 5):
-        model = KendallMallows(num_items=n, theta=theta)
+        model = mallows_model(distance, n, theta)
         table, law = all_permutations(model)
         assert law.sum() == pytest.approx(1.0, rel=1e-14)
         for place in range(n):
@@ -55,9 +57,10 @@ def test_place_laws_are_those_of_all_permutations(theta):
             assert not found.flags.writeable
 
 
+@distances
 @pytest.mark.parametrize("theta", [0.2, 1.5])
-def test_place_laws_give_what_the_whole_channel_leaks(theta):
-    model = KendallMallows(num_items=4, theta=theta)
+def test_place_laws_give_what_the_whole_channel_leaks(distance, theta):
+    model = mallows_model(distance, 4, theta)
     channel = randomizer_channel(4, 2, 0.8) @ mallows_channel(model, 2)
     for target in range(4):
         exact = uninformed(channel, 4, target)
@@ -67,9 +70,9 @@ def test_place_laws_give_what_the_whole_channel_leaks(theta):
 
 def test_uniform_and_identity_permutations():
     shuffle = shuffle_channel(4, 2).to_dense()
-    uniform = mallows_channel(KendallMallows(num_items=4, theta=0.0), 2)
+    uniform = mallows_channel(mallows_model("kendall", 4, 0.0), 2)
     assert np.allclose(uniform.to_dense(), shuffle, atol=1e-14)
-    still = mallows_channel(KendallMallows(num_items=4, theta=math.inf), 3)
+    still = mallows_channel(mallows_model("hamming", 4, math.inf), 3)
     assert np.array_equal(still.to_dense(), np.eye(81))
 
 
@@ -115,12 +118,14 @@ def test_walks_as_channels():
 
 def test_large_laws_add_up():
     for place in (0, 4711, 99_999):
-        law = target_place_law(KendallMallows(num_items=100_000, theta=0.01), place)
+        law = target_place_law(mallows_model("kendall", 100_000, 0.01), place)
         assert law.sum() == pytest.approx(1.0, rel=1e-12)
         assert int(law.argmax()) in range(place - 1, place + 2)
+    hamming = target_place_law(mallows_model("hamming", 10**6, 10.0), 3)
+    assert positions_vulnerability(hamming, BINARY).method == "positions-bounded"
 
 
 def test_places_out_of_range():
     for place in (3, -1):
         with pytest.raises(ParameterError, match=f"place = {place}"):
-            target_place_law(KendallMallows(num_items=3, theta=1.0), place)
+            target_place_law(mallows_model("kendall", 3, 1.0), place)

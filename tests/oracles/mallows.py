@@ -161,3 +161,23 @@ DISTANCES = {
     "cayley": cayley_distance,
     "footrule": footrule_distance,
 }
+
+
+def moments_of_distance(name, num_items, theta):
+    """Return mean and variance of the distance of a model."""
+    if name == "kendall":
+        return distance_moments(num_items, theta)
+    if name == "cayley":  # independent swaps at odds j e^-theta
+        odds = math.exp(-theta) * np.arange(1.0, num_items)
+        return float((odds / (1 + odds)).sum()), float((odds / (1 + odds) ** 2).sum())
+    # Hamming: n less a nearly Poisson number of fixed points.
+    counts = np.arange(num_items + 1.0)
+    log_derangements = np.zeros(num_items + 1)  # ln of D_d / d!
+    shares = np.cumsum([(-1.0) ** i / math.factorial(i) for i in range(20)])
+    with np.errstate(divide="ignore"):
+        log_derangements = np.log(shares[np.minimum(counts, 19).astype(int)])
+        steps = np.log(np.maximum(num_items - counts[:-1], 0.0))
+    logs = np.r_[0.0, np.cumsum(steps)] + log_derangements - theta * counts
+    weights = np.exp(logs - logs.max())
+    mean = np.average(counts, weights=weights)
+    return float(mean), float(np.average((counts - mean) ** 2, weights=weights))

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from oracles.mallows import kendall_distance
+from oracles.mallows import DISTANCES
 from shuffledp.leakage.builders import datasets
 from shuffledp.leakage.channel import Channel
 
@@ -56,7 +56,7 @@ def _handed(state, row, value, domain_size):
 def all_permutations(model):
     """All permutations of a model with their probabilities: row m has the item at each place."""
     table = np.array(list(itertools.permutations(range(model.num_items))))
-    distances = [kendall_distance(row) for row in table]
+    distances = [DISTANCES[model.distance](row) for row in table]
     law = np.array([math.exp(-model.theta * d) if d else 1.0 for d in distances])
     return table, law / law.sum()
 

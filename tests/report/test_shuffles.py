@@ -31,6 +31,7 @@ GROUPS = GroupFacts(
     median_group=400,
     largest_group=1_000,
     largest_width=1_200,
+    rank_distance="kendall",
     reference_order="longest axis",
     sensitivity=1_000,
     published_sensitivity=3_000,

@@ -117,7 +117,7 @@ def _opened(
     survey, opened = open_survey(
         table, column, grouping, public=public, on_progress=on_progress, **options
     )
-    shuffler = opened.shuffler(alpha, name=name)
+    shuffler = opened.shuffler(alpha, name=name, distance=asked.rank_distance)
     sizes = opened.groups.sizes
     people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     facts = [
@@ -126,19 +126,19 @@ def _opened(
         ("epsilon0", given(survey.randomizer.epsilon0)),
         ("groups", f"{grouping.describe()}: {people}"),
         ("alpha", given(alpha)),
-        _model(shuffler),
+        _model(shuffler, asked.rank_distance),
     ]
     return survey, usual_arrangements(shuffler), facts
 
 
-def _model(shuffler: "GroupShuffler") -> tuple[str, str]:
+def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
     """Return the fact that says how far reports move."""
     from shuffledp.groups.displacement import DisplacementShuffler
 
     if isinstance(shuffler, DisplacementShuffler):
         places = shuffler.places
         return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
-    return "theta", f"{shuffler.theta:.4g} (kendall)"
+    return "theta", f"{shuffler.theta:.4g} ({distance})"
 
 
 def _show(

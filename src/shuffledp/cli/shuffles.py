@@ -86,6 +86,14 @@ grouping_options = added(
             type=float,
             help="Largest change of log-odds by the order within a group: 0 is a uniform shuffle.",
         ),
+        click.option(
+            "--rank-distance",
+            type=click.Choice(["kendall", "hamming", "cayley"]),
+            default="kendall",
+            show_default=True,
+            help="Distance between orders, by which the Mallows model decays. Only kendall keeps "
+            "reports near; for many users it gives next to no central amplification.",
+        ),
     )
 )
 
@@ -96,6 +104,7 @@ class AskedGroups:
 
     ways: dict[str, Any] | None
     alpha: float | None
+    rank_distance: str
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "AskedGroups":
@@ -103,7 +112,8 @@ class AskedGroups:
         ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
         ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
         is_given = any(ways[name] for name in ("by", "graph", "groups_file"))
-        return cls(ways=ways if is_given else None, alpha=options.pop("alpha"))
+        found = taken(options, "alpha", "rank_distance")
+        return cls(ways=ways if is_given else None, **found)
 
     def required(self) -> "tuple[Grouping, float]":
         """Return how groups are to be formed, and alpha, which has no default."""
@@ -191,7 +201,8 @@ def take_shuffle(
                 f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of "
                 "the table, so it takes neither --save-reports nor --missing drop"
             )
-        return partial(_GroupedRun.open, grouping, alpha, keep=keep, name=shuffler)
+        how = {"name": shuffler, "distance": groups.rank_distance}
+        return partial(_GroupedRun.open, grouping, alpha, keep=keep, **how)
     if groups.ways is not None or groups.alpha is not None or keep:
         raise click.UsageError(
             "groups and their options are for --shuffler mallows or displacement: add "
@@ -243,7 +254,7 @@ class _GroupedRun:
         keep: tuple[str, ...],
         num_users: int,
         on_progress: "Progress | None",
-        name: str,
+        **how: str,
     ) -> "_GroupedRun":
         """Form the groups and find their shuffler, with a reference order or public places."""
         from shuffledp.core.progress import no_progress
@@ -253,7 +264,7 @@ class _GroupedRun:
         report = on_progress or no_progress
         opened = grouping.open(table)
         report("grouping", opened.num_users, opened.num_users)
-        shuffler = opened.shuffler(alpha, name=name)
+        shuffler = opened.shuffler(alpha, **how)
         report("ordering", opened.num_users, opened.num_users)
         arrangement = (
             DisplacementArrangement(shuffler=shuffler)

@@ -386,6 +386,7 @@ class GroupFacts:
     median_group: int
     largest_group: int
     largest_width: int | None
+    rank_distance: str | None
     reference_order: str
     sensitivity: float
     published_sensitivity: int | None
@@ -554,11 +555,11 @@ def amplification_cautions(
     if math.isinf(facts.alpha) or epsilon < _HARDLY * epsilon0 or lower > 0.5 * epsilon:
         return ()
     share = f"central epsilon is {epsilon:.3g}, and epsilon0 = {epsilon0:.3g}"
-    if facts.shuffler == "mallows":
+    if facts.rank_distance == "kendall":
         return (
             f"Kendall's distance gives next to no central amplification here: {share}. Within "
-            "groups it promises alpha all the same. The displacement shuffler may give a smaller "
-            "epsilon.",
+            "groups it promises alpha all the same. The displacement shuffler, or rank distance "
+            "hamming or cayley, which does not keep reports near, may give a smaller epsilon.",
         )
     return (
         f"There is next to no central amplification here: {share}. Somebody has few others nearby "

@@ -56,6 +56,7 @@ class GroupArrangement(_InMemory):
             profile,
             num_users=num_users,
             theta=self.shuffler.theta,
+            distance=self.shuffler.reference.distance,
             delta=delta,
             with_lower=with_lower,
         )

@@ -262,12 +262,21 @@ class OpenedGroups:
         """Number of rows."""
         return self.groups.num_users
 
-    def shuffler(self, alpha: float, *, name: str = "mallows") -> GroupShuffler:
+    def shuffler(
+        self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
+    ) -> GroupShuffler:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
-        made = DisplacementShuffler if name == DisplacementShuffler.name else MallowsShuffler
-        return made.for_groups(
+        if name == DisplacementShuffler.name:
+            return DisplacementShuffler.for_groups(
+                self.groups,
+                alpha,
+                coordinates=self.coordinates,
+                metric=self.grouping.metric_used,
+            )
+        return MallowsShuffler.for_groups(
             self.groups,
             alpha,
+            distance=distance,
             coordinates=self.coordinates,
             metric=self.grouping.metric_used,
         )

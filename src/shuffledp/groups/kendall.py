@@ -28,11 +28,11 @@ those among the a small items and among the n - 1 - a large ones ([a]! and [n - 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.exact_draws import (
@@ -43,8 +43,10 @@ from shuffledp.groups.exact_draws import (
 )
 from shuffledp.groups.permutations import (
     LIBRARY_MARGIN,
+    MallowsModel,
     require_num_items,
     require_theta,
+    uniform_permutation,
 )
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
@@ -112,12 +114,8 @@ _HALF_BITS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KendallMallows:
-    """Permutations with probability proportional to exp(-theta inversions), drawn exactly.
-
-    ``pi[i]`` is the item at place i. The privacy of shuffling within groups is a statement about
-    ratios of these probabilities (Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
-    Shuffling", ICLR 2022, arXiv:2106.06603v3), tails included.
+class KendallMallows(MallowsModel):
+    """Permutations with probability proportional to exp(-theta inversions).
 
     Parameters
     ----------
@@ -140,19 +138,14 @@ class KendallMallows:
     True
     """
 
+    distance: ClassVar[str] = "kendall"
+
     num_items: int
     theta: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_items", require_num_items(self.num_items))
-        object.__setattr__(self, "theta", require_theta(self.theta))
-
-    def sample(self, entropy: Entropy) -> NDArray[np.int64]:
-        """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
+    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
         if self.theta == 0.0:
-            return UniformShuffler().shuffle(np.arange(self.num_items, dtype=np.int64), entropy)
-        if math.isinf(self.theta):
-            return np.arange(self.num_items, dtype=np.int64)
+            return uniform_permutation(self.num_items, entropy)
         return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
 
 

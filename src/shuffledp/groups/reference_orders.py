@@ -24,6 +24,10 @@ Let w_1 < ... < w_g be the members of W. Each maximum is attained with pi the id
   W. As max(0, b_m - s) <= x <= min(b_m, g - s), that changes by at most 2 min(a_m, b_m). For the
   identity against the reversal of W, s = b_m, and x goes from 0 to min(a_m, b_m): the reversal of
   W has exactly Delta inversions.
+- Hamming, the number of places that are moved: g for g >= 2, else 0. It changes only where a value
+  of W stands. A cycle through W moves them all.
+- Cayley, n minus the number of cycles: g - 1. A rearrangement of W is a product of at most g - 1
+  transpositions, and each changes the number of cycles by one. A cycle through W needs them all.
 - Spearman's footrule, the sum of abs(pi(i) - i): Delta = sum over i of abs(w_i - w_{g+1-i}). By
   the triangle inequality the change is at most the sum of abs(kappa(w) - w) over W, which is
   largest for the reversal of W.
@@ -56,7 +60,9 @@ from shuffledp.groups.nearby_groups import distinct_places
 from shuffledp.groups.permutations import inverse
 
 #: The rank distances whose sensitivities are known.
-DISTANCES = ("kendall", "footrule")
+DISTANCES = ("kendall", "hamming", "cayley", "footrule")
+#: Those that are the same in every reference order.
+ORDER_FREE_DISTANCES = ("hamming", "cayley")
 
 
 def require_distance(distance: str) -> str:
@@ -77,6 +83,8 @@ def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> 
         raise ParameterError(
             f"places has {places.size:,} entries for {groups.num_users:,} people: give one for each"
         )
+    if distance in ORDER_FREE_DISTANCES:
+        return _order_free(distance, groups.sizes)
     return sensitivities_in_order(distance, Memberships.of(groups), inverse(places))
 
 
@@ -87,7 +95,7 @@ def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
     --------
     >>> groups = Groups.from_sets([[0, 2, 4], [1, 2], [3]], num_users=5)
     >>> [sensitivity(distance, groups, np.arange(5)) for distance in DISTANCES]
-    [7, 8]
+    [7, 3, 2, 8]
     """
     return int(group_sensitivities(distance, groups, places).max(initial=0))
 
@@ -99,7 +107,9 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
     order may not exist that puts all groups in a row, so this is a lower bound only.
     """
     size = groups.largest_size
-    return size * (size - 1) // 2 if require_distance(distance) == "kendall" else size * size // 2
+    if require_distance(distance) in ORDER_FREE_DISTANCES:
+        return int(_order_free(distance, np.array([size]))[0])
+    return size * (size - 1) // 2 if distance == "kendall" else size * size // 2
 
 
 def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
@@ -132,6 +142,13 @@ def sensitivities_in_order(
     return loop(
         read_only(order), memberships.user_starts, memberships.user_groups, memberships.sizes
     )
+
+
+def _order_free(distance: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sensitivities of Hamming's or Cayley's distance to groups of these sizes."""
+    if distance == "cayley":
+        return np.maximum(sizes - 1, 0)
+    return np.where(sizes > 1, sizes, 0)
 
 
 def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -268,7 +285,7 @@ class ReferenceOrder:
         ``order[j]`` is the person at place j. Kept as read-only int64.
     name : str
         How it was found, for reports.
-    distance : {"kendall", "footrule"}
+    distance : {"kendall", "hamming", "cayley", "footrule"}
         The rank distance that it was chosen for.
     sensitivity : int
         The exact sensitivity of that distance, for the groups that it was chosen for.
@@ -335,8 +352,9 @@ def choose_reference_order(
     ----------
     groups : Groups
         Who is hidden among whom.
-    distance : {"kendall", "footrule"}
-        The rank distance.
+    distance : {"kendall", "hamming", "cayley", "footrule"}
+        The rank distance. For Hamming and Cayley the sensitivity, and even the law of the shuffle,
+        is the same for every order, so people keep the order that they have.
     coordinates : array-like of float, shape (num_users, d) or (num_users,), optional
         Public coordinates of the people; they need not be what the groups were made from.
     metric : {"euclidean", "haversine", "absolute"}
@@ -366,6 +384,15 @@ def choose_reference_order(
     least = smallest_possible_sensitivity(distance, groups)
     most_sweeps = require_at_least("sweeps", sweeps, 0)
     points = None if coordinates is None else _checked_points(coordinates, metric, groups.num_users)
+    if distance in ORDER_FREE_DISTANCES:
+        return ReferenceOrder(
+            order=np.arange(groups.num_users),
+            name="as given",
+            distance=distance,
+            sensitivity=least,
+            tried=(("as given", least),),
+            smallest_possible=least,
+        )
     memberships = Memberships.of(groups)
     tried: list[tuple[str, int]] = []
     found: list[tuple[int, str, NDArray[np.int64]]] = []

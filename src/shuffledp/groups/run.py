@@ -138,11 +138,15 @@ def _mallows_facts(
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
+    is_kendall = reference.distance == "kendall"
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
+        "rank_distance": reference.distance,
         "reference_order": reference.name,
         "sensitivity": reference.sensitivity,
-        "published_sensitivity": paper_sensitivity(groups, reference.places),
+        "published_sensitivity": (
+            paper_sensitivity(groups, reference.places) if is_kendall else None
+        ),
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
         "mean_displacement": _mean_displacement(reference.places[:, None], draws),
@@ -158,6 +162,7 @@ def _displacement_facts(
         "shuffler": shuffler.name,
         "unit": places.unit,
         "largest_width": None,
+        "rank_distance": None,
         "reference_order": places.name,
         "sensitivity": places.side * places.sensitivity(groups),
         "published_sensitivity": None,

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.kendall import KendallMallows
+from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
 from shuffledp.groups.permutations import (
     alpha_above,
     inverse,
@@ -82,6 +83,7 @@ class MallowsShuffler:
     theta: float
 
     def __post_init__(self) -> None:
+        _require_sampler(self.reference.distance)
         object.__setattr__(self, "theta", require_theta(self.theta))
 
     @classmethod
@@ -90,6 +92,7 @@ class MallowsShuffler:
         groups: Groups,
         alpha: SupportsFloat,
         *,
+        distance: str = "kendall",
         coordinates: ArrayLike | None = None,
         metric: str = "euclidean",
     ) -> Self:
@@ -103,6 +106,8 @@ class MallowsShuffler:
             The privacy wanted, in [0, inf]: the order inside each group changes the probability of
             any output by a factor of at most e^alpha. 0 is a uniform shuffle of everybody; inf
             shuffles nothing.
+        distance : {"kendall", "hamming", "cayley"}
+            The rank distance of the model. Only Kendall's keeps people near their places.
         coordinates, metric
             Help to find the reference order; see `choose_reference_order`.
 
@@ -113,7 +118,10 @@ class MallowsShuffler:
             group is one person, there is nothing to hide, and theta is inf.
         """
         wanted = require_alpha(alpha)
-        reference = choose_reference_order(groups, coordinates=coordinates, metric=metric)
+        _require_sampler(distance)
+        reference = choose_reference_order(
+            groups, distance=distance, coordinates=coordinates, metric=metric
+        )
         return cls(reference=reference, theta=theta_below(wanted, reference.sensitivity))
 
     @classmethod
@@ -144,9 +152,9 @@ class MallowsShuffler:
         return self.reference.num_users
 
     @property
-    def model(self) -> KendallMallows:
+    def model(self) -> MallowsModel:
         """The law of the permutation in the coordinates of the reference order."""
-        return KendallMallows(num_items=self.num_users, theta=self.theta)
+        return mallows_model(self.reference.distance, self.reference.num_users, self.theta)
 
     def alpha_for(self, groups: Groups) -> float:
         """Return the alpha that this shuffler gives to any groups of the same people.
@@ -154,7 +162,7 @@ class MallowsShuffler:
         theta Delta(groups), never below the exact product; the paper's Theorem 4.4, for the exact
         sensitivity. Inf if theta is inf and some group has two members. Cost: O(memberships).
         """
-        exact = sensitivity("kendall", groups, self.reference.places)
+        exact = sensitivity(self.reference.distance, groups, self.reference.places)
         return alpha_above(self.theta, exact)
 
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
@@ -189,3 +197,11 @@ class MallowsShuffler:
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
         return rearranged(reports, self.num_users, lambda: self.draw(entropy))
+
+
+def _require_sampler(distance: str) -> None:
+    """Raise `ParameterError` unless permutations can be drawn for a distance."""
+    if distance not in MALLOWS_MODELS:
+        raise ParameterError(
+            f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
+        )

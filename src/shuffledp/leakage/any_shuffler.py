@@ -30,7 +30,9 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
-from shuffledp.groups.kendall import KendallMallows, displacement_law
+from shuffledp.groups.hamming import HammingMallows
+from shuffledp.groups.kendall import displacement_law
+from shuffledp.groups.mallows import MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.guarantees import SOURCE
@@ -302,12 +304,12 @@ def _positive_part(
     return Enclosure(max(normal - off, 0.0), max(min(scarf + rounding, normal + off), 0.0))
 
 
-def target_place_law(model: KendallMallows, place: SupportsIndex) -> NDArray[np.float64]:
+def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.float64]:
     """Return the law of the place at which one person's report is released.
 
     Parameters
     ----------
-    model : KendallMallows
+    model : MallowsModel
         The law of the permutation, in the coordinates of the reference order.
     place : int
         Where the person stands in the reference order, in [0, n - 1].
@@ -315,8 +317,8 @@ def target_place_law(model: KendallMallows, place: SupportsIndex) -> NDArray[np.
     Returns
     -------
     ndarray of float64, shape (n,)
-        Read-only, with sum 1. Each right to a relative n 1e-15, where what adds up to less than
-        1e-21 is 0.
+        Read-only, with sum 1. Right to 1e-12 in total variation for "hamming" and "cayley"; each to
+        a relative n 1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
 
     Raises
     ------
@@ -326,19 +328,35 @@ def target_place_law(model: KendallMallows, place: SupportsIndex) -> NDArray[np.
 
     Notes
     -----
-    Kendall's distance is the same for a permutation and its inverse. So the place of an item has
-    the law of the item at its place. People at the ends of the order move less than others.
+    All three distances are the same for a permutation and its inverse. So the place of an item has
+    the law of the item at its place. Under "hamming" and "cayley" all permutations that come from
+    one another by renaming are equally likely, so an item that moves is equally likely anywhere
+    else. Under "kendall" it is near: people at the ends of the order move less than others.
 
     Examples
     --------
-    >>> target_place_law(KendallMallows(num_items=2, theta=math.log(3.0)), 0).round(12).tolist()
+    >>> from shuffledp.groups.mallows import mallows_model
+    >>> target_place_law(mallows_model("kendall", 2, math.log(3.0)), 0).round(12).tolist()
     [0.75, 0.25]
     """
     n = model.num_items
     start = require_at_least("place", place, 0)
     if start >= n:
         raise ParameterError(f"place = {start} is not in [0, {n - 1}]: give a place counted from 0")
-    law = np.zeros(n)
-    steps, chances = displacement_law(n, model.theta, start)
-    law[start + steps] = chances
-    return read_only(law / math.fsum(law))
+    if model.distance == "kendall":
+        law = np.zeros(n)
+        steps, chances = displacement_law(n, model.theta, start)
+        law[start + steps] = chances
+        return read_only(law / math.fsum(law))
+    stays = _stays(model)
+    law = np.full(n, (1.0 - stays) / max(n - 1, 1))
+    law[start] = stays
+    return read_only(law)
+
+
+def _stays(model: MallowsModel) -> float:
+    """Return the chance that an item keeps its place, where all items are alike."""
+    if isinstance(model, HammingMallows):
+        return 1.0 - model.mean_distance() / model.num_items
+    # The last item is swapped or not, and all are like the last.
+    return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

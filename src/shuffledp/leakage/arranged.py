@@ -1,8 +1,9 @@
 """What an adversary can guess from a release in another order than a uniformly random one.
 
-After a Mallows permutation those whose place is the least spread are the worst off: those at the
-ends of the reference order (proof in docs/results/leakage-general.md). What bounds their V bounds
-it for everybody. After walks through a network, or noise on places, coins say who hides the report.
+After a Mallows permutation those whose place is the least spread are the worst off: all alike under
+"hamming" and "cayley", those at the ends of the reference order under "kendall" (proof in
+docs/results/leakage-general.md). What bounds their V bounds it for everybody. After walks through a
+network, or noise on places, coins say who hides the report.
 """
 
 import math

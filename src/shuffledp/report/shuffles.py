@@ -12,6 +12,8 @@ from shuffledp.collection.results import GroupFacts, NetworkFacts
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 
+_KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
+
 
 class Table(NamedTuple):
     """A small table with its heading."""
@@ -80,7 +82,7 @@ def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
 
 def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     """Return names and values that describe the shuffle."""
-    if facts.shuffler == "displacement":
+    if facts.rank_distance is None:
         return _displacement_rows(facts)
     sensitivity = f"{facts.sensitivity:,}"
     published = facts.published_sensitivity
@@ -89,7 +91,7 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
         sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
     return [
         ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
-        ("Mallows model", f"Kendall's distance, theta = {facts.theta:.4g}"),
+        ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
         ("Reference order", facts.reference_order),
         ("Sensitivity", sensitivity),
         ("A report moves", _moved(facts)),

@@ -93,6 +93,8 @@ GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"
 RUN_GROUPS = [
     f"{GROUPED} mallows --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
     f"{GROUPED} mallows --groups-by age --radius 2 --alpha 3 --keep colour",
+    f"{GROUPED} mallows --groups-by age --group-size 20 --alpha 3 --rank-distance hamming",
+    f"{GROUPED} mallows --groups-file groups.csv --alpha 3 --rank-distance cayley",
     f"{GROUPED} mallows --groups-graph friends.csv --hops 1 --alpha 3",
     f"{GROUPED} displacement --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
     f"{GROUPED} displacement --groups-by age --group-size 20 --alpha 4",

@@ -517,15 +517,25 @@ def groups(formed):
     }
 
 
-@calls("groups", dict(n=8, theta=0.5), dict(n=60, theta=0.02))
-def mallows_model(n, theta):
-    return {"drawn": sdp.groups.KendallMallows(num_items=n, theta=theta).sample(seeded())}
+MODELS = {
+    "kendall": sdp.groups.KendallMallows,
+    "hamming": sdp.groups.HammingMallows,
+    "cayley": sdp.groups.CayleyMallows,
+}
 
 
-@calls("groups", dict(formed="nearest"), dict(formed="sets"))
-def mallows_shuffler(formed):
+@calls(
+    "groups", *(dict(distance=d, n=n, theta=t) for d in MODELS for n, t in ((8, 0.5), (60, 0.02)))
+)
+def mallows_model(distance, n, theta):
+    model = MODELS[distance](num_items=n, theta=theta)
+    return {"drawn": model.sample(seeded())}
+
+
+@calls("groups", *(dict(distance=d, formed=f) for d in MODELS for f in ("nearest", "sets")))
+def mallows_shuffler(distance, formed):
     found = FORMED[formed]()
-    shuffler = sdp.groups.MallowsShuffler.for_groups(found, 3.0)
+    shuffler = sdp.groups.MallowsShuffler.for_groups(found, 3.0, distance=distance)
     return {
         **of(shuffler, "name", "theta"),
         "alpha": shuffler.alpha_for(found),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -10,36 +11,55 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import enumeration, profiles
+from shuffledp.accounting.amplification.atom_law import atom_delta
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.groups.privacy import grouped
-from shuffledp.groups.privacy.grouped import grouped_epsilon
+from shuffledp.groups.privacy.grouped import (
+    MALLOWS_DISTANCES,
+    grouped_epsilon,
+    window_alpha,
+)
 
 # The enumeration adds doubles; what it may be off by.
 RELATIVE, ABSOLUTE = 1e-11, 1e-14
 
 
-def distance_of(pi):
-    """Inversions, from the definition."""
-    return sum(a > b for a, b in itertools.combinations(pi, 2))
+def distance_of(name, pi):
+    """Distance to the identity, from the definition."""
+    n = len(pi)
+    if name == "kendall":
+        return sum(pi[i] > pi[j] for i in range(n) for j in range(i + 1, n))
+    if name == "hamming":
+        return sum(pi[i] != i for i in range(n))
+    left, cycles = set(range(n)), 0
+    while left:
+        start = here = min(left)
+        cycles += 1
+        while True:
+            left.discard(here)
+            here = pi[here]
+            if here == start:
+                break
+    return n - cycles
 
 
 @cache
-def permutations_by_distance(n):
-    return [(pi, distance_of(pi)) for pi in itertools.permutations(range(n))]
+def permutations_by_distance(name, n):
+    return [(pi, distance_of(name, pi)) for pi in itertools.permutations(range(n))]
 
 
 @cache
-def release_pairs(k, epsilon0, n, theta):
+def release_pairs(k, epsilon0, n, name, theta):
     """Laws of the release, a row each ordered pair of neighbouring datasets."""
     channel = np.array(enumeration.randomized_response(k, math.exp(epsilon0)))
     values = list(itertools.product(range(k), repeat=n))
     single = np.array([channel[list(x)] for x in values])  # dataset, user, report
     law = np.zeros((len(values), len(values)))
     total = 0.0
-    for pi, d in permutations_by_distance(n):
+    for pi, d in permutations_by_distance(name, n):
         weight = math.exp(-theta * d)
         total += weight
         factors = [single[:, pi[j], :] for j in range(n)]  # place j shows user pi[j]
@@ -84,11 +104,12 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
 @pytest.mark.parametrize(("k", "epsilon0", "n", "theta"), CASES)
-def test_the_release_is_inside_its_bounds(k, epsilon0, n, theta):
-    case = (k, epsilon0, n, theta)
+def test_the_release_is_inside_its_bounds(k, epsilon0, n, theta, name):
+    case = (k, epsilon0, n, name, theta)
     for profile in (profiles.k_rr(epsilon0, k), profiles.any_randomizer(epsilon0)):
-        asked = {"num_users": n, "theta": theta}
+        asked = {"num_users": n, "theta": theta, "distance": name}
         for share in (0.0, 0.1, 0.4, 0.8, 0.99):
             exact = exact_delta(case, share * epsilon0)
             # At a smaller delta more than this epsilon is unavoidable, at a larger one less is.
@@ -108,31 +129,88 @@ def test_the_release_is_inside_its_bounds(k, epsilon0, n, theta):
                 assert bound.lower <= exact + 1e-9
 
 
-def test_the_release_hides_less_than_a_uniform_shuffle_and_the_bound_knows():
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
+def test_the_release_hides_less_than_a_uniform_shuffle_and_the_bound_knows(name):
     # Were theta ignored the number would be too small: the enumeration would find out.
-    case = (2, 1.0, 4, 3.0)
+    case = (2, 1.0, 4, name, 3.0)
     uniform = account_delta(profiles.k_rr(1.0, 2), num_users=4, epsilon=0.8).upper
     assert exact_delta(case, 0.8) > 1.05 * uniform
 
 
+def window_cosets(name, n, window):
+    """Distances along each coset {tau pi}, tau a permutation of the users in the window."""
+    for pi in itertools.permutations(range(n)):
+        held = [pi[j] for j in range(n) if pi[j] in window]
+        distances = []
+        for renamed in itertools.permutations(held):
+            names = dict(zip(held, renamed, strict=True))
+            distances.append(distance_of(name, [names.get(each, each) for each in pi]))
+        yield distances, distance_of(name, pi)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "window"),
+    [
+        ("kendall", 5, (1, 2, 3)),
+        ("kendall", 4, (0, 1)),
+        ("hamming", 5, (0, 2, 3)),
+        ("hamming", 4, (1, 3)),
+        ("cayley", 5, (0, 2, 4)),
+        ("cayley", 4, (0, 1)),
+    ],
+)
+def test_windows_cost_exactly_what_is_claimed(name, n, window):
+    q = Fraction(2, 3)  # e^-theta
+    w = len(window)
+    uniform = [q ** distance_of(name, pi) for pi in itertools.permutations(range(w))]
+    factor = len(uniform) / sum(uniform)  # M
+    most_above = most_below = Fraction(0)
+    for distances, own in window_cosets(name, n, window):
+        mean = sum(q**d for d in distances) / len(distances)
+        most_above = max(most_above, q**own / mean)
+        most_below = max(most_below, mean / q**own)
+    assert most_above == factor
+    theta = -math.log(q)
+    alpha = window_alpha(name, w, theta)
+    # The two extremes multiply to e^alpha_w exactly.
+    assert float(most_above * most_below) == pytest.approx(math.exp(alpha), rel=1e-12)
+    # Jensen's inequality errs upwards.
+    assert math.exp(grouped._window(name, w, theta).log_factor) >= factor * (1.0 - 1e-15)
+
+
+def test_windows_of_kendall_have_to_be_consecutive():
+    # Three users two places apart cost more than theta w (w - 1)/2.
+    q = Fraction(1, 2)
+    worst = max(
+        max(distances) - min(distances) for distances, _ in window_cosets("kendall", 5, (0, 2, 4))
+    )
+    assert worst > 3
+    assert math.exp(window_alpha("kendall", 3, math.log(2.0))) == pytest.approx(1 / q**3)
+
+
 def test_exchanging_two_entries_changes_the_distance_by_what_thinning_assumes():
     n = 5
-    largest = [0] * n
-    for pi, own in permutations_by_distance(n):
-        for i, j in itertools.combinations(range(n), 2):
-            swapped = list(pi)
-            swapped[i], swapped[j] = swapped[j], swapped[i]
-            largest[j - i] = max(largest[j - i], abs(distance_of(swapped) - own))
-    assert largest[1:] == [2 * far - 1 for far in range(1, n)]
+    largest = {name: [0] * n for name in MALLOWS_DISTANCES}
+    for name in MALLOWS_DISTANCES:
+        for pi, own in permutations_by_distance(name, n):
+            for i, j in itertools.combinations(range(n), 2):
+                swapped = list(pi)
+                swapped[i], swapped[j] = swapped[j], swapped[i]
+                change = abs(distance_of(name, swapped) - own)
+                largest[name][j - i] = max(largest[name][j - i], change)
+    assert largest["kendall"][1:] == [2 * far - 1 for far in range(1, n)]
+    assert largest["hamming"][1:] == [2] * (n - 1)
+    assert largest["cayley"][1:] == [1] * (n - 1)
 
 
-def test_the_victims_place_is_as_spread_as_thinning_assumes():
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
+def test_the_victims_place_is_as_spread_as_thinning_assumes(name):
     # Whatever is revealed of the others' places, within a block any two places of the victim are
     # within e^(theta b) of each other.
     n, theta, victim = 5, 0.7, 1
-    weights = [(pi, math.exp(-theta * d)) for pi, d in permutations_by_distance(n)]
+    weights = [(pi, math.exp(-theta * d)) for pi, d in permutations_by_distance(name, n)]
     for size in (2, 3, 5):
-        exchange = 2 * size - 3
+        exchange = {"kendall": 2 * size - 3, "hamming": 2, "cayley": 1}[name]
         tightest = 0.0
         for hidden in itertools.combinations([u for u in range(n) if u != victim], n - 2):
             views = {}
@@ -145,6 +223,34 @@ def test_the_victims_place_is_as_spread_as_thinning_assumes():
                 tightest = max(tightest, max(places.values()) / min(places.values()))
         assert tightest <= math.exp(theta * exchange) * (1.0 + 1e-12)
     assert tightest > 1.1
+
+
+def brute_force_thinned(profile_atoms, num_users, kappa, epsilon):
+    """E over N ~ Bin(L - 1, kappa) of (B) for N + 1 users, by listing all outcomes."""
+    e = math.exp(epsilon)
+    gains = [(m, r0 - e * r1) for m, r0, r1 in profile_atoms]
+    gains.append((1.0 - sum(m for m, _, _ in profile_atoms), 0.0))
+    total = 0.0
+    for others in range(num_users):
+        chance = math.comb(num_users - 1, others) * kappa**others
+        chance *= (1.0 - kappa) ** (num_users - 1 - others)
+        for outcome in itertools.product(gains, repeat=others + 1):
+            mass = math.prod(m for m, _ in outcome)
+            total += chance * mass * max(sum(g for _, g in outcome), 0.0) / (others + 1)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("name", ["hamming", "cayley"])
+def test_thinning_is_the_kernel_with_a_smaller_blanket(name, epsilon):
+    p, theta, n = math.e, 0.4, 5
+    atoms = [(1.0 / (p + 1.0), p, 1.0), (1.0 / (p + 1.0), 1.0, p)]
+    kappa = math.exp(-theta * (2.0 if name == "hamming" else 1.0))
+    laws, size = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, name)
+    assert size == n
+    found = atom_delta(laws[0], n, epsilon)
+    expected = brute_force_thinned(atoms, n, kappa, epsilon)
+    assert expected <= found.upper <= expected * (1.0 + 1e-5) + 1e-9
 
 
 def test_thinning_dominates_every_law_of_the_victims_place():
@@ -172,7 +278,7 @@ def test_thinning_dominates_every_law_of_the_victims_place():
 
 def test_blocks_cover_everybody():
     for n, theta in itertools.product((2, 3, 7, 10, 1000, 10**6 + 3), (1e-9, 1e-3, 0.2, 1.0)):
-        size, kappa = grouped._block_of(n, theta)
+        size, kappa = grouped._block_of("kendall", n, theta)
         blocks = n // size
         largest = -(-n // blocks)
         assert n // blocks == size
@@ -180,9 +286,10 @@ def test_blocks_cover_everybody():
         assert kappa > 0.0
 
 
-def test_the_ends_of_theta():
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
+def test_the_ends_of_theta(name):
     profile = profiles.k_rr(1.0, 3)
-    asked = {"num_users": 1000}
+    asked = {"num_users": 1000, "distance": name}
     uniform = account_epsilon(profile, num_users=1000, delta=1e-6)
     found = grouped_epsilon(profile, theta=0.0, delta=1e-6, **asked)
     assert (found.upper, found.lower) == (uniform.upper, uniform.lower)
@@ -200,8 +307,9 @@ def test_the_ends_of_theta():
         assert found.upper == pytest.approx(uniform.upper, rel=1e-6)
 
 
-def test_one_user_nothing_to_hide_and_no_delta():
-    asked = {"theta": 0.1}
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
+def test_one_user_nothing_to_hide_and_no_delta(name):
+    asked = {"distance": name, "theta": 0.1}
     for profile in (profiles.any_randomizer(1.0), profiles.k_rr(1.0, 2)):
         alone = grouped_epsilon(profile, num_users=1, delta=0.01, **asked)
         assert alone.upper == account_epsilon(profile, num_users=1, delta=0.01).upper
@@ -223,7 +331,7 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
         for m, r0, r1 in ((1.0, p, 1.0), (1.0, 1.0, p), (1.0, 1.0, 1.0))
     )
     stated = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=atoms)
-    asked = {"num_users": 1000, "theta": 1e-4}
+    asked = {"num_users": 1000, "theta": 0.01, "distance": "cayley"}
     found = grouped_epsilon(stated, delta=1e-6, **asked)
     known = grouped_epsilon(profiles.k_rr(1.0, 3), delta=1e-6, **asked)
     assert found.upper == pytest.approx(known.upper, rel=1e-6)
@@ -235,46 +343,69 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
         family=RandomizerFamily.OTHER,
         blanket=(BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.0),),
     )
-    assert grouped._thinning(nonsense, 1000, 1e-4)[0] == []
+    assert grouped._thinning(nonsense, 1000, 0.01, "cayley")[0] == []
 
 
-def test_approximate_randomizers_have_their_own_bound_only():
+def test_windows_win_where_the_uniform_shuffle_is_known_exactly():
+    found = grouped_epsilon(
+        profiles.k_rr(1.0, 2), num_users=1000, theta=1e-7, distance="hamming", delta=1e-6
+    )
+    assert found.method == "mallows-window/binary-exact"
+    uniform = account_epsilon(profiles.k_rr(1.0, 2), num_users=1000, delta=1e-6)
+    assert uniform.upper <= found.upper <= uniform.upper * 1.01
+
+
+def test_approximate_randomizers_have_windows_only():
     profile = LocalProfile(epsilon0=1.0, delta0=1e-12)
-    asked = {"num_users": 1000, "theta": 1e-8}
+    asked = {"num_users": 1000, "theta": 1e-8, "distance": "kendall"}
     found = grouped_epsilon(profile, delta=1e-6, **asked)
-    assert found.method == "local"
+    assert found.method == "mallows-window/approximate-local"
+    assert found.upper < 0.5
     with pytest.raises(OutOfRegimeError, match="delta0"):
         grouped_epsilon(profile, delta=1e-13, **asked)
+
+
+def test_no_delta_is_left_where_windows_take_all_of_it():
+    found = grouped_epsilon(
+        profiles.k_rr(1.0, 2), num_users=10**6, theta=1e-14, distance="kendall", delta=1e-300
+    )
+    assert found.method == "mallows-thinned"
 
 
 @settings(max_examples=20)
 @given(
     theta=st.floats(1e-6, 2.0),
     more=st.floats(1.001, 10.0),
+    name=st.sampled_from(MALLOWS_DISTANCES),
     n=st.sampled_from([10, 300, 20_000]),
 )
-def test_more_order_more_users_more_delta(theta, more, n):
+def test_more_order_more_users_more_delta(theta, more, name, n):
     profile = profiles.any_randomizer(1.0)
 
     def epsilon(**changed):
-        asked = {"num_users": n, "theta": theta, "delta": 1e-5} | changed
+        asked = {"num_users": n, "theta": theta, "distance": name, "delta": 1e-5} | changed
         return grouped_epsilon(profile, with_lower=False, **asked).upper
 
     base = epsilon()
     slack = 1.0 + 1e-5
-    # Blocks are cut to whole users, which costs a little at times.
-    rough = 1.15
+    # Blocks and windows are cut to whole users, which costs a little at times.
+    rough = 1.15 if name == "kendall" else slack
     assert epsilon(theta=theta * more) >= base / rough
     assert epsilon(delta=1e-3) <= base * slack
     assert epsilon(num_users=2 * n) <= base * rough
-    stronger = grouped_epsilon(profiles.any_randomizer(1.5), num_users=n, theta=theta, delta=1e-5)
+    stronger = grouped_epsilon(
+        profiles.any_randomizer(1.5), num_users=n, theta=theta, distance=name, delta=1e-5
+    )
     assert base <= stronger.upper * slack
     assert stronger.lower <= stronger.upper
 
 
 def test_millions_of_users_take_no_longer():
-    found = grouped_epsilon(profiles.any_randomizer(1.0), num_users=10**15, theta=1e-4, delta=1e-8)
-    assert 0.0 < found.lower <= found.upper < 0.2
+    for name in MALLOWS_DISTANCES:
+        found = grouped_epsilon(
+            profiles.any_randomizer(1.0), num_users=10**15, theta=1e-4, distance=name, delta=1e-8
+        )
+        assert 0.0 < found.lower <= found.upper < 0.2
 
 
 @pytest.mark.parametrize(
@@ -284,18 +415,19 @@ def test_millions_of_users_take_no_longer():
         ({"theta": math.nan}, "theta"),
         ({"theta": "1"}, "theta"),
         ({"theta": None}, "theta"),
+        ({"distance": "footrule"}, "distance"),
         ({"num_users": 0}, "num_users"),
         ({"num_users": 2.5}, "num_users"),
     ],
 )
 def test_bad_arguments_are_named(changed, words):
-    asked = {"num_users": 10, "theta": 0.1} | changed
+    asked = {"num_users": 10, "theta": 0.1, "distance": "kendall"} | changed
     with pytest.raises(ParameterError, match=words):
         grouped_epsilon(profiles.any_randomizer(1.0), delta=1e-6, **asked)
 
 
 def test_bad_targets_are_named():
-    asked = {"num_users": 10, "theta": 0.1}
+    asked = {"num_users": 10, "theta": 0.1, "distance": "kendall"}
     profile = profiles.any_randomizer(1.0)
     for delta in (-0.1, 1.0, math.nan):
         with pytest.raises(ParameterError, match="delta"):
