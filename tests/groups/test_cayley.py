@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import shuffler_kernels as kernels
-from shuffledp.groups.cayley import draw_by_swaps
 from shuffledp.groups.exact_draws import LazyUniform, draw_against_odds
+from shuffledp.groups.mallows import draw_by_swaps
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 

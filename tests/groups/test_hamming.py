@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.hamming import HammingMallows, permute_all_but
+from shuffledp.groups.mallows import HammingMallows, permute_all_but
 
 
 def derangements(up_to):
@@ -60,7 +60,7 @@ def test_forcing_a_subset_gives_the_law_of_the_distance():
 def test_forced_sets_and_the_rest_are_uniform_over_all_shuffles(num_forced, monkeypatch):
     # Every shuffle of four items once: each (set, permutation of the others) equally often.
     monkeypatch.setattr(
-        "shuffledp.groups.hamming.UniformShuffler.shuffle",
+        "shuffledp.groups.mallows.UniformShuffler.shuffle",
         lambda self, items, entropy: np.array(entropy),
     )
     found = {}

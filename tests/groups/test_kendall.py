@@ -14,12 +14,12 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import shuffler_kernels as kernels
 from shuffledp.groups.kendall import (
-    KendallMallows,
     displacement_law,
     draw_lehmer_code,
     permutation_of_code,
     settle_entry,
 )
+from shuffledp.groups.mallows import KendallMallows
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 

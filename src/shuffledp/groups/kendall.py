@@ -26,9 +26,7 @@ those among the a small items and among the n - 1 - a large ones ([a]! and [n - 
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +41,8 @@ from shuffledp.groups.exact_draws import (
 )
 from shuffledp.groups.permutations import (
     LIBRARY_MARGIN,
-    MallowsModel,
     require_num_items,
     require_theta,
-    uniform_permutation,
 )
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
@@ -111,42 +107,6 @@ def _times(theta: float, counts: NDArray[np.float64] | NDArray[np.int64]) -> NDA
 
 _WORDS_AT_A_TIME = 1 << 15
 _HALF_BITS = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KendallMallows(MallowsModel):
-    """Permutations with probability proportional to exp(-theta inversions).
-
-    Parameters
-    ----------
-    num_items : int
-        Number of items n, in [1, 2^32 - 1].
-    theta : float
-        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
-
-    Notes
-    -----
-    Source: Mallows, "Non-null ranking models I", Biometrika 44, 1957; the code of Lehmer, 1960;
-    this module's docstring for the draws, which are exact given uniform words. Cost: about 0.1
-    to 0.2 microseconds an item, whatever theta; memory: 22 bytes an item.
-
-    Examples
-    --------
-    >>> law = KendallMallows(num_items=1000, theta=0.1)
-    >>> pi = law.sample(Entropy.from_operating_system())
-    >>> bool((np.sort(pi) == np.arange(1000)).all())
-    True
-    """
-
-    distance: ClassVar[str] = "kendall"
-
-    num_items: int
-    theta: float
-
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
-        if self.theta == 0.0:
-            return uniform_permutation(self.num_items, entropy)
-        return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
 
 
 def draw_lehmer_code(

@@ -1,11 +1,10 @@
-"""Permutations of n items, alpha and theta, and what every Mallows model is checked for."""
+"""Permutations of n items, alpha and theta."""
 
 import math
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,40 +77,6 @@ def inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
     places = np.empty_like(permutation)
     places[permutation] = np.arange(permutation.size)
     return read_only(places)
-
-
-class MallowsModel(ABC):
-    """A law of permutations that prefers those near the identity.
-
-    With concentration theta and distance d a permutation pi of n items has the probability
-    exp(-theta d(pi, identity)) / psi, where the partition function psi makes the probabilities sum
-    to 1. The privacy of shuffling within groups is a statement about ratios of these probabilities
-    (Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-    arXiv:2106.06603v3), so each model is drawn exactly, tails included. ``pi[i]`` is the item at
-    place i.
-    """
-
-    __slots__ = ()
-
-    #: "kendall", "hamming" or "cayley".
-    distance: ClassVar[str]
-
-    num_items: int
-    theta: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_items", require_num_items(self.num_items))
-        object.__setattr__(self, "theta", require_theta(self.theta))
-
-    def sample(self, entropy: Entropy) -> NDArray[np.int64]:
-        """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
-        if math.isinf(self.theta):
-            return np.arange(self.num_items, dtype=np.int64)
-        return self._draw(entropy)
-
-    @abstractmethod
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
-        """Draw a permutation, theta being finite."""
 
 
 def rearranged(

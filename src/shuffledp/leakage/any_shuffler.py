@@ -30,9 +30,8 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
-from shuffledp.groups.hamming import HammingMallows
 from shuffledp.groups.kendall import displacement_law
-from shuffledp.groups.mallows import MallowsModel
+from shuffledp.groups.mallows import HammingMallows, MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.guarantees import SOURCE
