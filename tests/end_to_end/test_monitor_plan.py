@@ -35,7 +35,7 @@ def test_people_read_errors_and_guarantees_then_the_table_and_the_advice(capsys)
         "of all that a user ever sends, without a shuffler",
         "16 (5 levels)",
         "this plan: monitoring",
-        "few answers each",
+        "everybody, every period,",
         "assumptions",
     ):
         assert text in out, text

@@ -255,6 +255,7 @@ def test_the_same_local_total(rounds):
     # randomized response: sqrt(n b (1 - b)) / (2 b - 1) = sqrt(n) / (2 sinh(epsilon0 / 2))
     closed = 100.0 / (2.0 * math.sinh(0.5 * 3.0 / rounds))
     assert found.standard_error == pytest.approx(closed, rel=1e-9)
+    assert found.least_standard_error == found.standard_error
 
 
 def variance_of_one_user(law, categories, bit, questions, answers):
@@ -309,6 +310,7 @@ def test_few_answers_keep_both_guarantees(question):
     whole = LocalProfile(epsilon0=found.local_epsilon)
     proved = account_delta(whole, num_users=10_000, epsilon=0.1, with_lower=False)
     assert proved.upper <= 1e-6
+    assert found.least_standard_error <= found.standard_error
     # nothing is given away: a little more would break the target
     more = LocalProfile(epsilon0=1.01 * found.local_epsilon)
     assert account_delta(more, num_users=10_000, epsilon=0.1, with_lower=False).upper > 1e-6
@@ -326,6 +328,7 @@ def test_the_number_of_answers_is_the_best_one():
         assert found.local_epsilon == epsilon0
         assert found.standard_error == pytest.approx(min(errors), rel=0.01)
         assert found.standard_error >= min(errors) * (1.0 - 1e-9)
+        assert found.least_standard_error == found.standard_error
         assert errors[found.answers_per_user - 1] == pytest.approx(found.standard_error)
 
 
@@ -342,6 +345,8 @@ def test_the_same_central_guarantee(question):
     assert year.lower <= 0.3
     assert 0.97 * 0.3 <= year.upper <= 0.3 * (1.0 + 1e-9)
     assert found.local_epsilon >= asked.periods * found.epsilon0_per_answer
+    # of other questions than bits only what is proved is known
+    assert (found.least_standard_error is None) == (question is FIVE)
 
 
 def test_less_privacy_less_noise():
@@ -350,11 +355,13 @@ def test_less_privacy_less_noise():
     assert errors[1] < errors[0]
 
 
-def test_the_error_of_bits_is_nearly_that_of_gaussian_noise():
+def test_the_error_of_bits_is_known_from_both_sides():
     found = everybody_at_central(task(num_users=10**6, periods=365), epsilon=0.01)
+    assert 0.98 * found.standard_error < found.least_standard_error < found.standard_error
     # sqrt(n) / strength, and the strength of Gaussian noise: error = sqrt(d) / mu
     normal = math.sqrt(365.0) / gaussian_mu(0.01, 1e-6)
-    assert 0.99 * normal <= found.standard_error <= 1.02 * normal
+    assert found.least_standard_error <= 1.01 * normal
+    assert found.standard_error >= 0.99 * normal
 
 
 def gaussian_mu(epsilon, delta):
@@ -389,6 +396,7 @@ def test_noise_without_end():
     assert found.standard_error == math.inf
     record = found.to_dict()
     assert record["standard_error"] is None
+    assert record["least_standard_error"] is None
     json.dumps(record, allow_nan=False)
 
 
@@ -402,6 +410,7 @@ def test_what_programs_read_of_daily():
         "local_epsilon",
         "central_epsilon",
         "standard_error",
+        "least_standard_error",
     ]
     assert json.loads(json.dumps(record, allow_nan=False)) == record
 
@@ -412,7 +421,7 @@ def test_errors_grow_with_the_root_of_users():
     assert np.isclose(many.standard_error, 2.0 * few.standard_error)
 
 
-def collection(error, *, local=1.0, central=0.1, answers=10):
+def collection(error, *, least=None, local=1.0, central=0.1, answers=10):
     return RepeatedCollection(
         name="made up",
         randomizer="k-rr",
@@ -421,6 +430,7 @@ def collection(error, *, local=1.0, central=0.1, answers=10):
         local_epsilon=local,
         central=Bound(lower=None, upper=central, method="", source="", assumptions=()),
         standard_error=error,
+        least_standard_error=least,
     )
 
 
@@ -430,17 +440,22 @@ COMPARED = MonitorComparison(
     smoothed_standard_error=70.0,
     local_epsilon=1.0,
     central_epsilon=0.1,
-    everybody_local=collection(500.0, central=0.01),
-    everybody_central=collection(300.0, local=9.0),
-    few_answers=collection(250.0, answers=1),
+    everybody_local=collection(500.0, least=500.0, central=0.01),
+    everybody_central=collection(300.0, least=297.0, local=9.0),
+    few_answers=collection(250.0, least=240.0, answers=1),
 )
 
 
 def test_factors():
     assert COMPARED.best_at_both is COMPARED.few_answers
     assert COMPARED.factor_at_both == 2.5
+    assert COMPARED.least_factor_at_both == 2.4
     assert COMPARED.factor_at_local == 5.0
     assert COMPARED.factor_at_central == 3.0
+    assert COMPARED.least_factor_at_central == 2.97
+    unknown = replace(COMPARED, everybody_central=collection(300.0), few_answers=collection(250.0))
+    assert unknown.least_factor_at_central == 3.0
+    assert unknown.least_factor_at_both == 2.5
 
 
 def test_only_what_gives_both_guarantees_is_best_at_both():
@@ -458,10 +473,15 @@ def test_only_what_gives_both_guarantees_is_best_at_both():
     [
         ({}, Verdict.MONITOR, "Monitor: no repeated collection"),
         ({"periods": 1}, Verdict.ONE_SHOT, "use `shuffledp run`"),
-        ({"few_answers": collection(99.0)}, Verdict.REPEAT, "Repeat a one-shot"),
-        ({"everybody_local": collection(99.0)}, Verdict.REPEAT, "Repeat"),
+        ({"few_answers": collection(99.0, least=90.0)}, Verdict.REPEAT, "Repeat a one-shot"),
+        ({"everybody_local": collection(99.0, least=99.0)}, Verdict.REPEAT, "Repeat"),
         (
-            {"everybody_central": collection(99.5, local=9.0)},
+            {"few_answers": collection(120.0, least=95.0)},
+            Verdict.ABOUT_EVEN,
+            "About even: take what is easier",
+        ),
+        (
+            {"everybody_central": collection(101.0, least=99.5, local=9.0)},
             Verdict.TRUST_DECIDES,
             "if the shuffler is trusted",
         ),
@@ -474,7 +494,7 @@ def test_verdicts(changes, verdict, words):
 
 
 def test_noise_without_end_of_advice():
-    endless = collection(math.inf)
+    endless = collection(math.inf, least=math.inf)
     compared = replace(COMPARED, everybody_local=endless, few_answers=endless)
     record = compared.to_dict()
     assert record["factor_at_local"] is None

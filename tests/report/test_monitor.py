@@ -77,7 +77,12 @@ def test_rows_have_the_plan_first_and_all_that_it_is_compared_with(planned):
     assert {len(row) for row in rows} == {len(HEADINGS)}
     assert rows[0][0] == "this plan: monitoring"
     assert rows[1][0] == "this plan, once all reports are there"
-    assert [row[0] for row in rows[2:]] == [each.name for each in planned.comparison.collections]
+    names = [row[0] for row in rows[2:]]
+    assert names[:2] == [each.name for each in planned.comparison.collections[:2]]
+    assert names[2] == "1 answer each, in periods drawn in secret"
+    least = planned.comparison.few_answers.least_standard_error
+    assert [row[3] for row in rows[:2]] == ["-", "-"]
+    assert rows[4][3] == f"{least:,.0f}"
 
 
 def test_what_clients_do(planned):
@@ -93,8 +98,10 @@ def test_what_says_nothing_has_an_infinite_error(planned):
     useless = dataclasses.replace(
         planned.comparison,
         everybody_local=dataclasses.replace(
-            planned.comparison.everybody_local, standard_error=math.inf
+            planned.comparison.everybody_local,
+            standard_error=math.inf,
+            least_standard_error=math.inf,
         ),
     )
     without = dataclasses.replace(planned, comparison=useless)
-    assert comparison_rows(without)[2][1:4] == ("8", "infinite", "-")
+    assert comparison_rows(without)[2][1:4] == ("infinite", "-", "infinite")

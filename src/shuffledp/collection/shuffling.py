@@ -158,12 +158,12 @@ def require_plain_rows(reports: NDArray[Any]) -> None:
 
 
 def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
-    """View contiguous rows as machine words, the widest that fit: shape (n, width)."""
+    """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
     num_rows = rows.shape[0]
     row_bytes = rows.nbytes // num_rows
     word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
     words = rows.reshape(-1).view(np.uint8).view(f"u{word_bytes}")
-    return words.reshape(num_rows, row_bytes // word_bytes)
+    return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
 
 
 def _shuffle_words(

@@ -60,8 +60,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
 
 
 # --------------------------------------------------------------------- plans
-HEADINGS = ("way to collect", "answers", "error", "of users", "epsilon0", "epsilon")
-"""Of `comparison_rows`; errors are standard errors, answers and epsilon0 of a user."""
+HEADINGS = ("way to collect", "error", "of users", "not below", "epsilon0", "epsilon")
+"""Of `comparison_rows`: standard errors, and what no analysis can allow; epsilon0 of a user."""
 
 
 def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
@@ -106,15 +106,15 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
     """Return monitoring, then what could be done instead; errors are root mean squares."""
     compared = planned.comparison
-    own = "-", planned.local.upper, planned.central.upper
+    own = None, planned.local.upper, planned.central.upper
     rows = [
         ("this plan: monitoring", compared.standard_error, *own),
         ("this plan, once all reports are there", compared.smoothed_standard_error, *own),
         *(
             (
-                each.name,
+                each.name.replace("few answers", counted(each.answers_per_user, "answer")),
                 each.standard_error,
-                f"{each.answers_per_user:,}",
+                each.least_standard_error,
                 each.local_epsilon,
                 each.central.upper,
             )
@@ -124,12 +124,12 @@ def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
     return [
         (
             name,
-            answers,
             *_error(error, planned.num_users),
+            "-" if least is None else _error(least, planned.num_users)[0],
             rounded(local, up=True, digits=4),
             rounded(central, up=True, digits=4),
         )
-        for name, error, answers, local, central in rows
+        for name, error, least, local, central in rows
     ]
 
 

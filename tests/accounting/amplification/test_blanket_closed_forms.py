@@ -10,15 +10,18 @@ from oracles.multiprecision import mp, mpf
 from oracles.profiles import any_randomizer, k_rr, symmetric_unary
 from shuffledp.accounting.amplification.blanket_closed_forms import (
     BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
     amplification_variable,
     bennett_delta,
+    hoeffding_delta,
 )
 from shuffledp.accounting.amplification.families import CLONES, K_RR_BLANKET
 
+METHODS = (BLANKET_HOEFFDING, BLANKET_BENNETT)
 PROFILES = (any_randomizer, lambda epsilon0: k_rr(epsilon0, 2), lambda epsilon0: k_rr(epsilon0, 8))
 
 
-def exact(profile, num_users, epsilon):
+def exact(profile, num_users, epsilon, inequality):
     """The formulas of the module at sixty digits."""
     p, e = mp.exp(mpf(profile.epsilon0)), mp.exp(mpf(epsilon))
     a = e - 1
@@ -28,34 +31,41 @@ def exact(profile, num_users, epsilon):
         k = profile.domain_size
         size = gamma = k / (p + k - 1)
         second = gamma**2 / k * ((p - e) ** 2 + (1 - p * e) ** 2 + (k - 2) * (1 - e) ** 2)
-    b = size * (p - e)
-    u = a * b / second
-    factor = b / mp.log1p(u)
-    exponent = second / b**2 * ((1 + u) * mp.log1p(u) - u)
+    if inequality == "hoeffding":
+        b = size * (p - 1) * (1 + e)
+        factor, exponent = b**2 / (4 * a), 2 * a**2 / b**2
+    else:
+        b = size * (p - e)
+        u = a * b / second
+        factor = b / mp.log1p(u)
+        exponent = second / b**2 * ((1 + u) * mp.log1p(u) - u)
     return factor / (gamma * num_users) * (1 - gamma * (1 - mp.exp(-exponent))) ** num_users
 
 
+@pytest.mark.parametrize("name", ["hoeffding", "bennett"])
 @given(
     st.sampled_from(PROFILES),
     st.floats(1e-6, 30.0),
     st.integers(1, 10**15),
     st.one_of(st.just(0.0), st.floats(1e-9, 1.0)),
 )
-def test_formulas_from_above_by_a_hair(make, epsilon0, num_users, share):
+def test_formulas_from_above_by_a_hair(name, make, epsilon0, num_users, share):
+    ours = {"hoeffding": hoeffding_delta, "bennett": bennett_delta}[name]
     profile, epsilon = make(epsilon0), min(share * epsilon0, epsilon0 * (1.0 - 1e-9))
-    value = bennett_delta(profile, num_users, epsilon)
+    value = ours(profile, num_users, epsilon)
     if epsilon == 0.0:
         assert value == 1.0
         return
-    truth = exact(profile, num_users, epsilon)
+    truth = exact(profile, num_users, epsilon, name)
     assert min(truth, 1) <= value
     if 1e-250 < truth < 0.99:
         assert value <= truth * (1 + mpf("1e-8"))
 
 
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @pytest.mark.parametrize("num_users", [1, 5, 100, 3000])
 @pytest.mark.parametrize("epsilon0", [0.05, 0.5, 1.0, 3.0, 6.0])
-def test_above_what_they_bound(epsilon0, num_users):
+def test_above_what_they_bound(method, epsilon0, num_users):
     for share in (0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 0.999):
         epsilon = share * epsilon0
         for profile, exact_method in (
@@ -64,11 +74,12 @@ def test_above_what_they_bound(epsilon0, num_users):
             (k_rr(epsilon0, 2), K_RR_BLANKET),
             (k_rr(epsilon0, 5), K_RR_BLANKET),
         ):
-            closed = BLANKET_BENNETT.delta(profile, num_users, epsilon).upper
+            closed = method.delta(profile, num_users, epsilon).upper
             assert closed >= exact_method.delta(profile, num_users, epsilon).lower
 
 
-def test_above_the_enumeration():
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_above_the_enumeration(method):
     for k, num_users in ((2, 8), (3, 6)):
         for epsilon0 in (0.3, 1.5):
             truth = enumeration.ShuffledDivergence(
@@ -76,11 +87,12 @@ def test_above_the_enumeration():
             )
             for share in (0.3, 0.6, 0.9):
                 for profile in (k_rr(epsilon0, k), any_randomizer(epsilon0)):
-                    closed = BLANKET_BENNETT.delta(profile, num_users, share * epsilon0).upper
+                    closed = method.delta(profile, num_users, share * epsilon0).upper
                     assert closed >= truth.delta(share * epsilon0)
 
 
-def test_the_lemma_for_a_fixed_number_of_terms():
+@pytest.mark.parametrize("name", ["hoeffding", "bennett"])
+def test_the_lemma_for_a_fixed_number_of_terms(name):
     # E[(L_1 + ... + L_m)_+] by listing all terms of k-RR, against factor * exp(-m exponent)
     for k, epsilon0, share in itertools.product((2, 4), (0.3, 1.0, 3.0), (0.1, 0.5, 0.9)):
         epsilon = share * epsilon0
@@ -97,35 +109,51 @@ def test_the_lemma_for_a_fixed_number_of_terms():
                 math.prod(mass for mass, _ in terms) * max(sum(value for _, value in terms), 0.0)
                 for terms in itertools.product(values, repeat=m)
             )
-            u = law.drift * law.largest / law.second_moment
-            factor = law.largest / math.log1p(u)
-            exponent = law.second_moment / law.largest**2 * ((1 + u) * math.log1p(u) - u)
+            if name == "hoeffding":
+                factor = law.width**2 / (4.0 * law.drift)
+                exponent = 2.0 * (law.drift / law.width) ** 2
+            else:
+                u = law.drift * law.largest / law.second_moment
+                factor = law.largest / math.log1p(u)
+                exponent = law.second_moment / law.largest**2 * ((1 + u) * math.log1p(u) - u)
             assert truth <= factor * math.exp(-m * exponent)
 
 
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @given(st.sampled_from(PROFILES), st.floats(0.01, 5.0), st.integers(10, 10**12))
-def test_epsilon_is_on_the_safe_side_of_its_own_delta(make, epsilon0, num_users):
+def test_epsilon_is_on_the_safe_side_of_its_own_delta(method, make, epsilon0, num_users):
     profile = make(epsilon0)
     for delta in (1e-200, 1e-12, 1e-6, 0.1):
-        epsilon = BLANKET_BENNETT.epsilon(profile, num_users, delta).upper
+        epsilon = method.epsilon(profile, num_users, delta).upper
         assert 0.0 < epsilon <= epsilon0
-        assert BLANKET_BENNETT.delta(profile, num_users, epsilon).upper <= delta
+        assert method.delta(profile, num_users, epsilon).upper <= delta
         if epsilon < epsilon0:
-            less = BLANKET_BENNETT.delta(profile, num_users, epsilon * (1.0 - 1e-6)).upper
+            less = method.delta(profile, num_users, epsilon * (1.0 - 1e-6)).upper
             assert less > delta
 
 
-def test_the_ends():
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_the_ends(method):
     for profile in (any_randomizer(1.0), k_rr(1.0, 3)):
-        assert BLANKET_BENNETT.delta(profile, 1000, 1.0).upper == 0.0
-        assert BLANKET_BENNETT.delta(profile, 1000, 0.0).upper == 1.0
-        assert BLANKET_BENNETT.delta(profile, 10**15, 0.999).upper == 1e-300
-        assert BLANKET_BENNETT.epsilon(profile, 1, 1e-300).upper == 1.0
-        assert BLANKET_BENNETT.violated_hypothesis(profile, 1000, 0.0) == "delta > 0"
+        assert method.delta(profile, 1000, 1.0).upper == 0.0
+        assert method.delta(profile, 1000, 0.0).upper == 1.0
+        assert method.delta(profile, 10**15, 0.999).upper == 1e-300
+        assert method.epsilon(profile, 1, 1e-300).upper == 1.0
+        assert method.violated_hypothesis(profile, 1000, 0.0) == "delta > 0"
     for epsilon0 in (201.0, 1e4, 1e308):
-        assert BLANKET_BENNETT.delta(any_randomizer(epsilon0), 10**15, 1.0).upper == 1.0
-        assert BLANKET_BENNETT.epsilon(any_randomizer(epsilon0), 10**15, 1e-6).upper == epsilon0
-    assert BLANKET_BENNETT.delta(any_randomizer(200.0), 10**15, 199.0).upper == 1.0
-    assert BLANKET_BENNETT.epsilon(any_randomizer(0.0), 10, 1e-6).upper == 0.0
+        assert method.delta(any_randomizer(epsilon0), 10**15, 1.0).upper == 1.0
+        assert method.epsilon(any_randomizer(epsilon0), 10**15, 1e-6).upper == epsilon0
+    assert method.delta(any_randomizer(200.0), 10**15, 199.0).upper == 1.0
+    assert method.epsilon(any_randomizer(0.0), 10, 1e-6).upper == 0.0
     # e^epsilon0 - e^epsilon underflows
-    assert BLANKET_BENNETT.delta(any_randomizer(1e-99), 10, 0.999e-99).upper <= 1.0
+    assert method.delta(any_randomizer(1e-99), 10, 0.999e-99).upper <= 1.0
+
+
+def test_each_is_the_smaller_one_somewhere():
+    small, large = any_randomizer(0.5), any_randomizer(3.0)
+    hoeffding, bennett = (
+        [method.epsilon(profile, 10**6, 1e-6).upper for profile in (small, large)]
+        for method in METHODS
+    )
+    assert hoeffding[0] < bennett[0]
+    assert bennett[1] < hoeffding[1]

@@ -3,7 +3,9 @@ import pytest
 from oracles.profiles import any_randomizer, k_rr
 from shuffledp.accounting.amplification.blanket_closed_forms import (
     BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
 )
+from shuffledp.accounting.amplification.erlingsson import ERLINGSSON_COMPOSED
 from shuffledp.accounting.amplification.feldman import (
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
@@ -14,6 +16,8 @@ from shuffledp.core.profile import LocalProfile
 
 PURE_METHODS = (
     BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
+    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,
@@ -41,6 +45,8 @@ def test_pure_methods_refuse_impure_profiles_and_are_never_tried_by_themselves(m
 
 PURE_METHODS_OF_HYPOTHESES = (
     BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
+    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,

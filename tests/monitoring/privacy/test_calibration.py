@@ -71,6 +71,13 @@ def test_epsilon_out_of_range(epsilon):
         calibrate_monitoring(sampled, num_users=10, epsilon=epsilon, delta=1e-9)
 
 
+@pytest.mark.parametrize("wrong", [{"num_users": 0}, {"delta": math.nan}])
+def test_users_and_delta_out_of_range(wrong):
+    # also where the local guarantee alone meets the target
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        calibrate_monitoring(sampled, **({"num_users": 10, "epsilon": 20.0, "delta": 1e-9} | wrong))
+
+
 def test_fewer_columns_that_show_a_change_allow_more():
     def any_value(epsilon0):
         ratio = Fraction(math.exp(epsilon0)).limit_denominator(10**12)

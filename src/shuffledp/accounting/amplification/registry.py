@@ -12,10 +12,14 @@ from types import MappingProxyType
 
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.binary_randomized_response import BINARY_EXACT
-from shuffledp.accounting.amplification.blanket_closed_forms import BLANKET_BENNETT
+from shuffledp.accounting.amplification.blanket_closed_forms import (
+    BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
+)
 from shuffledp.accounting.amplification.channel_blanket import CHANNEL_BLANKET
 from shuffledp.accounting.amplification.erlingsson import (
     ERLINGSSON,
+    ERLINGSSON_COMPOSED,
     ERLINGSSON_MODERATE,
     ERLINGSSON_SMALL,
 )
@@ -55,6 +59,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             FELDMAN_2021_NUMERICAL,
             FELDMAN_2021_CLOSED,
             BLANKET_BENNETT,
+            BLANKET_HOEFFDING,
+            ERLINGSSON_COMPOSED,
             ERLINGSSON,
             ERLINGSSON_MODERATE,
             ERLINGSSON_SMALL,

@@ -123,7 +123,7 @@ def _symmetric_law(profile: LocalProfile) -> AtomLaw:
     weight = max(weights)
     share = math.fsum(atom.mass * own for atom, own in zip(pair, weights, strict=True))
     pair_mass = (1.0 - 4.0 * ACCURACY) * share / weight
-    widest = max(atom.ratio0 / atom.ratio1 for atom in pair)
+    widest = max(max(atom.ratio0 / atom.ratio1, atom.ratio1 / atom.ratio0) for atom in pair)
     ratio = min(math.exp(profile.epsilon0), (1.0 + 4.0 * ACCURACY) * widest)
     low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (ratio + 1.0)
     high = low * ratio

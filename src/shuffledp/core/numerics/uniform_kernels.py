@@ -33,7 +33,7 @@ def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
 
 @njit(cache=True, nogil=True)
 def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
-    """Run Fisher-Yates on rows of words from index ``last`` down, as far as the draws go.
+    """Run Fisher-Yates on rows of one or several words from ``last`` down, as far as draws go.
 
     Returns the index to go on from: 0 when done. A refused draw leaves no trace, so going on
     with fresh draws is exact.
@@ -43,10 +43,15 @@ def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) 
         chosen = bounded_integer(half_words[used], np.uint64(last + 1))
         used += 1
         if chosen >= 0:
-            for j in range(rows.shape[1]):
-                held = rows[chosen, j]
-                rows[chosen, j] = rows[last, j]
-                rows[last, j] = held
+            if rows.ndim == 1:  # settled when compiled: an inner loop takes twice as long
+                held = rows[chosen]
+                rows[chosen] = rows[last]
+                rows[last] = held
+            else:
+                for j in range(rows.shape[1]):
+                    held = rows[chosen, j]
+                    rows[chosen, j] = rows[last, j]
+                    rows[last, j] = held
             last -= 1
     return last
 
@@ -58,6 +63,9 @@ def scatter_rows(
     """Copy row i to the next place of its bucket; ``places`` is moved on."""
     for i in range(buckets.size):
         place = places[buckets[i]]
-        for j in range(rows.shape[1]):
-            out[place, j] = rows[i, j]
+        if rows.ndim == 1:
+            out[place] = rows[i]
+        else:
+            for j in range(rows.shape[1]):
+                out[place, j] = rows[i, j]
         places[buckets[i]] += 1

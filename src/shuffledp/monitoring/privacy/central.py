@@ -416,9 +416,11 @@ LARGEST_EPSILON0 = 12.0
 def calibrate_monitoring(
     profile_for: Callable[[float], MonitoringProfile],
     *,
+    num_users: int,
     epsilon: float,
     delta: float,
-    **crowd: Any,
+    level_hidden: bool = True,
+    changing_share: float = 1.0,
 ) -> float:
     """Return the largest epsilon0 whose central guarantee is at most ``epsilon`` at ``delta``.
 
@@ -426,13 +428,14 @@ def calibrate_monitoring(
     ----------
     profile_for : callable
         Returns the protocol's `MonitoringProfile` for a local epsilon0.
+    num_users : int
+        n >= 1: users who report throughout.
     epsilon : float
         Central target in nats, above 0.
     delta : float
         In [0, 1).
-    **crowd
-        ``num_users`` and, optionally, ``level_hidden`` and ``changing_share`` of
-        `central_guarantee`.
+    level_hidden, changing_share : optional
+        See `central_guarantee`.
 
     Returns
     -------
@@ -464,8 +467,13 @@ def calibrate_monitoring(
     >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
     1.2
     """
-    target = require_positive("epsilon", epsilon)
+    target, delta = require_positive("epsilon", epsilon), require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
+    crowd: dict[str, Any] = {
+        "num_users": require_at_least("num_users", num_users, 1),
+        "level_hidden": level_hidden,
+        "changing_share": changing_share,
+    }
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)
