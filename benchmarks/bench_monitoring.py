@@ -421,6 +421,7 @@ def test_error_of_repeating(benchmark, histories, setting, kind):
         local_epsilon=found.local_epsilon,
         central_epsilon=found.central.upper,
         stated_error=found.standard_error,
+        least_error=found.least_standard_error,
     )
 
 

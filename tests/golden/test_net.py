@@ -12,13 +12,13 @@ attack             3
 bounds             6
 calibrate         22
 certify            3
-channels           9
+channels          10
 compose           14
 demo               1
 deploy             4
 estimate          34
 explain            3
-groups            18
+groups            28
 leakage           45
 learnability       2
 ledger             6
