@@ -16,6 +16,12 @@ from shuffledp.groups import Groups, MallowsShuffler, choose_reference_order
 from shuffledp.groups.attacks.attacking import attack_by_majority_vote
 from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
+from shuffledp.groups.reference_orders import (
+    ReferenceOrder,
+    breadth_first_order,
+    paper_sensitivity,
+    sensitivity,
+)
 
 RAW, UNIFORM = "local reports, not shuffled", "uniform shuffle"
 PUBLISHED, OURS = "within groups, as published", "within groups, exact sensitivity"
@@ -52,6 +58,23 @@ ENDS = (
 )
 
 
+def as_published(groups: Groups, alpha: float) -> MallowsShuffler:
+    """Return the paper's shuffler: breadth first, Kendall, Delta from the largest width w."""
+    order = breadth_first_order(groups)
+    places = np.argsort(order)
+    exact = sensitivity("kendall", groups, places)
+    reference = ReferenceOrder(
+        order=order,
+        name="breadth first",
+        distance="kendall",
+        sensitivity=exact,
+        tried=(("breadth first", exact),),
+    )
+    stated = paper_sensitivity(groups, places)
+    theta = math.nextafter(alpha / stated, 0.0) if stated else math.inf
+    return MallowsShuffler(reference=reference, theta=theta)
+
+
 def within_groups(
     groups: Groups,
     points: Iterable[tuple[float, float]],
@@ -68,7 +91,7 @@ def within_groups(
         exact = reference.sensitivity
         theta = math.nextafter(alpha / exact, 0.0) if exact else math.inf
         for kind, shuffler in (
-            (PUBLISHED, MallowsShuffler.as_published(groups, alpha)),
+            (PUBLISHED, as_published(groups, alpha)),
             (OURS, MallowsShuffler(reference=reference, theta=theta)),
         ):
             order = shuffler.reference

@@ -11,7 +11,6 @@ from shuffledp.groups.group_rows import (
     Rows,
     count_of,
     distinct_rows,
-    joined,
     starts_of,
 )
 from shuffledp.groups.groups import Groups, Memberships
@@ -131,10 +130,7 @@ def test_equal_rows_are_kept_once_with_whoever_chose_them():
     assert kept.group_of.tolist() == [0, 0, 1]
 
 
-def test_blocks_are_joined_in_order_and_given_up():
-    blocks = [np.array(part, dtype=np.int32) for part in ([3, 1], [], [2])]
-    assert joined(blocks).tolist() == [3, 1, 2]
-    assert blocks == []
+def test_rows_start_where_those_before_end():
     assert starts_of(np.array([2, 0, 1])).tolist() == [0, 2, 2, 3]
 
 

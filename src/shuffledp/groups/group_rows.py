@@ -62,21 +62,6 @@ def one_group(num_users: int) -> Rows:
     )
 
 
-def joined(blocks: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Return the blocks one after the other, and empty the list.
-
-    A block is freed as soon as it is copied, and fresh memory is only taken when it is written
-    to. So this never takes twice the memory of the result, as np.concatenate does.
-    """
-    out = np.empty(sum(block.size for block in blocks), dtype=np.int32)
-    end = out.size
-    while blocks:
-        block = blocks.pop()
-        out[end - block.size : end] = block
-        end -= block.size
-    return out
-
-
 def distinct_rows(rows: Rows) -> Rows:
     """Keep the first of each set of equal rows, in order; members ascend, arrays are writeable.
 
@@ -157,7 +142,7 @@ def groups_of_sets(
             f"first is {missing[0]}: put them in a group, if need be of their own"
         )
     starts = starts_of(np.array(sizes, dtype=np.int64))
-    rows = Rows(number, starts, joined(blocks), None)
+    rows = Rows(number, starts, np.concatenate(blocks), None)
     return distinct_rows(rows), "given groups"
 
 
@@ -202,14 +187,17 @@ def groups_by_hops(
 
     Cost: the edges that touch each group, once a hop.
     """
+    from scipy.sparse import eye_array
+
     number = require_users(num_users)
     # More than num_users hops reach nobody else.
     steps = min(require_at_least("hops", hops, 0), number)
     near = _adjacency(require_edges(edges, number)[0].astype(np.int64), number)
+    everybody = eye_array(number, dtype=bool, format="csr")
     total, sizes, blocks = 0, [], []
     rows_at_a_time = max(1, _CELLS_AT_A_TIME // number)
     for first in range(0, number, rows_at_a_time):
-        reached = _identity(first, min(first + rows_at_a_time, number), number)
+        reached = everybody[first : first + rows_at_a_time]
         for _ in range(steps):
             further = reached @ near
             if further.nnz == reached.nnz:
@@ -221,7 +209,7 @@ def groups_by_hops(
         sizes.append(np.diff(reached.indptr))
         blocks.append(reached.indices.astype(np.int32))
     starts = starts_of(np.concatenate(sizes).astype(np.int64))
-    rows = Rows(number, starts, joined(blocks), np.arange(number))
+    rows = Rows(number, starts, np.concatenate(blocks), np.arange(number))
     return distinct_rows(rows), f"people within {count_of(steps, 'hop', 'hops')} of each other"
 
 
@@ -233,13 +221,3 @@ def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":
     ends = np.concatenate([edges, edges[:, ::-1], np.stack([people, people], axis=1)])
     ones = np.ones(len(ends), dtype=bool)
     return csr_array((ones, (ends[:, 0], ends[:, 1])), shape=(num_users, num_users))
-
-
-def _identity(first: int, end: int, num_users: int) -> "csr_array":
-    """Return rows of the identity matrix."""
-    from scipy.sparse import csr_array
-
-    size = end - first
-    columns = np.arange(first, end)
-    parts = (np.ones(size, dtype=bool), columns, np.arange(size + 1))
-    return csr_array(parts, shape=(size, num_users))

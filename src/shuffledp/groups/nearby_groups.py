@@ -205,7 +205,7 @@ def _gather_windows(
         people[compressed.ranges(first[rows], (end - first)[rows])]
         for rows in compressed.blocks_of(starts)
     ]
-    return starts, compressed.joined(blocks)
+    return starts, np.concatenate(blocks)
 
 
 def _gather_by_tree(
@@ -241,7 +241,7 @@ def _gather_by_tree(
         sizes = np.bincount(pairs["i"], weights=counts[near], minlength=end - first)
         all_sizes.append(sizes.astype(np.int64))
         blocks.append(people[compressed.ranges(place_starts[near], counts[near])])
-    return compressed.starts_of(np.concatenate(all_sizes)), compressed.joined(blocks)
+    return compressed.starts_of(np.concatenate(all_sizes)), np.concatenate(blocks)
 
 
 def _num_pairs(block: "cKDTree", tree: "cKDTree", reach: float) -> int:

@@ -28,7 +28,6 @@ from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
 from shuffledp.groups.permutations import (
     alpha_above,
-    inverse,
     rearranged,
     require_alpha,
     require_theta,
@@ -36,9 +35,7 @@ from shuffledp.groups.permutations import (
 )
 from shuffledp.groups.reference_orders import (
     ReferenceOrder,
-    breadth_first_order,
     choose_reference_order,
-    paper_sensitivity,
     sensitivity,
 )
 
@@ -123,28 +120,6 @@ class MallowsShuffler:
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
         return cls(reference=reference, theta=theta_below(wanted, reference.sensitivity))
-
-    @classmethod
-    def as_published(cls, groups: Groups, alpha: SupportsFloat) -> Self:
-        """Return the paper's shuffler: breadth first, Kendall, Delta from the largest width w.
-
-        theta = alpha / (w (w + 1) / 2) rounded down. It shuffles more than alpha needs; `alpha_for`
-        says what it gives in truth. The permutation is applied in the private form of this module.
-        """
-        wanted = require_alpha(alpha)
-        order = breadth_first_order(groups)
-        places = inverse(order)
-        exact = sensitivity("kendall", groups, places)
-        reference = ReferenceOrder(
-            order=order,
-            name="breadth first",
-            distance="kendall",
-            sensitivity=exact,
-            tried=(("breadth first", exact),),
-        )
-        return cls(
-            reference=reference, theta=theta_below(wanted, paper_sensitivity(groups, places))
-        )
 
     @property
     def num_users(self) -> int:

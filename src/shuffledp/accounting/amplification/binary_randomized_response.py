@@ -89,8 +89,8 @@ class BinaryRandomizedResponse:
         lower = self.lower_epsilon(delta, highest)
         worst = self._worst_sampled(lower)
         if delta < SMALLEST_DELTA:
-            # No upper end of delta is below that before.
-            return Enclosure(self._least_epsilon(delta, worst, lower, highest), highest)
+            lower = self._least_epsilon(delta, worst, lower, highest)
+            return Enclosure(lower, self._far_epsilon(delta, lower, highest))
         upper, step = 0.0, _FIRST_STEP * self._tolerance
         while True:
             lower, enough = last_above_first_below(
@@ -107,6 +107,20 @@ class BinaryRandomizedResponse:
                 step = max(step, self._tolerance)
             upper += max(step * max(upper, self._deviation()), math.ulp(highest))
             step *= 2.0
+
+    def _far_epsilon(self, delta: float, lowest: float, highest: float) -> float:
+        """Return the least epsilon found that is enough for a ``delta`` below 1e-300."""
+        epsilon, ones = lowest * (1.0 + self._tolerance), 0.0
+        while epsilon < highest:
+            # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
+            ones = self._first_excess(epsilon, delta, ones)
+            if ones < 0.0:
+                return epsilon
+            _, epsilon = last_above_first_below(
+                functools.partial(self._upper, ones=ones), delta, epsilon, highest, guess=epsilon
+            )
+            epsilon *= 1.0 + self._tolerance
+        return highest
 
     def _aim(self, epsilon: float) -> tuple[float, float]:
         """Return the number of ones that looks worst, and a delta that should be above all."""
