@@ -18,7 +18,7 @@ Source: ours; docs/results/grouped.md has the proofs.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, SupportsFloat
@@ -49,7 +49,22 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-MALLOWS_DISTANCES = ("kendall", "hamming", "cayley")
+
+class _Distance(NamedTuple):
+    """What the results need to know of a rank distance, for w consecutive places."""
+
+    widest: Callable[[int], int]  # Delta_w
+    mean: Callable[[int], float]  # at least that of a uniform permutation
+    exchange: int | None  # b for a block of everybody; None where it grows with the block
+
+
+_DISTANCES = {
+    "kendall": _Distance(lambda w: w * (w - 1) // 2, lambda w: 0.25 * w * (w - 1), None),
+    "hamming": _Distance(lambda w: w if w >= 2 else 0, lambda w: w - 1.0, 2),
+    # the harmonic number is at least ln(w + 1)
+    "cayley": _Distance(lambda w: w - 1, lambda w: w - math.log(w + 1.0), 1),
+}
+MALLOWS_DISTANCES = tuple(_DISTANCES)
 
 # What the numbers rest on; a Bound repeats it because it is part of the claim.
 MALLOWS_ASSUMPTIONS = (
@@ -100,19 +115,14 @@ def _require_distance(distance: str) -> str:
 def window_alpha(distance: str, size: int, theta: float) -> float:
     """Return theta Delta_w of w consecutive places, rounded up."""
     w = require_at_least("size", size, 1)
-    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
-    return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
+    widest = _DISTANCES[_require_distance(distance)].widest(w)
+    return round_up(_require_theta(theta) * widest, operations=4)
 
 
 def _window(distance: str, size: int, theta: float) -> _Window:
     """Return alpha_w and ln M, both rounded up."""
-    mean = {
-        "kendall": 0.25 * size * (size - 1),
-        "hamming": size - 1.0,
-        "cayley": size - math.log(size + 1.0),  # the harmonic number is at least ln(w + 1)
-    }[distance]
     alpha = window_alpha(distance, size, theta)
-    return _Window(size, alpha, min(round_up(theta * mean), alpha))
+    return _Window(size, alpha, min(round_up(theta * _DISTANCES[distance].mean(size)), alpha))
 
 
 def _windows(distance: str, num_users: int, theta: float) -> Iterator[_Window]:
@@ -133,8 +143,9 @@ def _kappa(theta: float, exchange: int) -> float:
 
 def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
     """Return the smallest block's size and kappa, rounded down, of the best cut found."""
-    if distance != "kendall":
-        return num_users, _kappa(theta, 1 if distance == "cayley" else 2)
+    exchange = _DISTANCES[distance].exchange
+    if exchange is not None:
+        return num_users, _kappa(theta, exchange)
 
     def cut(blocks: int) -> tuple[int, float]:
         smallest, largest = num_users // blocks, -(-num_users // blocks)
