@@ -10,10 +10,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	&& echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install -qq
+# Modules are compiled when they are first imported: most of them never are.
+PIP := $(BIN)/python -m pip install -qq --no-compile
 DEMO := demo-results
-
-SPHINX = $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
+SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
 
 # Compiled loops are kept here between runs, so that sources may be read-only.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
