@@ -20,15 +20,18 @@ REPOSITORY = Path(__file__).parents[1]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The gate tries the same examples on every run, so that a red run is about the change.
-# HYPOTHESIS_PROFILE=explore looks further. Neither times examples: the first one compiles loops.
-settings.register_profile(
-    "gate",
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# The gate tries the same examples on every run, so that a red run is about the change; `make
+# test-all` tries four times as many, and HYPOTHESIS_PROFILE=explore looks further. None times
+# examples: the first one compiles loops.
+for _name, _most in (("gate", 50), ("long", 200)):
+    settings.register_profile(
+        _name,
+        max_examples=_most,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.register_profile(
     "explore",
     max_examples=5_000,

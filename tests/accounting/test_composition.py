@@ -30,8 +30,8 @@ def bracket(parts, delta, **options):
 
 # ------------------------------------------------------------ normal laws: exact at every count
 @pytest.mark.parametrize("mu", [1e-8, 0.01, 1.0])
-@pytest.mark.parametrize("count", [1, 3, 50, 1000])
-@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-15, 1e-60])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow), 50, 1000])
+@pytest.mark.parametrize("delta", [1e-3, pytest.param(1e-9, marks=pytest.mark.slow), 1e-15, 1e-60])
 def test_gaussian_compositions_are_enclosed(mu, count, delta):
     lower, upper = bracket([(gaussian_pairs.curve(mu), count)], delta)
     total = mu * math.sqrt(count)

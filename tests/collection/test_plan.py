@@ -139,7 +139,7 @@ def check_advice(arguments, caught):
     return bool(by_epsilon)
 
 
-@pytest.mark.parametrize("k", [2, 3, 50])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow), 50])
 @pytest.mark.parametrize(
     ("num_users", "epsilon", "delta"),
     [(1, 0.1, 1e-9), (1, 1.0, 1e-6), (3, 0.5, 1e-9), (7, 0.3, 1e-6), (11, 0.17, 1e-4),

@@ -215,7 +215,7 @@ def test_against_fractions():
 
 
 @pytest.mark.parametrize(
-    ("balls", "bins", "chance"), [(1000, 4, "1/10"), (1000, 2, "1/5"), (4000, 30, "1/60")]
+    ("balls", "bins", "chance"), [(1000, 4, "1/10"), (1000, 2, "1/5"), (500, 30, "1/60")]
 )
 def test_against_all_loads(balls, bins, chance):
     share = float(Fraction(chance))

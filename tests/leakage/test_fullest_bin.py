@@ -508,7 +508,7 @@ def test_any_law(balls, masses):
         (400, [0.1, 0.2, 0.3, 0.4]),
         (400, [0.27, 0.25, 0.25, 0.23]),
         (1000, [0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1]),
-        (1500, [*([0.02] * 40), *([0.01] * 20)]),
+        pytest.param(1500, [*([0.02] * 40), *([0.01] * 20)], marks=pytest.mark.slow),
     ],
 )
 def test_uneven_bins_by_convolution(balls, law):

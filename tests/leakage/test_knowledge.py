@@ -86,7 +86,8 @@ def test_ends_for_more_values(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("num_users", "domain_size"), [(10**4, 5), (10**6, 100), (10**9, 10**4), (10**9, 3)]
+    ("num_users", "domain_size"),
+    [(10**4, 5), (10**6, 100), pytest.param(10**9, 10**4, marks=pytest.mark.slow), (10**9, 3)],
 )
 def test_large_sizes(num_users, domain_size, few_blocks):
     worst = worst_knowledge(num_users, domain_size, 0.6)

@@ -215,12 +215,12 @@ def exchanged(arrangement, num_users, *, overload=0.0, hiding=None):
 
 
 def test_an_exchange_is_accounted_for_like_its_walk():
-    graph = random_regular_graph(200, 8, Entropy.from_seed(2))
+    graph = random_regular_graph(60, 8, Entropy.from_seed(2))
     walk = NetworkArrangement(mixing=NetworkMixing(graph), rounds=20)
     hiding = walk.mixing.hiding(20)
-    _, planned = accounts(walk, 200, 3)
+    _, planned = accounts(walk, 60, 3)
     for overload in (0.0, 1e-3):
-        _, found = accounts(exchanged(walk, 200, hiding=hiding, overload=overload), 200, 3)
+        _, found = accounts(exchanged(walk, 60, hiding=hiding, overload=overload), 60, 3)
         for name in ("both", "shuffler"):
             bound, same = found["uninformed"].bound(name), planned["uninformed"].bound(name)
             assert bound.upper == pytest.approx(same.upper + overload, abs=1e-12)
@@ -229,7 +229,7 @@ def test_an_exchange_is_accounted_for_like_its_walk():
             # Some reports may have been lost on the way.
             assert bound.lower == found["uninformed"].prior < same.lower
         assert found["strong"].both.upper <= planned["strong"].both.upper + overload + 1e-12
-    _, alone = accounts(exchanged(walk, 200, hiding=hiding, overload=1.0), 200, 3)
+    _, alone = accounts(exchanged(walk, 60, hiding=hiding, overload=1.0), 60, 3)
     assert alone["uninformed"].shuffler.upper == 1.0
 
 

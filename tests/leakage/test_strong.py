@@ -179,6 +179,7 @@ def test_ends_at_moderate_sizes(prior):
         assert exact.lower <= around.upper
 
 
+@pytest.mark.slow
 def test_large_sizes(monkeypatch):
     monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
     even = strong_vulnerability(0.6, [10**6] * 5)

@@ -63,7 +63,7 @@ def check(bounds, ratios, pi, groups):
             assert_dominates(values, masses, ratios[user], pi)
 
 
-@pytest.mark.parametrize("most", [1024, 3, 0])
+@pytest.mark.parametrize("most", [1024, pytest.param(3, marks=pytest.mark.slow), 0])
 @pytest.mark.parametrize("additions", [1e10, 0.0])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bounds_hold_for_every_user(name, most, additions, monkeypatch):

@@ -104,7 +104,16 @@ def test_every_law_has_full_relative_accuracy(name, epsilon0):
             assert abs(one - other) <= 1e-13 * other  # 2e-14 of e^200 alone
 
 
-@pytest.mark.parametrize("num_users", [10**3, 10**6, 10**9, 10**12, 10**15])
+@pytest.mark.parametrize(
+    "num_users",
+    [
+        10**3,
+        pytest.param(10**6, marks=pytest.mark.slow),
+        10**9,
+        pytest.param(10**12, marks=pytest.mark.slow),
+        10**15,
+    ],
+)
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
 @pytest.mark.parametrize("name", ["3-rr", "1000-rr", "symmetric", "optimized"])
 def test_lower_ends_are_at_most_the_exact_values(name, epsilon0, num_users):

@@ -207,7 +207,7 @@ def test_k_rr_with_absurdly_many_answers_is_no_crash():
 
 
 @pytest.mark.parametrize("epsilon0", [0.05, 0.4, 1.0, 3.0, 12.0])
-@pytest.mark.parametrize("num_users", [1, 100, 3000])
+@pytest.mark.parametrize("num_users", [1, 100, pytest.param(3000, marks=pytest.mark.slow)])
 def test_best_is_the_smallest_of_all(epsilon0, num_users):
     for profile in profiles.every_family(epsilon0):
         for delta in (1e-9, 1e-3):

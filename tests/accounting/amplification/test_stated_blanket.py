@@ -364,7 +364,10 @@ def test_masses_that_differ_within_their_accuracy_are_a_pair():
 # ------------------------------------------------------------------ what must not matter
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize(
+    "epsilon",
+    [pytest.param(0.0, marks=pytest.mark.slow), 0.1, pytest.param(0.9, marks=pytest.mark.slow)],
+)
 def test_order_and_splitting_of_atoms_change_nothing(epsilon):
     atoms = hashing_atoms(3.0, 4, 64)
     plain = own_delta(stated(math.log(3.0), atoms), 40, epsilon)

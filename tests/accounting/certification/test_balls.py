@@ -114,7 +114,7 @@ def test_ties_that_balls_cannot_see_are_covered():
     ("method", "profile", "num_users", "epsilon"),
     [
         ("clones", any_randomizer(1.0), 60, 0.1),
-        ("k-rr-blanket", k_rr(2.0, 6), 40, 0.1),
+        pytest.param("k-rr-blanket", k_rr(2.0, 6), 40, 0.1, marks=pytest.mark.slow),
         ("unary-blanket", symmetric_unary(1.0), 25, 0.05),
     ],
 )

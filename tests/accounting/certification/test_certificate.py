@@ -57,7 +57,7 @@ def test_golden_deltas_certify_and_are_enclosed(family):
     [
         (any_randomizer(1.0), 100),
         (any_randomizer(1.0), 10_000),
-        (any_randomizer(1.0), 10**9),
+        pytest.param(any_randomizer(1.0), 10**9, marks=pytest.mark.slow),
         (any_randomizer(1.0), 10**15),
         (any_randomizer(3.0), 10_000),
         (k_rr(3.0, 16), 10_000),

@@ -151,7 +151,7 @@ LATTICE_LAWS = {
 
 
 @pytest.mark.parametrize("deviations", [0.0, 1.0, 12.0, 34.0])
-@pytest.mark.parametrize("num_terms", [10**6, 10**10, 10**15])
+@pytest.mark.parametrize("num_terms", [10**6, pytest.param(10**10, marks=pytest.mark.slow), 10**15])
 @pytest.mark.parametrize("name", LATTICE_LAWS)
 def test_large_crowds_on_a_lattice(name, num_terms, deviations):
     # From 0.4 sd down to 1e-260: base puts zero so many deviations above the mean.
@@ -182,7 +182,7 @@ def test_a_handful_of_hits_in_a_large_crowd(mass, needed):
 
 
 @pytest.mark.parametrize("deviations", [-30.0, -1.0, 0.0, 5.0, 34.0])
-@pytest.mark.parametrize("num_terms", [1000, 10**5, 10**8])
+@pytest.mark.parametrize("num_terms", [1000, pytest.param(10**5, marks=pytest.mark.slow), 10**8])
 @pytest.mark.parametrize("mass", [1e-6, 0.03, 0.5])
 def test_a_row_of_two_values_is_summed_from_its_mode(monkeypatch, mass, num_terms, deviations):
     def refused(*_):
