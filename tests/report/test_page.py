@@ -1,12 +1,10 @@
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from report.pages import Page
 from shuffledp._version import __version__
-from shuffledp.collection.results import About, Guarantee
-from shuffledp.core.bound import Bound
+from shuffledp.collection.results import About
 from shuffledp.core.errors import OutputError
 from shuffledp.report import notebook_html, page_html, terminal_text
 from shuffledp.report.formatting import typeset
@@ -35,9 +33,7 @@ def test_every_part_of_the_story_is_there(make_result):
         "cryptographic, keyed by the operating system",
         "once or twice",
         "An adversary who sees all 6,366 shuffled reports",
-        "How the guarantee would change",
         "The shuffler applies a uniformly random permutation",
-        "question, num_users=6366, epsilon=0.5, delta=1e-08,",
         f"shuffledp {__version__}",
         "Lemma 5.3",
     ):
@@ -58,7 +54,7 @@ def test_there_is_no_script_and_none_may_run(make_result, ids_of):
     html = page_html(make_result(HOSTILE))
     page = Page(html)
     assert "script" not in page.tags
-    assert {"chart-estimates", "chart-num-users", "chart-honest-share"} <= set(ids_of(page))
+    assert "chart-estimates" in ids_of(page)
     policy = next(v for t, n, v in page.attributes if n == "content" and "default-src" in v)
     assert policy.startswith("default-src 'none';")
     assert "script" not in policy
@@ -105,14 +101,6 @@ def test_the_same_result_gives_the_same_page(make_result):
     assert page_html(make_result()) == page_html(make_result())
 
 
-def test_without_outlook_the_section_is_left_out(make_result, ids_of):
-    bare = make_result(epsilon_by_num_users=(), epsilon_by_honest_share=())
-    assert "outlook" not in ids_of(Page(page_html(bare)))
-    half = ids_of(Page(page_html(make_result(epsilon_by_num_users=()))))
-    assert "outlook" in half
-    assert "chart-num-users" not in half
-
-
 def test_a_thousand_answers_are_all_in_the_table(make_result):
     domain = [f"answer number {i}" for i in range(1000)]
     page = Page(page_html(make_result(domain, num_users=10**6, randomizer="optimized-unary")))
@@ -121,15 +109,12 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     assert "All 1,000 estimates" in page.text
     assert "30 largest of 1,000" in page.text
     assert "Optimized unary encoding (OUE)" in page.text
-    assert "Categories(domain=[...])" in page.text
 
 
 def test_an_estimate_from_reports_claims_no_randomness_of_its_own(make_result):
     html = page_html(make_result(is_from_reports=True))
     assert "cryptographic, keyed by the operating system" not in html
     assert "of those who sent the reports" in html
-    assert "result = sdp.estimate(reports, plan)" in unescape(html)
-    assert "sdp.run(" not in html
 
 
 def test_answers_with_commas_are_told_apart(make_result):
@@ -148,7 +133,6 @@ def test_a_simulation_cannot_be_overlooked(make_result):
     assert "protects nobody" in page.text
     assert "Simulated estimates from" in page.text
     assert "Private estimates from" not in page.text
-    assert "sdp.run(plan, values, seed=...)" in page.text
     real = Page(page_html(make_result()))
     assert ("div", "role", "alert") not in real.attributes
 
@@ -170,26 +154,6 @@ def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
     text = Page(page_html(make_result(estimates=clipped))).text
     assert "Post-processing was applied, so the estimates are no longer unbiased: clip." in text
     assert "nothing: the estimates are unbiased" not in text
-
-
-def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
-    from shuffledp import account
-    from shuffledp.randomizers import KRandomizedResponse
-
-    law = KRandomizedResponse(domain_size=5, epsilon0=1.234)
-    guarantee = account(law.profile, num_users=1000, delta=1e-6)
-    result = make_result(num_users=1000, randomizer_object=law, guarantee=guarantee)
-    page = page_html(result)
-    code = unescape(page.partition("<pre>")[2].partition("</pre>")[0])
-    assert "# The guarantee" in code
-    exec(code.partition("# A collection")[0], {})  # noqa: S102  # the very code that readers run
-    assert capsys.readouterr().out.strip() == repr(guarantee.bound)
-
-
-def test_a_given_epsilon_is_given_again(make_result):
-    bound = Bound(lower=None, upper=2e-9, method="m", source="s", assumptions=())
-    result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
-    assert "account(law.profile, num_users=6366, epsilon=0.5)" in Page(page_html(result)).text
 
 
 def test_a_target_with_many_digits_is_shown_with_few(make_result):

@@ -55,10 +55,6 @@ ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 # transform as long as the domain, which should not be paid for a handful of them.
 _BATCH_BYTES = 1 << 23
 
-# Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
-_USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-_HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-
 
 def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
@@ -136,8 +132,7 @@ def run(  # noqa: PLR0913  # one keyword an option
 
     Notes
     -----
-    Cost: one pass over the data after the one that opened the column, some tens of milliseconds for
-    each of the guarantees that the report compares.
+    Cost: one pass over the data after the one that opened the column.
 
     Examples
     --------
@@ -174,7 +169,6 @@ def run(  # noqa: PLR0913  # one keyword an option
         shuffling=shuffling,
         guarantee=_assuming(guarantee, column.cautions),
         notes=(*shortfall, *column.cautions),
-        report=on_progress or no_progress,
     )
     result = replace(
         found,
@@ -269,7 +263,6 @@ def estimate(
         shuffling=shuffling,
         guarantee=_assuming(guarantee, assumed),
         notes=shortfall,
-        report=no_progress,
     )
     log_collection("estimate", result, shuffling.name)
     return replace(result, is_from_reports=True)
@@ -300,17 +293,10 @@ def _result(
     shuffling: Arrangement,
     guarantee: Guarantee,
     notes: tuple[str, ...],
-    report: Progress,
 ) -> Result[EstimatesT]:
-    """Return what was found, with the guarantees that a report compares."""
-    # What more users would give is known for a uniform shuffle only: with groups or a network it
-    # depends on where they belong.
-    num_users = estimates.num_users
-    around = _user_numbers(num_users) if is_uniform(shuffling) else ()
-    honest = _honest_numbers(num_users) if is_uniform(shuffling) else {}
-    epsilons = _epsilons_of(plan, (*around, *honest.values()), report)
+    """Return what was found, with what to know before publishing it."""
     return Result(
-        num_users=num_users,
+        num_users=estimates.num_users,
         question=plan.question,
         randomizer=plan.randomizer,
         guarantee=guarantee,
@@ -324,13 +310,9 @@ def _result(
             *plan_cautions(
                 guarantee.epsilon_upper,
                 plan.target_delta,
-                num_users,
+                estimates.num_users,
                 without_shuffler(plan.question, plan.randomizer),
             ),
-        ),
-        epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
-        epsilon_by_honest_share=tuple(
-            (share, epsilons[number]) for share, number in honest.items()
         ),
         arrangement=shuffling,
     )
@@ -528,30 +510,6 @@ def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
         for value in (guarantee.epsilon, guarantee.delta)
     )
     return replace(guarantee, epsilon=epsilon, delta=delta)
-
-
-def _user_numbers(num_users: int) -> tuple[int, ...]:
-    """Return numbers of users around the actual one, in rising order."""
-    return tuple(sorted({max(2, round(factor * num_users)) for factor in _USER_FACTORS}))
-
-
-def _honest_numbers(num_users: int) -> dict[float, int]:
-    """Return how many users each share of honest ones makes, rounded down."""
-    numbers = {share: int(share * num_users) for share in _HONEST_SHARES}
-    return {share: number for share, number in numbers.items() if number >= 2}
-
-
-def _epsilons_of(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
-    """Return the upper bound on epsilon for each number of honest users."""
-    wanted = sorted(set(numbers))
-    epsilons: dict[int, float] = {}
-    for number in wanted:
-        guarantee = guarantee_for(
-            plan.randomizer.profile, number, delta=plan.target_delta, with_lower=False
-        )
-        epsilons[number] = guarantee.epsilon_upper
-        report("accounting", len(epsilons), len(wanted))
-    return epsilons
 
 
 def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:

@@ -5,9 +5,8 @@ The page has the curves, the table, and what each method states and where.
 
 import math
 
-from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
-from shuffledp.report.charts import Line, lines_figure
-from shuffledp.report.figures import COLOURS, Figure
+from shuffledp.collection.bounds import BoundComparison, BoundCurves, Scenario, Standing
+from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
 
@@ -15,7 +14,6 @@ _DIGITS = 6
 _RATIO_DIGITS = 4
 _STROKES = ("solid", "dot", "dashdot")  # dashes are kept for the lower end
 _LEAST_DELTA = 1e-30  # nobody cares for less
-_TITLES = {Over.NUM_USERS: "number of users", Over.EPSILON0: "local \u03b5\u2080"}
 
 LOWER_END = "no analysis can go below"
 
@@ -105,14 +103,12 @@ def gap_text(lower: float | None, upper: float) -> str:
 @page_html.register
 def _(subject: BoundCurves) -> str:
     here = subject.here
-    figure = bounds_figure(subject)
     return render_page(
         "bounds.html",
         title=f"Bounds on {here.scenario.asked}",
         lead=f"Every method of the accountant, for {scenario_text(here.scenario)}.",
         key_figures=_key_figures(here),
-        over=f"Over the {_TITLES[subject.over]}",
-        figure=figure,
+        figure=bounds_figure(subject),
         caption=_caption(subject),
         scenario=scenario_text(here.scenario),
         headings=headings(here),
@@ -127,14 +123,13 @@ def _key_figures(here: BoundComparison) -> list[tuple[str, ...]]:
     asked = here.scenario.asked
     lower = "not known" if here.lower is None else f"{asked} >= {_short(here.lower, up=False)}"
     return [
-        ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name, ""),
-        ("Unavoidable", lower, LOWER_END, ""),
-        ("Gap", gap_text(here.lower, here.best), "of the best bound", ""),
+        ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name),
+        ("Unavoidable", lower, LOWER_END),
+        ("Gap", gap_text(here.lower, here.best), "of the best bound"),
         (
             "Users",
             f"{here.scenario.num_users:,}",
             f"epsilon0 = {given(here.scenario.epsilon0)}",
-            "",
         ),
     ]
 
@@ -148,16 +143,11 @@ def _caption(curves: BoundCurves) -> str:
     """Say what is drawn, and why a curve may be missing."""
     scenario = curves.here.scenario
     given_name = "epsilon" if scenario.asked == "delta" else "delta"
-    fixed = (
-        f"epsilon0 = {given(scenario.epsilon0)}"
-        if curves.over is Over.NUM_USERS
-        else users_text(scenario.num_users)
-    )
     return (
-        f"Proved upper bounds on {scenario.asked} with {fixed} and {given_name} = "
-        f"{given(scenario.given)}. A curve ends where its method does not apply, or says no more "
-        "than the local guarantee. Below the dashed line no analysis can go; the dotted line is "
-        "the collection that was asked about."
+        f"Proved upper bounds on {scenario.asked} with epsilon0 = {given(scenario.epsilon0)} and "
+        f"{given_name} = {given(scenario.given)}. A curve ends where its method does not apply, or "
+        "says no more than the local guarantee. Below the dashed line no analysis can go; the "
+        "dotted line is the collection that was asked about."
     )
 
 
@@ -200,14 +190,15 @@ def bounds_figure(curves: BoundCurves) -> Figure:
     drawn = [value for each in lines for value in each.y if value]
     limits = None
     if min(drawn, default=1.0) < _LEAST_DELTA:
-        limits = {"range": [math.log10(_LEAST_DELTA), math.ceil(math.log10(max(drawn)))]}
+        limits = (_LEAST_DELTA, 10.0 ** math.ceil(math.log10(max(drawn))))
     return lines_figure(
         "chart-bounds",
         lines,
-        x_title=_TITLES[curves.over],
-        y_title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
-        x_scale="log",
-        y_scale="log",
-        y_axis=limits,
-        here=getattr(scenario, curves.over.field),
+        x=Axis(title="number of users", is_log=True),
+        y=Axis(
+            title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
+            is_log=True,
+            limits=limits,
+        ),
+        here=scenario.num_users,
     )

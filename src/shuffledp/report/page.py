@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from shuffledp._version import __version__
 from shuffledp.core.errors import OutputError
-from shuffledp.report.drawing import drawings
 from shuffledp.report.formatting import brief, given, rounded, shorten, typeset
 
 
@@ -99,7 +98,6 @@ def _templates() -> Environment:
         "given": given,
         "minus": lambda text: text.replace("-", "\u2212"),
         "thousands": lambda number: f"{number:,}",
-        "drawings": lambda figure: drawings(figure.spec),
     }
     environment.globals["version"] = __version__
     return environment

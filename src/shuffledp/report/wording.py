@@ -4,7 +4,6 @@ What differs between kinds of questions is how their estimates are spoken of: sh
 means.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -71,8 +70,7 @@ class Wording:
     format: Callable[[float, int], str]  # of a value with a number of decimals
     unit: float  # what a standard error is multiplied by before its decimals are chosen
     caution: str  # why estimates may look impossible
-    tick_format: str  # of charts of estimates and of their errors, in d3's notation
-    error_tick_format: str
+    is_share: bool  # whether charts show percent
 
 
 _FREQUENCIES = Wording(
@@ -86,8 +84,7 @@ _FREQUENCIES = Wording(
         "Estimates are unbiased: noise can carry a rare answer below zero, and cutting that off "
         "would make the others too large."
     ),
-    tick_format=".0%",
-    error_tick_format=".2%",
+    is_share=True,
 )
 
 _MEANS = Wording(
@@ -103,8 +100,7 @@ _MEANS = Wording(
         "whose reports do not tell noise from the spread of the values, standard errors are upper "
         "bounds."
     ),
-    tick_format="",
-    error_tick_format="",
+    is_share=False,
 )
 
 
@@ -266,19 +262,6 @@ def error_text(plan: "Plan", error: float) -> str:
     """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
     words = wording(plan.question)
     return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
-
-
-def curve_table(
-    plan: "Plan", points: Sequence[tuple[float, tuple[float, ...]]]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of the errors at other central targets; no rows where unknown."""
-    second = plan.runner_up
-    names = (plan.randomizer.name, *(() if second is None else (second.randomizer.name,)))
-    rows = [
-        (given(epsilon), *("no estimate" if math.isinf(e) else error_text(plan, e) for e in errors))
-        for epsilon, errors in points
-    ]
-    return ("epsilon", *(f"error, {name}" for name in names)), rows
 
 
 def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
