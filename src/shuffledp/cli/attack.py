@@ -14,16 +14,12 @@ from shuffledp.cli.console import (
     print_table,
     print_warnings,
     progress_bar,
-    read_paths,
 )
 from shuffledp.cli.options import (
     PATH,
     added,
     answer_list,
     json_option,
-    out_option,
-    overwrite_option,
-    show_values_option,
     whole_number,
 )
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, AskedGroups, grouping_options
@@ -45,12 +41,6 @@ simulation_options = added(
     (
         click.argument("table", type=PATH),
         click.option("--column", required=True, help="Column with the true answers."),
-        click.option(
-            "--domain",
-            type=answer_list,
-            metavar="A,B,...",
-            help="The possible answers; by default those found.",
-        ),
         click.option(
             "--epsilon0",
             type=float,
@@ -93,10 +83,7 @@ simulation_options = added(
             metavar="N",
             help="Of the simulation: the same seed, the same numbers.",
         ),
-        out_option("a table (CSV) and charts (HTML)", required=False),
-        overwrite_option,
         json_option,
-        show_values_option,
     )
 )
 
@@ -142,18 +129,9 @@ def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
 
 
 def _show(
-    survey: "AttackedSurvey",
-    facts: Facts,
-    results: "Sequence[Measured]",
-    *,
-    name: str,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
+    survey: "AttackedSurvey", facts: Facts, results: "Sequence[Measured]", *, as_json: bool
 ) -> None:
-    """Write ``name``.csv and ``name``.html if asked to; print tables or JSON."""
-    if out is not None:
-        _write_folder(results, out, name, overwrite=overwrite)
+    """Print a table a measure, or JSON."""
     if as_json:
         print_json(
             {
@@ -185,19 +163,6 @@ def _row(measured: "Measured") -> tuple[str, ...]:
         "unknown" if deviation is None else fixed(deviation, 4),
         str(len(result.trials)),
     )
-
-
-def _write_folder(results: "Sequence[Measured]", out: Path, name: str, *, overwrite: bool) -> None:
-    """Create the folder with ``name``.csv and ``name``.html: both, or nothing."""
-    from shuffledp.collection.output import results_folder
-    from shuffledp.groups.attacks.survey import write_measured
-    from shuffledp.report import write_report
-    from shuffledp.report.charts import measured_page
-
-    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
-        write_measured(results, folder / f"{name}.csv")
-        command = click.get_current_context().command.name or ""
-        write_report(measured_page(results, command), folder / f"{name}.html")
 
 
 _ATTACKS = ("majority-vote", "gaussian-process")
@@ -237,8 +202,6 @@ def attack(
     resamplings: int,
     trials: int,
     seed: int,
-    out: Path | None,
-    overwrite: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -273,7 +236,7 @@ def attack(
             )
         elif name != "majority-vote":
             results += attack_by_gaussian_process(survey, arrangements, **common)
-    _show(survey, facts, results, name="attacks", out=out, overwrite=overwrite, as_json=as_json)
+    _show(survey, facts, results, as_json=as_json)
 
 
 @click.command(
@@ -286,8 +249,6 @@ def learnability(
     table: Path,
     trials: int,
     seed: int,
-    out: Path | None,
-    overwrite: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -307,6 +268,4 @@ def learnability(
         results = learn_local_laws(
             survey, arrangements, num_trials=trials, entropy=entropy, on_progress=on_progress
         )
-    _show(
-        survey, facts, results, name="learnability", out=out, overwrite=overwrite, as_json=as_json
-    )
+    _show(survey, facts, results, as_json=as_json)

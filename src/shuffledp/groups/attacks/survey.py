@@ -5,7 +5,7 @@ Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.output import write_rows
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
@@ -260,11 +259,6 @@ class Measured:
             "own_report": statistics.fmean(self.own_report) if self.own_report else None,
             "better": self.better if self.own_report else None,
         }
-
-
-def write_measured(results: Iterable[Measured], path: Path) -> None:
-    """Write one row a result; what does not apply stays empty."""
-    write_rows((result.row() for result in results), path)
 
 
 def open_survey(
