@@ -176,14 +176,14 @@ def test_clipping_and_dropping(here, capsys):
     assert (saved["clip"], saved["missing"], saved["num_missing_dropped"]) == (True, "drop", 300)
 
 
-def test_separators_and_truncating(here, capsys):
-    (here / "a.csv").write_text("x\n" + "bus | bike | car\nplane\n" * 300)
-    options = ["--separator", "|", "--truncate", "--json", "--post-process", "clip"]
+def test_separators(here, capsys):
+    (here / "a.csv").write_text("x\n" + "bus | bike\nplane\n" * 300)
+    options = ["--separator", "|", "--json", "--post-process", "clip"]
     assert run("answer-sets", *options, table="a.csv") == 0
     record = json.loads(capsys.readouterr().out)
     assert record["post_processing"] == ["clip"]
     saved = json.loads((here / "results/privacy.json").read_text())["parameters"]
-    assert (saved["separator"], saved["truncate"]) == ("|", True)
+    assert saved["separator"] == "|"
 
 
 def test_steps_of_post_processing(here, capsys):
@@ -243,7 +243,6 @@ def test_wrong_questions(here, capsys, case):
 WRONG_READING = [
     ("mean", ["--other"], "--other makes no sense for this question"),
     ("mean", ["--separator", ";"], "--separator makes no sense"),
-    ("mean", ["--truncate"], "--truncate makes no sense"),
     ("mean", ["--missing", "category"], "'category' makes no sense for numbers"),
     ("mean", ["--post-process", "clip"], "means are left as estimated"),
     ("vector-mean", ["--column", "east"], "give --column, or the columns of a vector"),
@@ -251,7 +250,7 @@ WRONG_READING = [
     ("words", ["--clip"], "--clip makes no sense"),
     ("words", ["--missing", "category"], "'category' makes no sense for words"),
     ("words", ["--post-process", "round"], "'round' is not one of clip"),
-    ("answer-sets", ["--missing", "drop"], "--missing makes no sense"),
+    ("answer-sets", ["--missing", "category"], "'category' makes no sense for sets"),
     ("answer-sets", ["--clip"], "--clip makes no sense"),
     ("answer-sets", ["--separator", ""], "separator is empty"),
     ("answer-sets", ["--post-process", "simplex"], "only clip applies"),
@@ -288,8 +287,16 @@ WRONG_VALUES = [
         "x\ntea\n\n",
         "column 'x' of a.csv has 1 row without an answer (null, NaN or empty), the first is row 2",
     ),
-    ("answer-sets", "x\nbus\nbus;ship\n", "row 2 of column 'x' of a.csv holds an answer outside"),
-    ("answer-sets", "x\nbus\nbus;car;bike\n", "row 2 of column 'x' of a.csv has 3 answers"),
+    (
+        "answer-sets",
+        "x\nbus\nbus;ship\n",
+        "row 2 of column 'x' of a.csv holds a value with an answer outside",
+    ),
+    (
+        "answer-sets",
+        "x\nbus\nbus;car;bike\n",
+        "row 2 of column 'x' of a.csv holds a value of more than",
+    ),
 ]
 
 

@@ -24,7 +24,6 @@ from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition
-    from shuffledp.collection.results import Guarantee
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -108,14 +107,14 @@ def account(
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
     a smaller one. The upper bound is proved.
     """
-    from shuffledp.collection.account import asked_releases
+    from shuffledp.collection.account import asked_releases, guarantee_of
     from shuffledp.collection.results import delta_cautions
 
     require_target(epsilon=epsilon, delta=delta)
     if (epsilon is None) == (delta is None):
         raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
     releases = asked_releases(**asked)
-    guarantee = _guarantee(releases, epsilon, delta, method)
+    guarantee = guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
     record = guarantee.to_json_dict()
     certificate = _certificate(releases, guarantee.bound, epsilon, delta) if certify else None
     if certificate is not None:
@@ -130,19 +129,6 @@ def account(
     print_list("assumptions", guarantee.bound.assumptions)
     if certificate is not None:
         print_paragraph("certificate", certificate)
-
-
-def _guarantee(
-    releases: "Composition", epsilon: float | None, delta: float | None, method: str
-) -> "Guarantee":
-    """Return what holds for all releases; a method that is named is for a single batch."""
-    from shuffledp.accounting.amplification.registry import BEST
-    from shuffledp.collection.account import guarantee_for, guarantee_of, single_batch
-
-    if method == BEST:
-        return guarantee_of(releases, epsilon=epsilon, delta=delta)
-    profile, num_users = single_batch(releases, f"method = {method!r}")
-    return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
 
 
 def _channel_cautions(channel: Path | None) -> list[str]:

@@ -1,12 +1,12 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.asked import READING, Asked, question_options
+from shuffledp.cli.asked import Asked, question_options
 from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
@@ -24,7 +24,6 @@ from shuffledp.cli.options import (
     taken,
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
-from shuffledp.collection.columns import Reading, open_column
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
@@ -57,17 +56,6 @@ if TYPE_CHECKING:
 @click.option("--clip", is_flag=True, help="Move numbers outside the limits to the nearest inside.")
 @click.option(
     "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
-)
-@click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
-@click.option(
-    "--csv-separator", metavar="C", help="Between the columns of TABLE, where it is not seen."
-)
-@click.option(
-    "--no-header",
-    "header",
-    flag_value=False,
-    default=True,
-    help="TABLE begins with values; its columns are column_1, column_2 and so on.",
 )
 @shuffler_options
 @randomizer_option
@@ -119,6 +107,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.run import run as run_plan
+    from shuffledp.collection.source.columns import open_column
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
@@ -131,8 +120,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     intervals, about = take_estimating(options)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    reading = Reading(**taken(options, *READING))
-    shuffle = take_shuffle(options, column, missing=reading.missing, save_reports=save_reports)
+    missing = options["missing"]
+    ways = taken(options, "missing", "other", "clip", "separator")
+    reading = {name: value for name, value in ways.items() if value not in ("error", False, None)}
+    shuffle = take_shuffle(options, column, missing=missing, save_reports=save_reports)
     what = Asked(**options)
     if planned is not None and (shuffle is not None or what.is_given):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
@@ -145,7 +136,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         else:
             asked = planned.question
-            values = open_column(asked, table, column, reading, on_progress)
+            values = open_column(table, column, asked, on_progress=on_progress, **reading)
         arranged: Any = _Uniform(values.num_users)
         if shuffle is not None:
             arranged = shuffle(table, num_users=values.num_users, on_progress=on_progress)
@@ -166,7 +157,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             "table": str(table),
             "column": column,
             "domain_is_discovered": planned is None and what.is_discovering,
-            **asdict(reading),
+            **ways,
             "num_missing_dropped": values.num_missing,
             "seed": seed,
             **{name: str(file) for name, file in files.items() if file is not None},

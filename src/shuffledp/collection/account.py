@@ -1,13 +1,9 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
 from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
 from shuffledp.accounting.calibration import (
@@ -19,7 +15,6 @@ from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.profiles import named_profile, read_schedule
 from shuffledp.collection.results import Guarantee
-from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
     require_non_negative,
@@ -27,14 +22,10 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown
 
-_WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
-
 Path: TypeAlias = str | PathLike[str]
-Numbers: TypeAlias = float | Collection[Any] | NDArray[Any]
 
 
 def guarantee_for(
@@ -51,142 +42,69 @@ def guarantee_for(
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
     cheaper.
     """
-    if delta is not None and epsilon is None:
-        bound = account_epsilon(
-            profile, num_users=num_users, delta=delta, method=method, with_lower=with_lower
-        )
+    _require_one(epsilon, delta)
+    how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
+    if delta is not None:
+        bound = account_epsilon(profile, delta=delta, **how)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-    if epsilon is not None and delta is None:
-        bound = account_delta(
-            profile, num_users=num_users, epsilon=epsilon, method=method, with_lower=with_lower
-        )
-        return Guarantee(epsilon=float(epsilon), delta=bound, num_users=num_users)
-    raise ParameterError(
-        f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is computed"
-    )
+    asked = float(epsilon or 0.0)
+    bound = account_delta(profile, epsilon=asked, **how)
+    return Guarantee(epsilon=asked, delta=bound, num_users=num_users)
 
 
 def guarantee_of(
-    releases: Composition, *, epsilon: float | None = None, delta: float | None = None
+    releases: Composition,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: str = BEST,
 ) -> Guarantee:
     """Return what holds for everything that is published about the same people.
 
-    Exactly one of epsilon and delta is given; the number of users is that of the smallest batch.
+    Exactly one of epsilon and delta is given; the number of users is that of the smallest batch. A
+    method that is named is for a single batch.
     """
-    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
     if not releases.parts:
         raise ParameterError("releases is empty: give at least one")
-    num_users = min(sizes, default=1)
+    _require_one(epsilon, delta)
+    if method != BEST:
+        law, users = single_batch(releases, f"method = {method!r}")
+        return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
+    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
+    of = partial(Guarantee, num_users=min(sizes, default=1), rounds=releases.rounds)
+    if delta is not None:
+        return of(epsilon=releases.epsilon(float(delta)), delta=float(delta))
+    asked = float(epsilon or 0.0)
+    return of(epsilon=asked, delta=releases.delta(asked))
+
+
+def _require_one(epsilon: float | None, delta: float | None) -> None:
+    """Raise unless exactly one of the two is given."""
     if (epsilon is None) == (delta is None):
         raise ParameterError(
             f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
             "computed"
         )
-    if epsilon is None:
-        asked = float(delta or 0.0)
-        return Guarantee(
-            epsilon=releases.epsilon(asked),
-            delta=asked,
-            num_users=num_users,
-            rounds=releases.rounds,
-        )
-    return Guarantee(
-        epsilon=float(epsilon),
-        delta=releases.delta(epsilon),
-        num_users=num_users,
-        rounds=releases.rounds,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Guarantees(Frames):
-    """Guarantees at many settings, one a row: what `account` returns where it is given arrays.
-
-    Parameters
-    ----------
-    settings : dict of list
-        The arguments that were arrays, after broadcasting, by name.
-    rows : tuple of Guarantee
-        One for each of their elements.
-    """
-
-    settings: dict[str, list[Any]]
-    rows: tuple[Guarantee, ...]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the settings, both ends of what was bounded, and the method, by name."""
-        asked = "epsilon" if isinstance(self.rows[0].epsilon, Bound) else "delta"
-        return {
-            **self.settings,
-            f"{asked}_lower": [each.lower for each in self.rows],
-            f"{asked}_upper": [each.upper for each in self.rows],
-            "method": [each.bound.method for each in self.rows],
-        }
-
-
-@overload
-def account(
-    profile: LocalProfile | None = None,
-    *,
-    epsilon0: float | None = ...,
-    num_users: int | None = ...,
-    epsilon: float | None = ...,
-    delta: float | None = ...,
-    randomizer: str | None = ...,
-    domain_size: int | None = ...,
-    dimension: int | None = ...,
-    channel: Path | None = ...,
-    rounds: int = ...,
-    schedule: Path | None = ...,
-    sampled: int | None = ...,
-    participation: float = ...,
-    honest_fraction: float = ...,
-    method: str = ...,
-) -> Guarantee: ...
-
-
-@overload
-def account(
-    profile: LocalProfile | None = None,
-    *,
-    epsilon0: Numbers | None = ...,
-    num_users: Numbers | None = ...,
-    epsilon: Numbers | None = ...,
-    delta: Numbers | None = ...,
-    randomizer: str | None = ...,
-    domain_size: Numbers | None = ...,
-    dimension: Numbers | None = ...,
-    channel: Path | None = ...,
-    rounds: Numbers = ...,
-    schedule: Path | None = ...,
-    sampled: Numbers | None = ...,
-    participation: Numbers = ...,
-    honest_fraction: Numbers = ...,
-    method: str = ...,
-) -> Guarantees: ...
 
 
 def account(  # noqa: PLR0913  # one keyword an option
     profile: LocalProfile | None = None,
     *,
-    epsilon0: Any = None,
-    num_users: Any = None,
-    epsilon: Any = None,
-    delta: Any = None,
+    epsilon0: SupportsFloat | None = None,
+    num_users: SupportsIndex | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
     randomizer: str | None = None,
-    domain_size: Any = None,
-    dimension: Any = None,
+    domain_size: SupportsIndex | None = None,
+    dimension: SupportsIndex | None = None,
     channel: Path | None = None,
-    rounds: Any = 1,
+    rounds: SupportsIndex = 1,
     schedule: Path | None = None,
-    sampled: Any = None,
-    participation: Any = 1.0,
-    honest_fraction: Any = 1.0,
+    sampled: SupportsIndex | None = None,
+    participation: float = 1.0,
+    honest_fraction: float = 1.0,
     method: str = BEST,
-) -> Guarantee | Guarantees:
+) -> Guarantee:
     """Tell how private shuffled collections are; what ``shuffledp account`` prints.
 
     Parameters
@@ -221,22 +139,17 @@ def account(  # noqa: PLR0913  # one keyword an option
     method : str
         Name of a method of the accountant; the smallest sound one by default. For single rounds.
 
-    Each number may also be an array: all arrays are broadcast together as NumPy's are.
-
     Returns
     -------
-    Guarantee, or Guarantees
-        The computed one of the two as a `Bound`, whose upper end is proved. With arrays one for
-        each of their elements after broadcasting, in C order, as a table that has ``to_dict()``,
-        ``to_polars()`` and ``to_pandas()``.
+    Guarantee
+        The computed one of the two as a `Bound`, whose upper end is proved.
 
     Raises
     ------
     ParameterError
-        If a parameter is out of range, missing, or contradicts another; if arrays are empty, or
-        of shapes that do not go together.
+        If a parameter is out of range, missing, or contradicts another.
     OutOfRegimeError, PrecisionError
-        As for `account_epsilon`; with arrays if one element raises.
+        As for `account_epsilon`.
     DataError
         If a file cannot be used.
 
@@ -245,74 +158,22 @@ def account(  # noqa: PLR0913  # one keyword an option
     >>> guarantee = account(epsilon0=1.0, num_users=10_000, delta=1e-6)
     >>> round(guarantee.epsilon_upper, 4)
     0.0432
-    >>> table = account(epsilon0=[1.0, 2.0], num_users=[[1_000], [10_000]], delta=1e-6)
-    >>> table.to_dict()["num_users"], [round(each, 3) for each in table.to_dict()["epsilon_upper"]]
-    ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
     """
-    numbers = {
-        "epsilon0": epsilon0,
-        "num_users": num_users,
-        "epsilon": epsilon,
-        "delta": delta,
-        "domain_size": domain_size,
-        "dimension": dimension,
-        "rounds": rounds,
-        "sampled": sampled,
-        "participation": participation,
-        "honest_fraction": honest_fraction,
-    }
-    others = {"randomizer": randomizer, "channel": channel, "schedule": schedule}
-    arrays = {name: each for name, value in numbers.items() if (each := _array(name, value)).ndim}
-    if not arrays:
-        return _account(profile, **numbers, **others, method=method)
-    settings = _broadcast(arrays)
-    rows = (dict(zip(settings, row, strict=True)) for row in zip(*settings.values(), strict=True))
-    return Guarantees(
-        settings=settings,
-        rows=tuple(
-            _account(profile, **{**numbers, **row}, **others, method=method) for row in rows
-        ),
+    releases = asked_releases(
+        profile,
+        epsilon0=epsilon0,
+        num_users=num_users,
+        randomizer=randomizer,
+        domain_size=domain_size,
+        dimension=dimension,
+        channel=channel,
+        rounds=rounds,
+        schedule=schedule,
+        sampled=sampled,
+        participation=participation,
+        honest_fraction=honest_fraction,
     )
-
-
-def _array(name: str, value: Any) -> NDArray[Any]:
-    """Return an argument as an array, of no dimension if it is a number or None."""
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ParameterError(f"{name} = {value!r} has rows of different lengths") from None
-
-
-def _broadcast(arrays: dict[str, NDArray[Any]]) -> dict[str, list[Any]]:
-    """Return the elements of arrays that go together, whole numbers as such."""
-    shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items())
-    try:
-        together = np.broadcast_arrays(*arrays.values())
-    except ValueError:
-        raise ParameterError(
-            f"arrays of the shapes {shapes} do not go together: give arrays of one length, or "
-            "shapes that NumPy broadcasts, such as (3, 1) and (4,)"
-        ) from None
-    if not together[0].size:
-        raise ParameterError(f"arrays of the shapes {shapes} hold nothing: give some numbers")
-    found = {}
-    for name, each in zip(arrays, together, strict=True):
-        values = each.ravel().tolist()
-        if name in _WHOLE:  # np.logspace makes floats
-            values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]
-        found[name] = values
-    return found
-
-
-def _account(
-    profile: LocalProfile | None, *, epsilon: Any, delta: Any, method: str, **asked: Any
-) -> Guarantee:
-    """Return the guarantee at one setting."""
-    releases = asked_releases(profile, **asked)
-    if method == BEST:
-        return guarantee_of(releases, epsilon=epsilon, delta=delta)
-    law, users = single_batch(releases, f"method = {method!r}")
-    return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
+    return guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
 
 
 def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
@@ -348,17 +209,14 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
 ) -> Composition:
     """Return everything that is published, as `account` was asked about it."""
     times = require_at_least("rounds", rounds, 1)
+    law: dict[str, Any] = {
+        "epsilon0": epsilon0,
+        "randomizer": randomizer,
+        "domain_size": domain_size,
+        "dimension": dimension,
+    }
     if schedule is not None:
-        others = (
-            profile,
-            epsilon0,
-            num_users,
-            randomizer,
-            domain_size,
-            dimension,
-            channel,
-            sampled,
-        )
+        others = (profile, num_users, channel, sampled, *law.values())
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
                 "schedule says all there is about each round: leave out epsilon0, num_users, "
@@ -372,10 +230,10 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
         return read_schedule(schedule) * times
     if num_users is None:
         raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
-    law = _profile(profile, epsilon0, randomizer, domain_size, dimension, channel)
+    profile = _law(profile, channel, **law)
     honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
     if sampled is None:
-        release = ShuffledRelease(profile=law, num_users=honest, participation=participation)
+        release = ShuffledRelease(profile=profile, num_users=honest, participation=participation)
         return release * times
     # Whoever draws does not know who is honest, so a batch holds about that share of them. Only
     # batches of honest users have a size that is certain.
@@ -386,21 +244,19 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
             "holds as sampled"
         )
     batch = require_at_least("sampled", sampled, 1)
-    return ShuffledRelease(profile=law, num_users=batch, sampled_from=honest) * times
+    return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
 
 
-def _profile(  # noqa: PLR0917  # those of the function above
+def _law(
     profile: LocalProfile | None,
-    epsilon0: SupportsFloat | None,
-    randomizer: str | None,
-    domain_size: SupportsIndex | None,
-    dimension: SupportsIndex | None,
     channel: Path | None,
+    *,
+    epsilon0: SupportsFloat | None,
+    **about: Any,
 ) -> LocalProfile:
-    """Return the law of one report."""
+    """Return the law of one report, which only one of them tells."""
     if profile is not None:
-        others = (epsilon0, randomizer, domain_size, dimension, channel)
-        if any(each is not None for each in others):
+        if any(each is not None for each in (epsilon0, channel, *about.values())):
             raise ParameterError(
                 "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
                 "k, dimension and channel"
@@ -409,10 +265,8 @@ def _profile(  # noqa: PLR0917  # those of the function above
     if channel is None:
         if epsilon0 is None:
             raise ParameterError("epsilon0 is missing: give the local loss of each report, in nats")
-        return named_profile(
-            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
-        )
-    if randomizer is not None or domain_size is not None or dimension is not None:
+        return named_profile(epsilon0=epsilon0, **about)
+    if any(each is not None for each in about.values()):
         raise ParameterError(
             "channel says all there is about the randomizer: leave out randomizer, k and dimension"
         )
@@ -497,9 +351,12 @@ def calibrate(
             f"another is missing): {', '.join(missing) or 'none'} missing"
         )
     found = missing[0] if missing else "rounds"
-    profile_for = partial(
-        _named, randomizer=randomizer, domain_size=domain_size, dimension=dimension
-    )
+
+    def profile_for(epsilon0: float) -> LocalProfile:
+        return named_profile(
+            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
+        )
+
     times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
     users = None if num_users is None else require_at_least("num_users", num_users, 1)
     if found == "epsilon0":
@@ -538,8 +395,3 @@ def calibrate(
         rounds=times,
         guarantee=guarantee,
     )
-
-
-def _named(epsilon0: float, **about: Any) -> LocalProfile:
-    """Return the law of one report at an epsilon0."""
-    return named_profile(epsilon0=epsilon0, **about)

@@ -28,7 +28,8 @@ from shuffledp.collection.results import (
     plan_cautions,
     without_shuffler,
 )
-from shuffledp.collection.source.tables import Column, require_users
+from shuffledp.collection.source.columns import Column
+from shuffledp.collection.source.tables import require_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
@@ -81,7 +82,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         What to run. If there are not as many values as users were expected, the guarantee is
         computed anew for those that there are, and a warning says where it falls short.
     values : column or array-like
-        An opened column, such as ``shuffledp.collection.open_table`` returns, or values in memory,
+        An opened column, such as ``shuffledp.collection.open_column`` returns, or values in memory,
         one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
     missing : {"error", "drop", "category"}
         What to do with values in memory that are missing (None, NaN, empty text): refuse them,

@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.source.answer_sets import open_answer_sets
-from shuffledp.collection.source.answers import answers_from_values, open_table, open_words
-from shuffledp.collection.source.numbers import Range, open_numbers
+from collection.source.opened import (
+    answers_from_values,
+    open_answer_sets,
+    open_table,
+    open_words,
+)
 from shuffledp.collection.source.tables import checked_domain, source_of_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
@@ -34,7 +37,7 @@ def codes(path, **how):
 def test_separators_are_told_from_the_first_rows(tmp_path, separator):
     text = "id,answer,note\n1,yes,a b\n2,no,c\n3,yes,\n".replace(",", separator)
     path = write(tmp_path / "a.csv", text)
-    assert codes(path) == codes(path, csv_separator=separator) == [1, 0, 1]
+    assert codes(path) == [1, 0, 1]
 
 
 def test_texts_with_separators_do_not_mislead(tmp_path):
@@ -45,38 +48,17 @@ def test_texts_with_separators_do_not_mislead(tmp_path):
     assert words.num_users == 2
 
 
-def test_a_separator_that_is_given_wins(tmp_path):
-    path = write(tmp_path / "a.csv", "id,answer:note\n1,yes\n")
-    with pytest.raises(DataError, match="no column 'answer'"):
-        codes(path)
-    path = write(tmp_path / "a.csv", "id:answer\n1:yes\n2:no\n")
-    assert codes(path, csv_separator=":") == [1, 0]
-    for wrong in ("", "::", "\n", '"'):
-        with pytest.raises(ParameterError, match=r"csv_separator = .* is not one character"):
-            codes(path, csv_separator=wrong)
-
-
 def test_sets_and_words_take_separators_too(tmp_path):
     path = write(tmp_path / "a.csv", "id;answer\n1;yes, no\n2;no\n")
     sets = open_answer_sets(path, "answer", domain=["no", "yes"], max_answers=2, separator=",")
     assert [block.tolist() for block in sets.blocks()] == [[[1, 0], [0, -1]]]
-    assert open_words(path, "answer", csv_separator=";").num_users == 2
-
-
-# ---------------------------------------------------------------- headers
-def test_no_header(tmp_path):
-    path = write(tmp_path / "a.csv", "1;yes\n2;no\n")
-    column = open_table(path, "column_2", domain=["no", "yes"], header=False)
-    assert [block.tolist() for block in column.blocks()] == [[1, 0]]
-    with pytest.raises(DataError, match="its columns: column_1, column_2"):
-        open_table(path, "answer", header=False)
+    assert open_words(path, "answer").num_users == 2
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "answer,answer\nyes,no\nno,no\n")
     with pytest.raises(DataError, match=r"a\.csv has two columns called 'answer': rename"):
         codes(path)
-    assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
 
 
 def test_a_header_longer_than_the_sample_is_read(tmp_path):
@@ -136,7 +118,8 @@ def test_standard_input(monkeypatch):
 def test_decimal_commas_where_semicolons_separate(tmp_path):
     def values(text):
         path = write(tmp_path / "a.csv", text)
-        blocks = open_numbers(path, ["x", "y"], limits=Range(low=-99, high=9999)).blocks()
+        question = sdp.VectorMean(["x", "y"], norm_bound=9999)
+        blocks = sdp.collection.open_column(path, None, question).blocks()
         return np.concatenate(list(blocks)).tolist()
 
     assert values("x;y\n1,5;2\n-0,25;1e1\n") == [[1.5, 2.0], [-0.25, 10.0]]

@@ -179,12 +179,10 @@ def read_edges(
 
 def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     """Read what each person is called in edge lists and groups: one label a row, all different."""
-    import polars as pl
-
     source = open_source(path, column)
     where = source.where
     with reading(source.origin):
-        labels = source.labels().select(pl.col("label").str.strip_chars()).collect().to_series()
+        labels = source.frame.select(source.label().str.strip_chars()).collect().to_series()
     if labels.is_empty():
         raise DataError(f"{where} has no rows: give one row a person")
     missing = (labels.is_null() | labels.is_in(list(MISSING_TEXTS))).arg_true()

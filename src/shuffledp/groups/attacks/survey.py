@@ -267,7 +267,6 @@ def open_survey(
     grouping: Grouping,
     *,
     epsilon0: float,
-    domain: Sequence[str] | None = None,
     attack_radius: str | None = None,
     public: Sequence[str] = (),
     privileged: Sequence[str] = (),
@@ -278,12 +277,10 @@ def open_survey(
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
     numbers stand in for the coordinates of the groups.
     """
-    from shuffledp.collection.source.answers import open_table
-    from shuffledp.collection.source.tables import checked_domain
+    from shuffledp.collection.source.columns import open_column
 
     path = Path(table)
-    listed = None if domain is None else checked_domain(domain)
-    answers = open_table(path, column, domain=listed, on_progress=on_progress)
+    answers = open_column(path, column, on_progress=on_progress)
     opened = grouping.open(path)
     if on_progress is not None:
         on_progress("grouping", opened.num_users, opened.num_users)
