@@ -22,7 +22,7 @@ from shuffledp.cli.options import (
     json_option,
     whole_number,
 )
-from shuffledp.cli.shuffles import GROUP_SHUFFLERS, AskedGroups, grouping_options
+from shuffledp.cli.shuffles import GROUP_SHUFFLERS, grouping_options, required_groups, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ def _opened(
     """Return the survey, the arrangements to compare, and what there is to say about them."""
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
-    asked = AskedGroups.take(options)
-    (grouping, alpha), name = asked.required(), options.pop("shuffler")
+    ways, alpha, distance = take_groups(options)
+    (grouping, alpha), name = required_groups(ways, alpha), options.pop("shuffler")
     column, public = options.pop("column"), options.pop("public") or ()
     survey, opened = open_survey(
         table, column, grouping, public=public, on_progress=on_progress, **options
     )
-    shuffler = opened.shuffler(alpha, name=name, distance=asked.rank_distance)
+    shuffler = opened.shuffler(alpha, name=name, distance=distance)
     sizes = opened.groups.sizes
     people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     facts = [
@@ -113,7 +113,7 @@ def _opened(
         ("epsilon0", given(survey.randomizer.epsilon0)),
         ("groups", f"{grouping.describe()}: {people}"),
         ("alpha", given(alpha)),
-        _model(shuffler, asked.rank_distance),
+        _model(shuffler, distance),
     ]
     return survey, usual_arrangements(shuffler), facts
 

@@ -1,6 +1,7 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,12 @@ from shuffledp.cli.options import (
     take_estimating,
     taken,
 )
-from shuffledp.cli.shuffles import shuffler_options, take_shuffle
+from shuffledp.cli.shuffles import shuffler_options, take_shuffle, uniform_shuffle
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
-    from shuffledp.collection.plan import Plan
     from shuffledp.collection.results import Result
 
 
@@ -123,7 +123,9 @@ def run(  # noqa: PLR0913  # one parameter an option
     missing = options["missing"]
     ways = taken(options, "missing", "other", "clip", "separator")
     reading = {name: value for name, value in ways.items() if value not in ("error", False, None)}
-    shuffle = take_shuffle(options, column, missing=missing, save_reports=save_reports)
+    shuffle = take_shuffle(
+        options, table, column, missing=missing, save_reports=save_reports, seed=seed
+    )
     what = Asked(**options)
     if planned is not None and (shuffle is not None or what.is_given):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
@@ -137,21 +139,20 @@ def run(  # noqa: PLR0913  # one parameter an option
         else:
             asked = planned.question
             values = open_column(table, column, asked, on_progress=on_progress, **reading)
-        arranged: Any = _Uniform(values.num_users)
-        if shuffle is not None:
-            arranged = shuffle(table, num_users=values.num_users, on_progress=on_progress)
-        setting = planned or arranged.setting(asked, **privacy)
+        opened = shuffle or partial(uniform_shuffle, save_reports=save_reports)
+        arranged = opened(values.num_users, on_progress)
+        setting = planned or arranged.plan(asked, **privacy)
         result = run_plan(
             setting,
             values,
             seed=seed,
             **intervals,
-            sink=arranged.sink(folder, setting, column, save_reports=save_reports),
+            sink=arranged.sink(folder, setting),
             scratch=folder,
             prior=prior,
             on_progress=on_progress,
         )
-        result = replace(arranged.with_facts(result, seed, on_progress), about=about)
+        result = replace(arranged.with_facts(result), about=about)
         files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
@@ -178,30 +179,6 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
     if epsilon0 is not None:
         require_non_negative("epsilon0", epsilon0)
-
-
-class _Uniform:
-    """The shuffle of everybody, as those in `shuffledp.cli.shuffles`."""
-
-    def __init__(self, num_users: int) -> None:
-        self._num_users = num_users
-
-    def setting(self, question: Any, **asked: Any) -> "Plan":
-        """Return the randomizer for a question, and what it guarantees."""
-        from shuffledp.collection.plan import plan as make_plan
-
-        return make_plan(question, num_users=self._num_users, **asked)
-
-    def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
-        """Return what stores the shuffled reports, if they are to be saved."""
-        from shuffledp.collection.output import REPORTS_FILE
-        from shuffledp.collection.report_files import reports_writer
-
-        return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
-
-    def with_facts(self, result: "Result", _seed: Any, _on_progress: Any) -> "Result":
-        """Return the result, of which there is nothing more to say."""
-        return result
 
 
 def _spent(result: "Result", ledger: Path, table: Path) -> float:

@@ -70,6 +70,10 @@ class _Asked:
         """What a column of values has to be checked for."""
         raise NotImplementedError
 
+    def describe(self) -> str:
+        """Return a few words for a heading."""
+        raise NotImplementedError
+
     def require_column(self, column: object) -> None:
         """Raise `DomainError` unless the column was checked for this very question."""
         if getattr(column, "checked_for", None) != self.checked_for:

@@ -343,14 +343,13 @@ def collect(
         for values in blocks:
             data = randomizer.randomize(values, entropy).data
             if shuffle is None:
-                shuffle = stack.enter_context(
-                    shuffling.stage(
-                        dtype=data.dtype,
-                        row_shape=data.shape[1:],
-                        entropy=entropy.spawn(),
-                        directory=scratch,
-                    )
+                shuffle = shuffling.stage(
+                    dtype=data.dtype,
+                    row_shape=data.shape[1:],
+                    entropy=entropy.spawn(),
+                    directory=scratch,
                 )
+                stack.enter_context(shuffle)
             shuffle.add(data)
             num_randomized += len(data)
             report("randomizing", num_randomized, num_users)

@@ -88,10 +88,10 @@ def open_column(
     Parameters
     ----------
     path : str or path-like
-        A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user. Text is UTF-8, or
-        UTF-16 with its mark; ``.csv.gz`` is unpacked in memory, and ``"-"`` is text on standard
-        input. Fields are separated by commas, semicolons, tabs or bars, told from the first two
-        rows; with semicolons 12,5 is 12.5, unless a column also has numbers with a point.
+        A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
+        standard input. Text is UTF-8. Fields are separated by commas, semicolons, tabs or bars,
+        told from the first two rows; with semicolons 12,5 is 12.5, unless a column also has
+        numbers with a point.
     column : str or None
         Name of the column with the values; None for vectors, whose question names the columns.
         Sets of answers are texts with separators, or in Parquet also lists of texts.

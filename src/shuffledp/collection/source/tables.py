@@ -9,7 +9,6 @@ one text: `label_of` does it for a Python value, `label_expression` for a column
 import csv
 import datetime as dt
 import difflib
-import gzip
 import io
 import math
 import sys
@@ -36,7 +35,7 @@ MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 """Texts that stand for "no answer", unless the domain lists them."""
 
 PARQUET = (".parquet", ".pq")
-TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TEXT = (".csv", ".tsv")
 STANDARD_INPUT = "-"
 
 # What may stand between the fields of a text table, the most usual first.
@@ -360,57 +359,30 @@ def scan(path: Path) -> "pl.LazyFrame":
 def open_text(path: Path) -> "tuple[pl.LazyFrame, str]":
     """Return a CSV file as a lazy frame of text, and what stands between its fields.
 
-    Files in UTF-16, packed ones and standard input are held in memory: their text is never written
-    to a disk.
+    Standard input is held in memory: it is never written to a disk.
     """
     import polars as pl
 
-    origin, content = origin_of(path), _unpacked(path)
-    if content is None:
+    origin, content = origin_of(path), None
+    if str(path) == STANDARD_INPUT:
+        content = sys.stdin.buffer.read()
+        sample = content[:_SAMPLE_BYTES]
+    else:
+        require_file(path)
         with path.open("rb") as file:
             sample = file.read(_SAMPLE_BYTES)
-    else:
-        sample = content[:_SAMPLE_BYTES]
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            text = (path.read_bytes() if content is None else content).decode("utf-16")
-        except UnicodeDecodeError:
-            raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
-        content = text.encode()
-        sample = content[:_SAMPLE_BYTES]
     if b"\0" in sample:
-        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text"
+        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text in UTF-8"
         raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
     lines = sample.decode("utf-8-sig", errors="replace").splitlines()
-    is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
-    separator = "\t" if is_tsv else _sniffed(lines)
+    separator = "\t" if path.suffix.lower() == ".tsv" else _sniffed(lines)
     is_whole = len(lines) > 1 or len(sample) < _SAMPLE_BYTES  # the first line is
     if lines and is_whole:
         names = next(iter(csv.reader(lines, delimiter=separator)))
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
-    return (
-        pl.scan_csv(
-            path if content is None else io.BytesIO(content),
-            separator=separator,
-            infer_schema=False,
-            glob=False,
-        ),
-        separator,
-    )
-
-
-def _unpacked(path: Path) -> bytes | None:
-    """Return the bytes of a packed file or of standard input; None for any other file."""
-    if str(path) == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
-    require_file(path)
-    if path.suffix.lower() != ".gz":
-        return None
-    try:
-        return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, ValueError):
-        raise DataError(f"cannot read {path.name}: it is no complete gzip file") from None
+    table = path if content is None else io.BytesIO(content)
+    return pl.scan_csv(table, separator=separator, infer_schema=False, glob=False), separator
 
 
 def _sniffed(lines: list[str]) -> str:
