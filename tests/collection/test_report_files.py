@@ -1,6 +1,5 @@
 """Reports survive the way through Parquet and through Arrow; what is no report file is refused."""
 
-import json
 from itertools import pairwise
 from types import SimpleNamespace
 

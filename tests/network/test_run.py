@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
@@ -144,7 +145,7 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
     assert epsilons[0] > epsilons[-1] >= facts.uniform_epsilon
     assert epsilons[-1] == result.guarantee.epsilon_upper
     assert stages[-1] == (10, 10)
-    assert json.loads(json.dumps(facts.to_json_dict()))["rounds"] == 10
+    assert json.loads(json.dumps(asdict(facts)))["rounds"] == 10
 
 
 @pytest.mark.parametrize("rounds", [0, 1])

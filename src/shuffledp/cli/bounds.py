@@ -13,12 +13,10 @@ from shuffledp.cli.console import (
     progress_bar,
 )
 from shuffledp.cli.options import (
-    RANDOMIZER_NAMES,
-    dimension_option,
     figure_option,
     json_option,
-    k_option,
-    require_target,
+    law_options,
+    require_one_asked,
     whole_number,
 )
 
@@ -39,19 +37,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Honest users in one shuffled batch.",
 )
-@click.option("--delta", type=float, help="Failure probability: compares epsilons.")
-@click.option("--epsilon", type=float, help="Central epsilon in nats: compares deltas.")
-@click.option(
-    "--randomizer",
-    metavar="NAME",
-    help="One of "
-    + ", ".join(
-        name for kind in ("categories", "--mean", "--vector") for name in RANDOMIZER_NAMES[kind]
-    )
-    + "; by default any.",
-)
-@k_option
-@dimension_option
+@law_options
 @figure_option("all bounds as curves")
 @json_option
 def bounds(*, figure: Path | None, as_json: bool, **asked: Any) -> None:
@@ -63,9 +49,7 @@ def bounds(*, figure: Path | None, as_json: bool, **asked: Any) -> None:
     from shuffledp.collection.bounds import Scenario, compare_scenario
     from shuffledp.collection.results import delta_cautions
 
-    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
-    if (asked["epsilon"] is None) == (asked["delta"] is None):
-        raise click.UsageError("give exactly one of --delta (compares epsilons) and --epsilon")
+    require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     scenario = Scenario(**asked)
     compared = compare_scenario(scenario) if figure is None else _with_curves(scenario, figure)
     if scenario.delta is not None:

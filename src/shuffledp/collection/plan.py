@@ -50,10 +50,6 @@ class ModelComparison:
     standard_error_at_same_epsilon: float
     mechanism: str
 
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return asdict(self)
-
 
 def require_plan(plan: object) -> None:
     """Raise unless it is a plan."""
@@ -181,10 +177,10 @@ class Plan(Shown, Generic[Estimates_co]):
             "rounds": self.rounds,
             "question": self.question.to_json_dict(),
             "domain": list(self.domain),
-            "local_model": self.local_model.to_json_dict(),
-            "central_model": self.central_model.to_json_dict(),
+            "local_model": asdict(self.local_model),
+            "central_model": asdict(self.central_model),
             "binding": self.binding,
-            "without_shuffler": self.without_shuffler.to_json_dict(),
+            "without_shuffler": asdict(self.without_shuffler),
             "warnings": list(self.warnings),
         }
 
