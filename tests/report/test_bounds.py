@@ -13,7 +13,6 @@ from shuffledp.collection.bounds import (
     Standing,
     bound_curves,
 )
-from shuffledp.core.errors import OutputError
 from shuffledp.report import write_report
 from shuffledp.report.bounds import (
     LOWER_END,
@@ -227,9 +226,3 @@ def test_where_nothing_is_known_it_says_so(tmp_path):
     curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6))
     html = write_report(curves, tmp_path / "bounds.html").read_text(encoding="utf-8")
     assert "not known" in Page(html).text
-
-
-def test_a_page_that_cannot_be_written(page_curves, tmp_path):
-    with pytest.raises(OutputError, match="cannot be written"):
-        write_report(page_curves, tmp_path / "absent" / "bounds.html")
-    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,6 @@ from report.monitor_views import LOCAL, build_result, build_view
 from report.pages import Page, labels, of_class
 from report.pages import drawn as drawn_elements
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import OutputError
 from shuffledp.report import page_html, write_report
 from shuffledp.report.monitor_page import (
     MOST_CURVES,
@@ -133,11 +132,6 @@ def test_assumptions_of_both_guarantees_are_listed():
     text = Page(page_html(build_view())).text
     assert "With the shuffler Reports of a period and level are shuffled. Nobody links" in text
     assert "Without it Each client keeps its signs." in text
-
-
-def test_a_place_that_cannot_be_written(tmp_path):
-    with pytest.raises(OutputError, match="cannot be written"):
-        write_report(build_view(), tmp_path / "missing" / "report.html")
 
 
 RESULTS = {

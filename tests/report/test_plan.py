@@ -9,7 +9,6 @@ import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from report.pages import Page, drawn, labels, of_class
 from shuffledp.collection.choices import Alternative
-from shuffledp.core.errors import OutputError
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import terminal_text, write_report
 from shuffledp.report.plan import figure_of_errors
@@ -74,12 +73,6 @@ def test_errors_beyond_comparison_have_no_bar_but_a_row(plan, error, tmp_path):
     html = write_report(changed, tmp_path / "plan.html").read_text(encoding="utf-8")
     assert changed.alternatives[0].randomizer.name in Page(html).text
     assert changed.alternatives[0].randomizer.name in terminal_text(changed)
-
-
-def test_a_page_that_cannot_be_written(plan, tmp_path):
-    with pytest.raises(OutputError, match="cannot be written"):
-        write_report(plan, tmp_path / "absent" / "plan.html")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_limits_and_names_are_escaped(tmp_path):

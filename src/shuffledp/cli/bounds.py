@@ -63,13 +63,11 @@ def bounds(*, figure: Path | None, as_json: bool, **asked: Any) -> None:
 def _with_curves(scenario: "Scenario", figure: Path) -> "BoundComparison":
     """Compute the curves and write their page."""
     from shuffledp.collection.bounds import bound_curves
-    from shuffledp.collection.output import writing
     from shuffledp.report import write_report
 
     with progress_bar() as progress:
         curves = bound_curves(scenario, progress=progress)
-    with writing(figure):
-        write_report(curves, figure)
+    write_report(curves, figure)
     return curves.here
 
 

@@ -89,7 +89,6 @@ def plan(  # noqa: PLR0913  # one parameter an option
     --num-users, --rounds, --epsilon or --delta.
     """
     from shuffledp.collection.account import calibrate
-    from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan as make_plan
 
     require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
@@ -128,8 +127,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     if figure is not None:
         from shuffledp.report import write_report
 
-        with writing(figure):
-            write_report(chosen, figure)
+        write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
     print_warnings(chosen.warnings)

@@ -13,8 +13,8 @@ from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
     group_rows,
-    group_tables,
     network_rows,
+    preservation_rows,
     shuffle_rows,
     walk_rows,
 )
@@ -137,7 +137,7 @@ def _groups(facts: GroupFacts) -> dict[str, Any]:
     return {
         "group_rows": group_rows(facts),
         "shuffle_rows": shuffle_rows(facts),
-        "group_tables": group_tables(facts),
+        "preservation_rows": preservation_rows(facts),
         "orders_tried": [(name, f"{number:,}") for name, number in facts.orders_tried],
     }
 
