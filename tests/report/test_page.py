@@ -1,4 +1,3 @@
-
 import pytest
 
 from report.pages import Page

@@ -1,7 +1,6 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from shuffledp.cli.options import (
     take_estimating,
     taken,
 )
-from shuffledp.cli.shuffles import shuffler_options, take_shuffle, uniform_shuffle
+from shuffledp.cli.shuffles import shuffler_options, take_shuffle
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
@@ -120,14 +119,12 @@ def run(  # noqa: PLR0913  # one parameter an option
     intervals, about = take_estimating(options)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    missing = options["missing"]
     ways = taken(options, "missing", "other", "clip", "separator")
     reading = {name: value for name, value in ways.items() if value not in ("error", False, None)}
-    shuffle = take_shuffle(
-        options, table, column, missing=missing, save_reports=save_reports, seed=seed
-    )
+    is_uniform = options["shuffler"] == "uniform"
+    shuffle = take_shuffle(options, table, column, ways, save_reports=save_reports, seed=seed)
     what = Asked(**options)
-    if planned is not None and (shuffle is not None or what.is_given):
+    if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     prior = None if prior_file is None else read_prior(prior_file)
     with (
@@ -139,8 +136,7 @@ def run(  # noqa: PLR0913  # one parameter an option
         else:
             asked = planned.question
             values = open_column(table, column, asked, on_progress=on_progress, **reading)
-        opened = shuffle or partial(uniform_shuffle, save_reports=save_reports)
-        arranged = opened(values.num_users, on_progress)
+        arranged = shuffle(values.num_users, on_progress)
         setting = planned or arranged.plan(asked, **privacy)
         result = run_plan(
             setting,

@@ -177,15 +177,16 @@ def take_shuffle(
     options: dict[str, Any],
     table: Path,
     column: str | None,
+    reading: dict[str, Any],
     *,
-    missing: str,
     save_reports: bool,
     seed: int | None,
-) -> "Callable[[int, Progress | None], Shuffle] | None":
+) -> "Callable[[int, Progress | None], Shuffle]":
     """Take `shuffler_options` out of a dictionary, and check that reading goes with them.
 
-    Returns what opens the shuffle for a number of users; None for the uniform shuffle of everybody.
+    Returns what opens the shuffle for a number of users.
     """
+    is_dropping = reading["missing"] == "drop"
     exchange = taken(options, "graph", "rounds", "protocol", "laziness")
     given = [name for name, value in exchange.items() if value is not None]
     id_column = options["id_column"]
@@ -197,7 +198,7 @@ def take_shuffle(
     if shuffler in GROUP_SHUFFLERS:
         grouping, alpha = required_groups(ways, alpha)
         _require_private(column, {"--groups-by": grouping.by, "--id": (id_column,), "--keep": keep})
-        if save_reports or missing == "drop":
+        if save_reports or is_dropping:
             raise click.UsageError(
                 f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of "
                 "the table, so it takes neither --save-reports nor --missing drop"
@@ -210,13 +211,13 @@ def take_shuffle(
             "one, or leave them out"
         )
     if shuffler != "network":
-        return None
+        return partial(_uniform, save_reports=save_reports)
     if exchange["graph"] is None:
         raise click.UsageError(
             "--shuffler network needs --graph FILE, which says who passes reports to whom"
         )
     _require_private(column, {"--id": (id_column,)})
-    if missing == "drop":
+    if is_dropping:
         raise click.UsageError(
             "--shuffler network passes on a report of every user of the graph, so it takes no "
             "--missing drop: count such rows with --missing category"
@@ -336,7 +337,7 @@ def _networked(
     )
 
 
-def uniform_shuffle(num_users: int, _on_progress: object, *, save_reports: bool) -> Shuffle:
+def _uniform(num_users: int, _on_progress: object, *, save_reports: bool) -> Shuffle:
     """Return the shuffle of everybody."""
     from shuffledp.collection.output import REPORTS_FILE
     from shuffledp.collection.plan import plan as make_plan
