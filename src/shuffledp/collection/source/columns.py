@@ -83,7 +83,7 @@ def open_column(
     on_progress: Progress | None = None,
     **reading: Any,
 ) -> Column:
-    """Open the columns of a file that answer a question, and check every value of them.
+    r"""Open the columns of a file that answer a question, and check every value of them.
 
     Parameters
     ----------
@@ -125,6 +125,17 @@ def open_column(
         the message counts such values and names the row of the first.
     ParameterError
         If a way of reading does not go with the question.
+
+    Examples
+    --------
+    >>> import tempfile, shuffledp as sdp
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.csv")
+    ...     _ = path.write_text("answer\nyes\nno\nno\n")
+    ...     column = open_column(path, "answer", sdp.Categories(["yes", "no"]))
+    ...     next(column.blocks()).tolist()
+    [0, 1, 1]
     """
     report = on_progress or no_progress
     reads = ("missing", "other") if question is None else question.reads
