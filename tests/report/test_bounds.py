@@ -19,7 +19,6 @@ from shuffledp.report.bounds import (
     bound_lines,
     bound_rows,
     bounds_figure,
-    gap_text,
     headings,
     missing_rows,
     number,
@@ -103,14 +102,6 @@ def test_numbers():
     assert number(1 / 3, up=False) == "0.333333"
     assert users_text(2) == "2 users"
     assert headings(compared())[1] == "epsilon"
-
-
-def test_gaps_are_rounded_up():
-    assert gap_text(1.0 - 1.01e-5, 1.0) == "1.1e-5"
-    assert gap_text(1.0 - 1e-9, 1.0) == "below 1e-6"
-    assert gap_text(0.5, 1.0) == "0.50"
-    assert gap_text(0.0, 0.0) == "0"
-    assert gap_text(None, math.pi) == "not known"
 
 
 ASKED = {

@@ -9,6 +9,7 @@ from shuffledp.collection.bounds import BoundComparison, BoundCurves, Scenario, 
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
+from shuffledp.report.wording import gap_percent
 
 _DIGITS = 6
 _RATIO_DIGITS = 4
@@ -91,15 +92,6 @@ def ratio_text(comparison: BoundComparison, value: float | None, *, up: bool) ->
     return "" if ratio is None else rounded(ratio, up=up, digits=_RATIO_DIGITS)
 
 
-def gap_text(lower: float | None, upper: float) -> str:
-    """Return the relative distance of two ends, rounded up to two digits."""
-    if lower is None:
-        return "not known"
-    gap = (upper - lower) / upper if upper > 0.0 else 0.0
-    # Less is the accuracy of a computation, which need not be the same everywhere.
-    return "below 1e-6" if 0.0 < gap < 1e-6 else rounded(gap, up=True, digits=2)
-
-
 @page_html.register
 def _(subject: BoundCurves) -> str:
     here = subject.here
@@ -121,11 +113,14 @@ def _(subject: BoundCurves) -> str:
 def _key_figures(here: BoundComparison) -> list[tuple[str, ...]]:
     """Return the strip on top: the best bound, what is unavoidable, the gap, and the users."""
     asked = here.scenario.asked
-    lower = "not known" if here.lower is None else f"{asked} >= {_short(here.lower, up=False)}"
+    lower = gap = "not known"
+    if here.lower is not None:
+        lower = f"{asked} >= {_short(here.lower, up=False)}"
+        gap = gap_percent(1.0 - here.lower / here.best if here.best else 0.0)
     return [
         ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name),
         ("Unavoidable", lower, LOWER_END),
-        ("Gap", gap_text(here.lower, here.best), "of the best bound"),
+        ("Gap", gap, "of the best bound"),
         (
             "Users",
             f"{here.scenario.num_users:,}",
