@@ -579,3 +579,24 @@ def test_a_given_epsilon0_is_kept():
 def test_what_a_plan_is_asked_for(given, message):
     with pytest.raises(ParameterError, match=message):
         make_plan(Categories(["yes", "no"]), **{"num_users": 500, "delta": 1e-6} | given)
+
+
+# ---------------- error against epsilon
+def test_errors_at_other_targets_are_those_of_plans_for_them():
+    asked = {"num_users": 10_000, "delta": 1e-6}
+    plan = sdp.plan(sdp.Categories(["a", "b", "c"]), epsilon=1.0, **asked)
+    names = (plan.randomizer.name, plan.runner_up.randomizer.name)
+    points = plan.errors_by_epsilon()
+    assert [epsilon for epsilon, _ in points] == [0.25, 0.5, 1.0, 2.0, 4.0]
+    for errors in zip(*(errors for _, errors in points), strict=True):
+        assert list(errors) == sorted(errors, reverse=True)
+    for epsilon, errors in (points[0], points[-1]):
+        for name, error in zip(names, errors, strict=True):
+            there = sdp.plan(plan.question, epsilon=epsilon, randomizer=name, **asked)
+            assert error == there.expected_standard_error
+    assert points[2][1][0] == plan.expected_standard_error
+
+
+def test_a_plan_without_a_target_has_no_errors_at_others():
+    plan = sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon0=1.0, delta=1e-6)
+    assert plan.errors_by_epsilon() == ()

@@ -29,7 +29,7 @@ _TWO_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _CLOSE_ENOUGH = 1.02
 
 # Errors that differ by less differ by the accountant's tolerance only: one law in two guises.
-_SAME_ERROR = 1.0 + 1e-4
+SAME_ERROR = 1.0 + 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +192,6 @@ def best_of(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative
     fewest = min(each.randomizer.num_report_bytes for each in close)
     small = [each for each in close if each.randomizer.num_report_bytes == fewest]
     least = small[0].expected_standard_error
-    same = [each for each in small if each.expected_standard_error <= _SAME_ERROR * least]
+    same = [each for each in small if each.expected_standard_error <= SAME_ERROR * least]
     places = {name: place for place, name in enumerate(names)}
     return min(same, key=lambda each: places.get(each.randomizer.name, len(names)))

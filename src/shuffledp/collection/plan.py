@@ -16,6 +16,7 @@ from shuffledp.accounting.calibration import (
 )
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.choices import (
+    SAME_ERROR,
     Alternative,
     Target,
     best_of,
@@ -38,6 +39,9 @@ from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
+
+# Of a target's epsilon, at which the errors of a plan are compared.
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Of epsilon0, where each step asks the accountant for several batches.
 _ARRANGED_TOLERANCE = 1e-3
@@ -163,6 +167,51 @@ class Plan(Shown, Generic[Estimates_co]):
             mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a "
             "trusted curator",
         )
+
+    @property
+    def runner_up(self) -> Alternative | None:
+        """The best of the other randomizers whose law is not the chosen one's in another guise."""
+        mine = self.expected_standard_error
+        others = (
+            each
+            for each in self.alternatives
+            if not 1.0 / SAME_ERROR <= each.expected_standard_error / mine <= SAME_ERROR
+        )
+        return next(others, None)
+
+    def errors_by_epsilon(self) -> tuple[tuple[float, tuple[float, ...]], ...]:
+        """Return expected standard errors at other central targets, all else as planned.
+
+        For each epsilon those of the chosen randomizer and of the runner-up, if there is one;
+        infinite where nothing can be estimated. Of uniform shuffles to a target only. Costs four
+        plans for two randomizers.
+
+        Examples
+        --------
+        >>> from shuffledp.collection.questions import Categories
+        >>> found = plan(Categories(["a", "b"]), num_users=1000, epsilon=1.0, delta=1e-6)
+        >>> [epsilon for epsilon, _ in found.errors_by_epsilon()]
+        [0.25, 0.5, 1.0, 2.0, 4.0]
+        """
+        if self.binding == "epsilon0" or not is_uniform(self.shuffling):
+            return ()
+        second = self.runner_up
+        names = (self.randomizer.name, *(() if second is None else (second.randomizer.name,)))
+        makers = {name: self._makers[name] for name in names}
+        found = []
+        for factor in _FACTORS:
+            target = Target(
+                num_users=self.num_users,
+                epsilon=factor * self.target_epsilon,
+                delta=self.target_delta,
+                rounds=self.rounds,
+            )
+            errors = {
+                each.randomizer.name: each.expected_standard_error
+                for each in ranked_choices(self.question, makers, target)
+            }
+            found.append((target.epsilon, tuple(errors[name] for name in names)))
+        return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
         """Return what ``shuffledp plan --json`` prints."""

@@ -184,6 +184,11 @@ class Result(Frames, Generic[Estimates_co]):
         Name of the shuffler, for example ``"uniform"``.
     warnings : tuple of str
         What the user should know before publishing, one sentence each.
+    epsilon_by_num_users : tuple of (int, float)
+        Upper bound on the central epsilon at the same delta if that many users had taken part.
+    epsilon_by_honest_share : tuple of (float, float)
+        The same if only this share of the users, in (0, 1], follows the protocol and keeps
+        quiet about its reports.
     groups : GroupFacts, optional
         For a shuffle within groups: what it does and guarantees beyond the central epsilon.
     network : NetworkFacts, optional
@@ -216,6 +221,8 @@ class Result(Frames, Generic[Estimates_co]):
     target_delta: float
     shuffler: str = "uniform"
     warnings: tuple[str, ...] = ()
+    epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
+    epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
     groups: "GroupFacts | None" = None
     network: "NetworkFacts | None" = None
     arrangement: "Order | None" = None
