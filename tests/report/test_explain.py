@@ -1,8 +1,9 @@
-"""Notice and label say what privacy.json says, and nothing stronger."""
+"""Notice, label and registry entry say what privacy.json says, and nothing stronger."""
 
 import json
 
 import pytest
+import yaml
 
 from shuffledp.cli.main import main
 from shuffledp.collection.output import write_results
@@ -17,6 +18,29 @@ ABOUT = {
     "organisation": "Example Institute",
     "contact": "privacy@example.org",
     "date": "2026-11-23",
+}
+
+# Of the public registry's records: what each part must have and what it may have beside.
+REGISTRY = {
+    "basic": (
+        {"name", "data_curators", "description", "intended_use", "data_product_type"},
+        {"data_product_region", "data_product_sector", "publication_date"},
+    ),
+    "dp_variant": ({"variant_name"}, {"data_domain", "unprotected_quantities"}),
+    "privacy_loss": (
+        {"privacy_unit", "privacy_parameters"},
+        {"privacy_unit_details", "privacy_parameters_details"},
+    ),
+    "deployment_model": (
+        {"model_name"},
+        {"model_name_details", "actors", "release_type", "data_source_type", "access_type"},
+    ),
+    "accounting": ({"post_processing", "composition"}, set()),
+    "implementation": (
+        {"preprocessing_and_hyperparameter_tuning", "mechanisms", "justification"},
+        set(),
+    ),
+    "administrative": ({"status", "registry_authors", "tier"}, {"notes"}),
 }
 
 
@@ -49,6 +73,8 @@ def test_without_a_finite_epsilon_nothing_is_promised(record):
     unbounded = record(guarantee=Guarantee(epsilon=bound, delta=1e-8, num_users=6366))
     assert "No limit is proved" in FORMS["notice"](unbounded)
     assert "| Epsilon | without a proved bound" in FORMS["label"](unbounded)
+    loss = yaml.safe_load(FORMS["registry"](unbounded))["deployment"]["privacy_loss"]
+    assert loss["privacy_parameters"] == {"delta": 1e-8}
 
 
 def test_the_label_has_a_row_for_each_parameter(record):
@@ -62,9 +88,27 @@ def test_the_label_has_a_row_for_each_parameter(record):
     assert TO_FILL_IN not in "".join(lines)
 
 
+def test_the_registry_entry_has_the_form_of_the_registry(record):
+    entry = yaml.safe_load(FORMS["registry"](record(ABOUT)))
+    assert set(entry) == {"url_slug", "deployment"}
+    assert set(entry["deployment"]) == set(REGISTRY)
+    for part, (required, allowed) in REGISTRY.items():
+        names = set(entry["deployment"][part])
+        assert required <= names <= required | allowed
+    parts = entry["deployment"]
+    assert parts["basic"]["data_curators"][0]["data_curator_name"] == "Example Institute"
+    assert parts["basic"]["publication_date"] == "2026-11-23"
+    assert parts["dp_variant"]["variant_name"] == "Approximate DP"
+    assert parts["deployment_model"]["model_name"] == "Shuffle"
+    parameters = parts["privacy_loss"]["privacy_parameters"]
+    assert parameters["delta"] == 1e-8
+    assert 0.499967 <= parameters["epsilon"] <= 0.50001  # rounded up
+    assert parts["administrative"]["registry_authors"] == ["Example Institute"]
+
+
 def test_what_is_not_known_is_marked(record):
     assert f"{TO_FILL_IN}: the question" in FORMS["notice"](record())
-    assert "TO BE FILLED IN" in FORMS["label"](record())
+    assert "TO BE FILLED IN" in FORMS["registry"](record())
 
 
 def test_many_answers_are_not_all_listed(record):

@@ -39,8 +39,13 @@ if TYPE_CHECKING:
 )
 @law_options
 @figure_option("all bounds as curves")
+@click.option(
+    "--over",
+    type=click.Choice(["num-users", "epsilon0"]),
+    help="What changes along the curves, num-users by default; with --json they are printed.",
+)
 @json_option
-def bounds(*, figure: Path | None, as_json: bool, **asked: Any) -> None:
+def bounds(*, figure: Path | None, over: str | None, as_json: bool, **asked: Any) -> None:
     """Compare every bound on the privacy of a shuffled collection.
 
     Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
@@ -50,25 +55,34 @@ def bounds(*, figure: Path | None, as_json: bool, **asked: Any) -> None:
     from shuffledp.collection.results import delta_cautions
 
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
+    if over is not None and figure is None and not as_json:
+        raise click.UsageError("--over is about the curves: give --figure or --json too")
     scenario = Scenario(**asked)
-    compared = compare_scenario(scenario) if figure is None else _with_curves(scenario, figure)
+    if figure is None and over is None:
+        compared = compare_scenario(scenario)
+        record = compared.to_json_dict()
+    else:
+        compared, record = _with_curves(scenario, over or "num-users", figure)
     if scenario.delta is not None:
         print_warnings(delta_cautions(scenario.delta, scenario.num_users))
     if as_json:
-        print_json(compared.to_json_dict())
+        print_json(record)
     else:
         _print_comparison(compared)
 
 
-def _with_curves(scenario: "Scenario", figure: Path) -> "BoundComparison":
-    """Compute the curves and write their page."""
-    from shuffledp.collection.bounds import bound_curves
+def _with_curves(
+    scenario: "Scenario", over: str, figure: Path | None
+) -> "tuple[BoundComparison, dict[str, object]]":
+    """Compute the curves, and write the page if there is to be one."""
+    from shuffledp.collection.bounds import Over, bound_curves
     from shuffledp.report import write_report
 
     with progress_bar() as progress:
-        curves = bound_curves(scenario, progress=progress)
-    write_report(curves, figure)
-    return curves.here
+        curves = bound_curves(scenario, Over(over), progress=progress)
+    if figure is not None:
+        write_report(curves, figure)
+    return curves.here, curves.to_json_dict()
 
 
 def _print_comparison(compared: "BoundComparison") -> None:

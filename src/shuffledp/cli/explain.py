@@ -1,4 +1,4 @@
-"""``shuffledp explain``: a finished collection for those who took part, and who read of it."""
+"""``shuffledp explain``: a finished collection for those who took part, who read, who register."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import click
 
 from shuffledp.cli.options import PATH
 
-_FORMS = ("notice", "label")  # of report.explain, which --help must not load
+_FORMS = ("notice", "label", "registry")  # of report.explain, which --help must not load
 
 
 @click.command(epilog="Example: shuffledp explain results --as notice --out notice.md")
@@ -16,7 +16,8 @@ _FORMS = ("notice", "label")  # of report.explain, which --help must not load
     "form",
     type=click.Choice(_FORMS),
     required=True,
-    help="A notice for participants, or a privacy label; both in Markdown.",
+    help="A notice for participants and a privacy label, both in Markdown, or an entry for the "
+    "public registry of deployments in YAML.",
 )
 @click.option("--out", type=PATH, metavar="FILE", help="Write it to a file instead.")
 def explain(*, results: Path, form: str, out: Path | None) -> None:

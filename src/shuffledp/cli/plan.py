@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings
+from shuffledp.cli.console import print_facts, print_json, print_list, print_table, print_warnings
 from shuffledp.cli.options import (
     PATH,
     dimension_option,
@@ -173,8 +173,10 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
+    from shuffledp.report.precedents import nearest
     from shuffledp.report.wording import (
         PLAN_HEADINGS,
+        curve_table,
         expected_errors,
         plan_rows,
         without_shuffler_line,
@@ -196,3 +198,13 @@ def _print_plan(chosen: "Plan") -> None:
     )
     click.echo()
     print_table(PLAN_HEADINGS, plan_rows(chosen))
+    headings, rows = curve_table(chosen, chosen.errors_by_epsilon())
+    if rows:
+        click.echo()
+        print_table(headings, rows)
+    known = [
+        *nearest(chosen.randomizer.epsilon0, is_local=True),
+        *nearest(chosen.guarantee.epsilon_upper, is_local=False),
+    ]
+    click.echo()
+    print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

@@ -1,10 +1,11 @@
 """Every bound of the accountant side by side, above the end that no analysis can go below.
 
 Which methods there are is read from the accountant's registry, never listed here. `bound_curves`
-compares them over the number of users.
+compares them along an axis: the number of users, or epsilon0.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -294,23 +295,45 @@ def _compared(
     return valued(standing=Standing.BOUND), bound.lower
 
 
-# Points in each decade of the curves, which move where the scenario lies outside of them.
-_IN_A_DECADE = (1, 2, 5)
-_DECADES = (2, 9)
+# Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
+_USERS_IN_A_DECADE = (1, 2, 5)
+_EPSILON0_IN_A_DECADE = (1, 1.5, 2, 3, 5, 7)
+
+# Decades of the curves; they move where the scenario lies outside.
+_NUM_USERS_DECADES = (2, 9)
+_EPSILON0_DECADES = (-1, 1)
 _MOST_DECADES = 15  # of users that the accountant takes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves:
-    """Comparisons over the number of users, the scenario ``here`` among them."""
+class Over(StrEnum):
+    """What changes along a curve, all else being equal."""
 
+    NUM_USERS = "num-users"
+    EPSILON0 = "epsilon0"
+
+    @property
+    def field(self) -> str:
+        """The field of `Scenario` that changes."""
+        return self.value.replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCurves(Frames):
+    """Comparisons along an axis, the scenario ``here`` among them."""
+
+    over: Over
     here: BoundComparison
     points: tuple[BoundComparison, ...]
 
     @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"bounds on {self.here.scenario.asked} over {self.over.field}"
+
+    @property
     def positions(self) -> tuple[float, ...]:
-        """Number of users of each point."""
-        return tuple(float(each.scenario.num_users) for each in self.points)
+        """Number of users, or epsilon0, of each point."""
+        return tuple(float(getattr(each.scenario, self.over.field)) for each in self.points)
 
     def curve(self, name: str) -> tuple[float | None, ...]:
         """Return a method's bounds; None where it says nothing, or 0."""
@@ -319,27 +342,76 @@ class BoundCurves:
             for point in self.points
         )
 
+    def columns(self) -> dict[str, Any]:
+        """Return the positions, each method's bounds by its name, and the lower ends."""
+        names = [each.method.name for each in self.here.bounds]
+        curves = {name: list(self.curve(name)) for name in names}
+        return {self.over.field: list(self.positions), **curves, "lower": list(self.lower_curve)}
+
     @property
     def lower_curve(self) -> tuple[float | None, ...]:
         """The lower ends; None where none is known, or it is 0."""
         return tuple(point.lower or None for point in self.points)
 
+    def to_json_dict(self) -> dict[str, object]:
+        """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
+        return {
+            **self.here.to_json_dict(),
+            "curves": {
+                "over": self.over.field,
+                "positions": list(self.positions),
+                "bounds": {
+                    each.method.name: list(self.curve(each.method.name))
+                    for each in self.here.bounds
+                },
+                "lower": list(self.lower_curve),
+            },
+        }
 
-def bound_curves(scenario: Scenario, *, progress: Progress | None = None) -> BoundCurves:
-    """Compare all bounds from 1e2 to 1e9 users, or as many decades around the scenario's.
 
-    Some seconds.
+def bound_curves(
+    scenario: Scenario, over: Over, *, progress: Progress | None = None
+) -> BoundCurves:
+    """Compare all bounds from 1e2 to 1e9 users, or from epsilon0 = 0.1 to 10.
+
+    The decades move where the scenario lies outside of them. Some seconds.
     """
-    report, exponent = progress or no_progress, math.log10(scenario.num_users)
-    first, last = _DECADES
-    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
-    decades = range(max(first + move, 0), min(last + move, _MOST_DECADES))
-    near = {digit * 10**power for power in decades for digit in _IN_A_DECADE}
-    numbers = sorted({*near, 10**decades.stop, scenario.num_users})
+    report, positions = progress or no_progress, _positions(scenario, over)
     points = []
-    for done, number in enumerate(numbers):
-        report("comparing", done, len(numbers))
-        points.append(compare_scenario(replace(scenario, num_users=number)))
-    report("comparing", len(numbers), len(numbers))
-    here = points[numbers.index(scenario.num_users)]
-    return BoundCurves(here=here, points=tuple(points))
+    for done, position in enumerate(positions):
+        report("comparing", done, len(positions))
+        points.append(compare_scenario(_moved(scenario, over, position)))
+    report("comparing", len(positions), len(positions))
+    return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
+
+
+def _moved(scenario: Scenario, over: Over, position: float) -> Scenario:
+    """Return the scenario with another number of users or epsilon0."""
+    if over is Over.NUM_USERS:
+        return replace(scenario, num_users=int(position))
+    return replace(scenario, epsilon0=position)
+
+
+def _positions(scenario: Scenario, over: Over) -> list[float]:
+    """Return the points along the axis, the scenario's own among them."""
+    if over is Over.NUM_USERS:
+        first, last = _decades(scenario.num_users, *_NUM_USERS_DECADES)
+        near = _logarithmic(_USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES))
+        return sorted({*near, scenario.num_users})
+    if scenario.epsilon0 == 0.0:
+        raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
+    near = _logarithmic(_EPSILON0_IN_A_DECADE, *_decades(scenario.epsilon0, *_EPSILON0_DECADES))
+    return sorted({*near, scenario.epsilon0})
+
+
+def _decades(value: float, first: int, last: int) -> tuple[int, int]:
+    """Return the exponents of as many decades as from first to last, ``value`` among them."""
+    exponent = math.log10(value)
+    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
+    return first + move, last + move
+
+
+def _logarithmic(digits: Sequence[float], first: int, last: int) -> list[float]:
+    """Return the digits times each power of ten from 10^first on, up to 10^last."""
+    steps = [float(f"{digit}e{power}") for power in range(first, last) for digit in digits]
+    return [*steps, float(f"1e{last}")]

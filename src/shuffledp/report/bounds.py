@@ -5,7 +5,7 @@ The page has the curves, the table, and what each method states and where.
 
 import math
 
-from shuffledp.collection.bounds import BoundComparison, BoundCurves, Scenario, Standing
+from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
@@ -15,6 +15,7 @@ _DIGITS = 6
 _RATIO_DIGITS = 4
 _STROKES = ("solid", "dot", "dashdot")  # dashes are kept for the lower end
 _LEAST_DELTA = 1e-30  # nobody cares for less
+_TITLES = {Over.NUM_USERS: "number of users", Over.EPSILON0: "local \u03b5\u2080"}
 
 LOWER_END = "no analysis can go below"
 
@@ -100,6 +101,7 @@ def _(subject: BoundCurves) -> str:
         title=f"Bounds on {here.scenario.asked}",
         lead=f"Every method of the accountant, for {scenario_text(here.scenario)}.",
         key_figures=_key_figures(here),
+        over=f"Over the {_TITLES[subject.over]}",
         figure=bounds_figure(subject),
         caption=_caption(subject),
         scenario=scenario_text(here.scenario),
@@ -138,11 +140,16 @@ def _caption(curves: BoundCurves) -> str:
     """Say what is drawn, and why a curve may be missing."""
     scenario = curves.here.scenario
     given_name = "epsilon" if scenario.asked == "delta" else "delta"
+    fixed = (
+        f"epsilon0 = {given(scenario.epsilon0)}"
+        if curves.over is Over.NUM_USERS
+        else users_text(scenario.num_users)
+    )
     return (
-        f"Proved upper bounds on {scenario.asked} with epsilon0 = {given(scenario.epsilon0)} and "
-        f"{given_name} = {given(scenario.given)}. A curve ends where its method does not apply, or "
-        "says no more than the local guarantee. Below the dashed line no analysis can go; the "
-        "dotted line is the collection that was asked about."
+        f"Proved upper bounds on {scenario.asked} with {fixed} and {given_name} = "
+        f"{given(scenario.given)}. A curve ends where its method does not apply, or says no more "
+        "than the local guarantee. Below the dashed line no analysis can go; the dotted line is "
+        "the collection that was asked about."
     )
 
 
@@ -189,11 +196,11 @@ def bounds_figure(curves: BoundCurves) -> Figure:
     return lines_figure(
         "chart-bounds",
         lines,
-        x=Axis(title="number of users", is_log=True),
+        x=Axis(title=_TITLES[curves.over], is_log=True),
         y=Axis(
             title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
             is_log=True,
             limits=limits,
         ),
-        here=scenario.num_users,
+        here=getattr(scenario, curves.over.field),
     )

@@ -1,9 +1,9 @@
-"""Pages of one chart and its numbers: of plans and networks."""
+"""Pages of charts and tables: of plans and networks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given
@@ -13,16 +13,25 @@ if TYPE_CHECKING:
     from shuffledp.network.account import NetworkCurve
 
 
+class Section(NamedTuple):
+    """A table under its heading, with a chart above it if there is one."""
+
+    name: str
+    heading: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    figure: Figure | None = None
+    caption: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartPage:
-    """A page of one chart and its numbers, as `page_html` takes it."""
+    """A page of charts and tables, as `page_html` takes it."""
 
     title: str
     lead: str
     command: str
-    heading: str
-    caption: str
-    figure: Figure
+    sections: tuple[Section, ...]
     key_figures: tuple[tuple[str, ...], ...] = ()
 
 
@@ -91,7 +100,5 @@ def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
             f"delta = {given(one.delta)}."
         ),
         command="network curve",
-        heading="Over rounds",
-        caption=caption,
-        figure=figure,
+        sections=(Section("chart", "Over rounds", figure.headings, figure.rows, figure, caption),),
     )

@@ -169,8 +169,6 @@ def bars_figure(
     *,
     x: Axis,
     description: str,
-    headings: tuple[str, ...] = (),
-    rows: tuple[tuple[str, ...], ...] = (),
 ) -> Figure:
     """Return horizontal bars from top to bottom, each with its label on the left."""
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
@@ -187,8 +185,6 @@ def bars_figure(
         name=name,
         drawing=plot.drawing(marks),
         description=description,
-        headings=headings,
-        rows=rows,
     )
 
 

@@ -1,9 +1,11 @@
-"""What a finished collection tells others: a notice and a privacy label.
+"""What a finished collection tells others: a notice, a label, an entry for the public registry.
 
-Both are made from ``privacy.json``, so they say what that file says and can be made at any
+All three are made from ``privacy.json``, so they say what that file says and can be made at any
 time later. Upper bounds are rounded up.
 
-Source: the label has the rows of Dibia, Lu, Bhattacharjee, Near, Feng, "'We Need a
+Sources: the registry's entries have the form of Nanayakkara, Ghazi, Vadhan, "Practitioners'
+Perspectives on a Differential Privacy Deployment Registry", arXiv:2509.13509v2, as its public
+records write it; the label has the rows of Dibia, Lu, Bhattacharjee, Near, Feng, "'We Need a
 Standard': Toward an Expert-Informed Privacy Label for Differential Privacy", arXiv:2507.15997v1.
 """
 
@@ -129,8 +131,87 @@ def privacy_label(record: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def registry_entry(record: Mapping[str, Any]) -> str:
+    """Return an entry for the public registry of deployments, in YAML; the rest is marked."""
+    about = _about(record)
+    administrative = {
+        "notes": about.get("contact") or "",
+        "status": "Draft",
+        "registry_authors": [about.get("organisation") or TO_FILL_IN],
+        "tier": 3,
+    }
+    parts = {**_product(record), **_protection(record), "administrative": administrative}
+    return "\n".join(_yaml({"url_slug": TO_FILL_IN, "deployment": parts})) + "\n"
+
+
+def _product(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is published, as the registry asks for it."""
+    about = _about(record)
+    curator = {
+        "data_curator_name": about.get("organisation") or TO_FILL_IN,
+        "data_curator_type": TO_FILL_IN,
+    }
+    return {
+        "basic": {
+            "name": about.get("title") or TO_FILL_IN,
+            "data_curators": [curator],
+            "description": _asked(record),
+            "intended_use": TO_FILL_IN,
+            "data_product_type": "Summary statistics",
+            "data_product_region": TO_FILL_IN,
+            "data_product_sector": TO_FILL_IN,
+            "publication_date": about.get("date") or TO_FILL_IN,
+        }
+    }
+
+
+def _protection(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how it is protected, as the registry asks for it; epsilon rounded up."""
+    guarantee = record["guarantee"]
+    rounds = int(guarantee.get("rounds", 1))
+    parameters = {
+        name: float(brief(value))
+        for name in ("epsilon", "delta")
+        if (value := _upper(record, name)) is not None
+    }
+    return {
+        "dp_variant": {
+            "variant_name": "Approximate DP" if parameters.get("delta") else "Pure DP",
+            "data_domain": f"One value of each of {int(record['num_users']):,} users.",
+            "unprotected_quantities": "The number of users, and the possible answers.",
+        },
+        "privacy_loss": {
+            "privacy_unit": "User-level",
+            "privacy_unit_details": "Adjacent datasets differ in the value of one user.",
+            "privacy_parameters": parameters,
+            "privacy_parameters_details": "Proved upper bound for the shuffled reports; each "
+            f"report by itself has epsilon <= {rounded(float(record['epsilon0']), up=True)}. "
+            f"Source: {guarantee['source']}.",
+        },
+        "deployment_model": {
+            "model_name": "Shuffle",
+            "model_name_details": _SHUFFLES.get(str(record["shuffler"]), ""),
+            "actors": " ".join(map(str, guarantee["assumptions"])),
+            "release_type": "One release" if rounds == 1 else "Many releases",
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+        },
+        "accounting": {
+            "post_processing": "; ".join(map(str, record.get("post_processing", []))) or "None.",
+            "composition": f"{guarantee['method']}, {rounds} round(s).",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": TO_FILL_IN,
+            "mechanisms": f"{_title(record)}, by shuffledp "
+            f"{record.get('shuffledp_version', '')}. The probabilities that are accounted for are "
+            "those that are drawn.",
+            "justification": TO_FILL_IN,
+        },
+    }
+
+
 FORMS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
-    {"notice": participant_notice, "label": privacy_label}
+    {"notice": participant_notice, "label": privacy_label, "registry": registry_entry}
 )
 
 
@@ -172,3 +253,25 @@ def _asked(record: Mapping[str, Any]) -> str:
 def _cell(text: object) -> str:
     """Return text as a cell of a Markdown table."""
     return shown_label(str(text)).replace("|", "\\|")
+
+
+def _yaml(value: Mapping[str, Any], indent: str = "") -> list[str]:
+    """Return nested mappings as lines of YAML, texts in double quotes as JSON has them."""
+    lines = []
+    for name, each in value.items():
+        if isinstance(each, Mapping):
+            lines += [f"{indent}{name}:", *_yaml(each, indent + "  ")]
+        elif isinstance(each, list):
+            items = [
+                _yaml(item, "") if isinstance(item, Mapping) else [json.dumps(item)]
+                for item in each
+            ]
+            lines.append(f"{indent}{name}:")
+            for first, *rest in items:
+                lines += [f"{indent}  - {first}", *(f"{indent}    {line}" for line in rest)]
+        else:
+            text = json.dumps(each, ensure_ascii=False)
+            # Readers of YAML 1.1 take 1e-06 for a text and 1.0e-06 for a number.
+            bare = isinstance(each, float) and "." not in text
+            lines.append(f"{indent}{name}: {text.replace('e', '.0e') if bare else text}")
+    return lines

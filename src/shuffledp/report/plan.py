@@ -1,14 +1,18 @@
-"""The page of a plan: the error of every randomizer."""
+"""The page of a plan: the error of every randomizer, and what others used."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from shuffledp.collection.plan import Plan
-from shuffledp.report.charts import ChartPage
-from shuffledp.report.drawing import Axis, Bar, Figure, bars_figure
+from shuffledp.report.charts import ChartPage, Section
+from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.page import page_html
+from shuffledp.report.precedents import PRECEDENTS
 from shuffledp.report.wording import (
     PLAN_HEADINGS,
+    curve_table,
     error_text,
     local_limits,
     plan_rows,
@@ -21,6 +25,31 @@ _MOST_TIMES = 20.0  # worse than the best: no bar
 
 @page_html.register
 def _(subject: Plan) -> str:
+    points = subject.errors_by_epsilon()
+    sections = [
+        Section(
+            "errors",
+            "What each randomizer would give",
+            PLAN_HEADINGS,
+            plan_rows(subject),
+            figure_of_errors(subject),
+            "Expected standard error of an estimate about these users, "
+            f"{subject.question.expected_for}; less is better. The chosen one is darker.",
+        ),
+        Section(
+            "curve",
+            "Error against epsilon",
+            *curve_table(subject, points),
+            figure_of_curve(subject, points),
+            "Expected standard error at other central targets, all else as planned.",
+        ),
+        Section(
+            "known",
+            "What known deployments used",
+            ("deployment", "published parameters"),
+            [(each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS],
+        ),
+    ]
     return page_html(
         ChartPage(
             title=f"Plan for {subject.question.describe()}",
@@ -28,10 +57,7 @@ def _(subject: Plan) -> str:
             f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
             f"{subject.num_users:,} honest users.",
             command="plan",
-            heading="What each randomizer would give",
-            caption="Expected standard error of an estimate about these users, "
-            f"{subject.question.expected_for}; less is better. The chosen one is darker.",
-            figure=figure_of_errors(subject),
+            sections=tuple(each for each in sections if each.rows),
             key_figures=_key_figures(subject),
         )
     )
@@ -57,6 +83,31 @@ def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
             f"expected, {plan.question.expected_for}",
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
+    )
+
+
+def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]]) -> Figure | None:
+    """Return error against epsilon of the chosen randomizer and the runner-up, where finite."""
+    points = [each for each in points if all(map(math.isfinite, each[1]))]
+    if len(points) < 2:
+        return None
+    second = plan.runner_up
+    laws = [plan.randomizer, *(() if second is None else (second.randomizer,))]
+    lines = [
+        Line(
+            name=randomizer_title(law),
+            x=tuple(epsilon for epsilon, _ in points),
+            y=tuple(errors[place] for _, errors in points),
+            colour=colour,
+        )
+        for place, (law, colour) in enumerate(zip(laws, COLOURS, strict=False))
+    ]
+    return lines_figure(
+        "chart-curve",
+        lines,
+        x=Axis(title="\u03b5", is_log=True),
+        y=Axis(title="standard error", is_log=True),
+        here=plan.target_epsilon,
     )
 
 
@@ -88,6 +139,4 @@ def figure_of_errors(plan: Plan) -> Figure:
             f"Bar chart of the expected standard error of {len(choices)} randomizers. The table "
             "below holds the same numbers."
         ),
-        headings=PLAN_HEADINGS,
-        rows=tuple(plan_rows(plan)),
     )

@@ -1,14 +1,14 @@
 """The report of a run: what its template shows."""
 
 import math
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
-from shuffledp.report.formatting import best_guess, brief, odds_factor
+from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
@@ -33,10 +33,18 @@ from shuffledp.report.wording import (
 _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
+_MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
+
+_CAPTIONS = (
+    "If more or fewer users took part, all else being equal. The dotted line up is this run.",
+    "If some of the users drop out, are fake, or collude with the adversary: only honest reports "
+    "hide others.",
+)
 
 
 @page_html.register
 def _(subject: Result) -> str:
+    curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
     kind = "Simulated" if subject.is_simulation else "Private"
     return render_page(
         "run.html",
@@ -60,10 +68,12 @@ def _(subject: Result) -> str:
         bars=figure_of_estimates(subject),
         **_estimates(subject),
         statement=privacy_statement(subject),
+        summary=_summary(subject),
         **leakage_facts(of_run(subject)),
         **({} if subject.groups is None else _groups(subject.groups)),
         **({} if subject.network is None else _network(subject.network)),
         by_rounds=figure_by_rounds(subject.network),
+        outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
 
 
@@ -132,6 +142,44 @@ def _estimates(result: Result) -> dict[str, Any]:
     }
 
 
+# What the one printed page says of the guarantees; the key figures stand above it.
+_SUMMARIZED = frozenset(
+    {
+        "What the reports reveal.",
+        "The exception.",
+        "If the shuffler fails.",
+        "If reports are followed on their way.",
+    }
+)
+
+
+def _summary(result: Result) -> dict[str, Any]:
+    """Return what fits a printed page beside the headline and the key figures."""
+    about, law = result.about.to_json_dict(), result.randomizer
+    head, rows = estimate_headings(result), estimate_rows(result)
+    asked = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    return {
+        "facts": [
+            *asked,
+            ("Randomizer", f"{randomizer_title(law)}, epsilon0 = {rounded(law.epsilon0, up=True)}"),
+        ],
+        "headings": (head.value, *head.few_numbers),
+        "rows": [
+            (
+                shorten(row.value, _LONGEST_SUMMARIZED),
+                *(number.replace("-", _MINUS) for number in row.few_numbers),
+            )
+            for row in rows[:_MOST_SUMMARIZED]
+        ],
+        "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
+        "paragraphs": [
+            paragraph
+            for paragraph in privacy_statement(result).paragraphs
+            if paragraph[0] in _SUMMARIZED
+        ],
+    }
+
+
 def _groups(facts: GroupFacts) -> dict[str, Any]:
     """Return what a shuffle within groups did."""
     return {
@@ -181,30 +229,78 @@ def figure_of_estimates(result: Result) -> Figure:
     )
 
 
+def figure_by_num_users(result: Result) -> Figure | None:
+    """Return epsilon against the number of users, or None with fewer than two finite points."""
+    return _epsilon_figure(
+        "chart-num-users",
+        result.epsilon_by_num_users,
+        [_asked(result)],
+        x=Axis(title="number of users", is_log=True),
+        here=result.guarantee.num_users,
+    )
+
+
+def figure_by_honest_share(result: Result) -> Figure | None:
+    """Return epsilon against the share of honest users, or None as above."""
+    return _epsilon_figure(
+        "chart-honest-share",
+        [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
+        [_asked(result)],
+        x=Axis(title="honest users, in %"),
+        here=100.0 if result.guarantee.num_users == result.num_users else None,
+    )
+
+
 def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
-    """Return epsilon against the rounds of a network shuffle; None with fewer than two of them.
+    """Return epsilon against the rounds of a network shuffle, or None as above.
 
     The level is what a trusted uniform shuffler of all reports would give. Where holders hand in
     all they hold, the walk comes down to it and cannot go below; with one report each it ends near.
     """
-    points = [] if facts is None else [p for p in facts.epsilon_by_rounds if math.isfinite(p[1])]
-    if facts is None or len(points) < 2:
+    if facts is None:
         return None
-    rounds, epsilons = zip(*points, strict=True)
-    accent = partial(Line, x=tuple(map(float, rounds)), colour="var(--accent)")
-    lines = [accent(name="upper bound on epsilon", y=epsilons)]
+    others = [_level("trusted uniform shuffler", facts.uniform_epsilon)]
     if facts.most_by_rounds:
-        of_most = dict(facts.most_by_rounds)
-        most = tuple(of_most.get(each) for each in rounds)
-        lines.append(accent(name="for 99 % of the users", y=most, width=1.0, dash="dash"))
-    level, soft = (facts.uniform_epsilon,), "var(--ink-soft)"
-    lines.append(Line(name="trusted uniform shuffler", y=level, colour=soft, dash="dot", width=1.3))
+        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+        most = Line(
+            name="for 99 % of the users",
+            x=tuple(map(float, rounds)),
+            y=epsilons,
+            colour="var(--accent)",
+            width=1.0,
+            dash="dash",
+        )
+        others.insert(0, most)
+    return _epsilon_figure(
+        "chart-rounds", facts.epsilon_by_rounds, others, x=Axis(title="rounds"), here=facts.rounds
+    )
+
+
+def _asked(result: Result) -> Line:
+    """Return the level of the target."""
+    return _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
+
+
+def _level(name: str, value: float) -> Line:
+    """Return a dotted line across."""
+    return Line(name=name, y=(value,), colour="var(--ink-soft)", dash="dot", width=1.3)
+
+
+def _epsilon_figure(
+    name: str,
+    points: Sequence[tuple[float, float]],
+    others: list[Line],
+    *,
+    x: Axis,
+    here: float | None,
+) -> Figure | None:
+    """Return the upper bound on epsilon as a curve, with what it is compared with."""
+    points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
+    if len(points) < 2:
+        return None
+    places, epsilons = zip(*points, strict=True)
+    curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
     # It may fall by powers of ten: then only logarithms show how.
     is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
-    return lines_figure(
-        "chart-rounds",
-        lines,
-        x=Axis(title="rounds"),
-        y=Axis(title="\u03b5", is_log=is_log, has_zero=not is_log),
-        here=facts.rounds,
-    )
+    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
+    return lines_figure(name, [curve, *others], x=x, y=y, here=here)

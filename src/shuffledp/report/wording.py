@@ -4,6 +4,7 @@ What differs between kinds of questions is how their estimates are spoken of: sh
 means.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -262,6 +263,19 @@ def error_text(plan: "Plan", error: float) -> str:
     """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
     words = wording(plan.question)
     return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
+
+
+def curve_table(
+    plan: "Plan", points: Sequence[tuple[float, tuple[float, ...]]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of the errors at other central targets; no rows where unknown."""
+    second = plan.runner_up
+    names = (plan.randomizer.name, *(() if second is None else (second.randomizer.name,)))
+    rows = [
+        (given(epsilon), *("no estimate" if math.isinf(e) else error_text(plan, e) for e in errors))
+        for epsilon, errors in points
+    ]
+    return ("epsilon", *(f"error, {name}" for name in names)), rows
 
 
 def expected_errors(plan: "Plan") -> list[tuple[str, str]]:

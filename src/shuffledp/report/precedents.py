@@ -1,0 +1,70 @@
+"""What known deployments used: published privacy parameters, to compare a plan with.
+
+That somebody used a number does not make it safe. Units differ, so the unit stands beside each.
+"""
+
+from typing import NamedTuple
+
+
+class Precedent(NamedTuple):
+    """Published parameters of one deployment; ``is_local`` if no curator or shuffler is trusted."""
+
+    name: str
+    year: int
+    is_local: bool
+    epsilon: float
+    delta: float
+    unit: str
+    source: str
+
+    @property
+    def parameters(self) -> str:
+        """Local or central epsilon, and delta, with their unit."""
+        kind = "local" if self.is_local else "central"
+        delta = f", delta {self.delta:g}".replace("e-0", "e-") if self.delta else ""
+        return f"{kind} epsilon {self.epsilon:g}{delta} for each {self.unit}"
+
+    @property
+    def title(self) -> str:
+        """Whose, what and when."""
+        return f"{self.name} ({self.year})"
+
+
+_WINDOWS = "Ding, Kulkarni, Yekhanin, arXiv:1712.01524, section 5"
+_APPLE = "Apple, Learning with Privacy at Scale, 2017"
+_EXPOSURE = "Exposure Notification Privacy-preserving Analytics, white paper, 2021"
+_SCENES = "Apple, Learning Iconic Scenes with Differential Privacy, 2023"
+_MOBILITY = "Aktay et al., arXiv:2004.04145"
+_CENSUS = "Abowd et al., arXiv:2204.08986"
+_LINKEDIN = "Rogers et al., arXiv:2002.05839"
+
+_AGGREGATED = "report, then aggregated without names"
+
+# Name, year, is_local, epsilon, delta, unit, source.
+PRECEDENTS = (
+    Precedent(
+        "Microsoft, Windows telemetry", 2017, True, 1.672, 0.0, "user and six hours", _WINDOWS
+    ),
+    Precedent("Apple, health data types", 2017, True, 2.0, 0.0, "report", _APPLE),
+    Precedent("Apple, popular emojis", 2017, True, 4.0, 0.0, "report", _APPLE),
+    Precedent("Apple, playback preferences of web sites", 2017, True, 8.0, 0.0, "report", _APPLE),
+    Precedent(
+        "Exposure notifications (Apple, Google)", 2021, True, 8.0, 0.0, _AGGREGATED, _EXPOSURE
+    ),
+    Precedent(
+        "Apple, iconic scenes", 2023, False, 1.0, 1.5e-7, "user, after secure aggregation", _SCENES
+    ),
+    Precedent("Google, community mobility", 2020, False, 2.64, 0.0, "user and day", _MOBILITY),
+    Precedent("US Census, redistricting, persons", 2021, False, 17.14, 1e-10, "person", _CENSUS),
+    Precedent(
+        "LinkedIn, audience engagement", 2020, False, 34.9, 7e-9, "user and month", _LINKEDIN
+    ),
+)
+
+
+def nearest(epsilon: float, *, is_local: bool, most: int = 2) -> tuple[Precedent, ...]:
+    """Return the deployments of one kind whose epsilon is nearest by ratio, smaller first."""
+    # Both are > 0, and the nearest by ratio is the one with the least larger-over-smaller.
+    same = (each for each in PRECEDENTS if each.is_local is is_local)
+    near = sorted(same, key=lambda each: max(each.epsilon, epsilon) / min(each.epsilon, epsilon))
+    return tuple(sorted(near[:most], key=lambda each: each.epsilon))
