@@ -3,7 +3,7 @@
 import pytest
 
 from report.test_charts import curve
-from shuffledp.collection.bounds import Scenario, bound_curves
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.report import write_report
 from shuffledp.report.bounds import bound_lines
 from shuffledp.report.charts import network_page
@@ -15,7 +15,7 @@ SIZES = {"desktop": (1280, 800), "phone": (360, 640)}
 
 @pytest.fixture(scope="module")
 def curves():
-    return bound_curves(Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6))
+    return bound_curves(Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6), Over.NUM_USERS)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from golden.schemas import found_in
 from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.cli.main import main
-from shuffledp.collection.bounds import Scenario, compare_scenario
+from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
 SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)
@@ -48,6 +48,12 @@ def test_json(capsys):
     assert found_in(out) == compare_scenario(SCENARIO).to_json_dict()
 
 
+def test_json_holds_the_curves_where_they_are_asked_for(capsys):
+    assert main([*BASE, "--delta", "1e-6", "--over", "epsilon0", "--json"]) == 0
+    record = found_in(capsys.readouterr().out)
+    assert record == json.loads(json.dumps(bound_curves(SCENARIO, Over.EPSILON0).to_json_dict()))
+
+
 def test_a_named_randomizer(capsys):
     arguments = [*BASE, "--delta", "1e-6", "--json"]
     assert main([*arguments, "--randomizer", "k-rr", "--k", "16"]) == 0
@@ -64,13 +70,14 @@ def test_a_large_delta_is_warned_about(capsys):
     json.loads(captured.out)
 
 
-def test_the_figure_is_written_beside_the_table(capsys, tmp_path):
+@pytest.mark.parametrize("over", [[], ["--over", "epsilon0"]])
+def test_the_figure_is_written_beside_the_table(capsys, tmp_path, over):
     target = tmp_path / "bounds.html"
-    assert main([*BASE, "--delta", "1e-6", "--figure", str(target)]) == 0
+    assert main([*BASE, "--delta", "1e-6", "--figure", str(target), *over]) == 0
     assert "clones" in capsys.readouterr().out
     page = target.read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
-    assert "Over the number of users</h2>" in page
+    assert f"Over the {'local ε₀' if over else 'number of users'}</h2>" in page
     assert list(tmp_path.iterdir()) == [target]
 
 
@@ -95,6 +102,8 @@ def test_a_figure_that_cannot_be_written_is_one_line(capsys, tmp_path):
         (["bounds", "--delta", "1e-6"], "--epsilon0"),
         ([*BASE, "--delta", "1e-6", "--k", "3"], "domain_size = 3"),
         ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
+        ([*BASE, "--delta", "1e-6", "--over", "epsilon0"], "--over is about the curves"),
+        ([*BASE, "--delta", "1e-6", "--over", "k"], "'k' is not one of"),
         (["bounds", "--epsilon0", "-1", "--num-users", "9", "--delta", "0.1"], "epsilon0 = -1.0"),
         (["bounds", "--epsilon0", "1", "--num-users", "0", "--delta", "0.1"], "num_users = 0"),
     ],

@@ -93,3 +93,12 @@ def test_what_does_not_go_together_is_refused(here, arguments, message, capsys):
     capsys.readouterr()
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_separators_and_headers(here, capsys):
+    lines = Path("data.csv").read_text().splitlines()[1:]
+    Path("bare.csv").write_text("\n".join(line.replace(",", "!") for line in lines) + "\n")
+    asked = ["--domain", "yes,no", "--randomizer", "k-rr", "--epsilon", "1", "--delta", "1e-6"]
+    options = ["--column", "column_1", "--no-header", "--csv-separator", "!", "--out", "results"]
+    assert main(["run", "bare.csv", *asked, *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["num_users"] == 2000

@@ -28,7 +28,7 @@ def test_json(capsys):
     assert others[:2] == ["subset-selection", "symmetric-unary"]  # the first is the same law
 
 
-def test_people_read_the_choice_the_others_and_the_other_models(capsys):
+def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
     assert main(ISSUE) == 0
     out = capsys.readouterr().out
     assert out.startswith("question        3 answers\nrandomizer      k-rr\nepsilon0        6.2")
@@ -40,6 +40,16 @@ def test_people_read_the_choice_the_others_and_the_other_models(capsys):
     ):
         assert text in out
     assert out.index("symmetric-unary") < out.index("optimized-unary")
+
+
+def test_people_read_the_error_at_other_epsilons_and_what_others_used(capsys):
+    assert main(ISSUE) == 0
+    out = capsys.readouterr().out
+    errors, _, deployments = out.partition("known deployments")
+    table = errors[errors.index("error, k-rr") :].splitlines()
+    assert table[0].split() == ["error,", "k-rr", "error,", "symmetric-unary"]
+    assert [row.split()[0] for row in table[2:7]] == ["0.125", "0.25", "0.5", "1", "2"]
+    assert deployments.count("epsilon") >= 3
 
 
 def test_the_randomizer_can_be_named(capsys):

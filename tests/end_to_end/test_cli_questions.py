@@ -176,14 +176,14 @@ def test_clipping_and_dropping(here, capsys):
     assert (saved["clip"], saved["missing"], saved["num_missing_dropped"]) == (True, "drop", 300)
 
 
-def test_separators(here, capsys):
-    (here / "a.csv").write_text("x\n" + "bus | bike\nplane\n" * 300)
-    options = ["--separator", "|", "--json", "--post-process", "clip"]
+def test_separators_and_truncating(here, capsys):
+    (here / "a.csv").write_text("x\n" + "bus | bike | car\nplane\n" * 300)
+    options = ["--separator", "|", "--truncate", "--json", "--post-process", "clip"]
     assert run("answer-sets", *options, table="a.csv") == 0
     record = json.loads(capsys.readouterr().out)
     assert record["post_processing"] == ["clip"]
     saved = json.loads((here / "results/privacy.json").read_text())["parameters"]
-    assert saved["separator"] == "|"
+    assert (saved["separator"], saved["truncate"]) == ("|", True)
 
 
 def test_steps_of_post_processing(here, capsys):
@@ -243,6 +243,7 @@ def test_wrong_questions(here, capsys, case):
 WRONG_READING = [
     ("mean", ["--other"], "--other makes no sense for this question"),
     ("mean", ["--separator", ";"], "--separator makes no sense"),
+    ("mean", ["--truncate"], "--truncate makes no sense"),
     ("mean", ["--missing", "category"], "'category' makes no sense for numbers"),
     ("mean", ["--post-process", "clip"], "means are left as estimated"),
     ("vector-mean", ["--column", "east"], "give --column, or the columns of a vector"),

@@ -5,7 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from report.monitor_views import build_view
-from shuffledp.collection.bounds import Scenario, bound_curves
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.network.account import network_curve
 from shuffledp.report import write_report
 from shuffledp.report.charts import network_page
@@ -32,7 +32,9 @@ def network():
 PAGES = {
     "estimate": estimate,
     "plan": lambda: sdp.plan(sdp.Categories(LABELS), num_users=10**4, epsilon=1.0, delta=1e-6),
-    "bounds": lambda: bound_curves(Scenario(epsilon0=1.0, num_users=1000, delta=1e-6)),
+    "bounds": lambda: bound_curves(
+        Scenario(epsilon0=1.0, num_users=1000, delta=1e-6), Over.EPSILON0
+    ),
     "network": network,
     "monitor": lambda: build_view(num_periods=365, is_simulation=True),
 }

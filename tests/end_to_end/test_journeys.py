@@ -15,6 +15,7 @@ import nbclient
 import nbformat
 import polars as pl
 import pytest
+import yaml
 
 from printed_numbers import PROMISED
 from shuffledp.cli.main import main
@@ -134,6 +135,10 @@ def test_parameters_to_justify(asked, shuffledp):
     assert record["guarantee"] == plan["guarantee"]
     assert_intervals_cover(record, asked)
 
+    entry = yaml.safe_load(shuffledp("explain", "results", "--as", "registry"))
+    stated = entry["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert epsilon <= float(stated["epsilon"]) <= epsilon * 1.001
+    assert float(stated["delta"]) == 1e-6
     assert "epsilon <= 0.5000" in shuffledp("explain", "results", "--as", "label")
     # e^0.5 / (1 + e^0.5) = 0.62245...
     assert "at most 62.3%" in shuffledp("explain", "results", "--as", "notice")

@@ -25,7 +25,7 @@ HOSTILE = (
     "$x^2$",
     "2024-01-01",
 )
-CHARTS = ("chart-estimates",)
+CHARTS = ("chart-estimates", "chart-num-users", "chart-honest-share")
 SOFT_INK = {"light": "rgb(89, 99, 110)", "dark": "rgb(163, 173, 184)"}  # --ink-soft of report.css
 DESKTOP, PHONE, SMALL_PHONE = (1280, 800), (375, 812), (360, 640)
 

@@ -9,6 +9,7 @@ from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.collection.bounds import (
     BoundComparison,
     ComparedBound,
+    Over,
     Scenario,
     Standing,
     bound_curves,
@@ -110,9 +111,10 @@ ASKED = {
 }
 
 
-@pytest.fixture(scope="module", params=ASKED)
+@pytest.fixture(scope="module", params=[(name, over) for name in ASKED for over in Over], ids=str)
 def curves(request):
-    return bound_curves(ASKED[request.param])
+    name, over = request.param
+    return bound_curves(ASKED[name], over)
 
 
 def test_the_chart_is_drawn(curves):
@@ -132,7 +134,8 @@ def test_a_line_for_each_curve_and_a_dashed_one_below(curves):
 
 def test_axes_are_logarithmic_and_the_scenario_is_marked(curves):
     elements = drawn(bounds_figure(curves))
-    assert {"100", "1000"} <= set(labels(elements, "xtick"))
+    places = {"100", "1000"} if curves.over is Over.NUM_USERS else {"0.1", "1"}
+    assert places <= set(labels(elements, "xtick"))
     assert [each.get("stroke-dasharray") for each in elements if each.tag.endswith("line")].count(
         "2 3"
     ) == 1
@@ -148,12 +151,12 @@ def test_the_legend_has_words_and_numbers_for_every_curve(curves):
 
 
 def test_without_a_lower_end_there_is_no_curve_for_it():
-    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6))
+    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6), Over.NUM_USERS)
     assert [each.name for each in bound_lines(curves)] == ["local"]
 
 
 def test_a_chart_without_any_curve_is_still_a_chart():
-    curves = bound_curves(Scenario(epsilon0=0.0, num_users=100, delta=1e-6))
+    curves = bound_curves(Scenario(epsilon0=0.0, num_users=100, delta=1e-6), Over.NUM_USERS)
     figure = bounds_figure(curves)
     assert labels(drawn(figure), "xtick")
 
@@ -172,11 +175,17 @@ def test_colours_can_be_seen_on_both_pages(colour, page):
     assert (high + 0.05) / (low + 0.05) >= 3.0
 
 
-@pytest.fixture(scope="module")
-def page_curves():
-    return bound_curves(
-        Scenario(epsilon0=1.0, num_users=12_345, delta=1e-6, randomizer="k-rr", domain_size=2)
-    )
+SCENARIOS = {
+    Over.NUM_USERS: Scenario(
+        epsilon0=1.0, num_users=12_345, delta=1e-6, randomizer="k-rr", domain_size=2
+    ),
+    Over.EPSILON0: Scenario(epsilon0=1.0, num_users=12_345, epsilon=0.1),
+}
+
+
+@pytest.fixture(scope="module", params=list(Over))
+def page_curves(request):
+    return bound_curves(SCENARIOS[request.param], request.param)
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +223,6 @@ def test_all_numbers_of_the_curves_are_in_a_table(html, page_curves):
 
 
 def test_where_nothing_is_known_it_says_so(tmp_path):
-    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6))
+    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6), Over.NUM_USERS)
     html = write_report(curves, tmp_path / "bounds.html").read_text(encoding="utf-8")
     assert "not known" in Page(html).text

@@ -27,9 +27,10 @@ def curve(**changes):
 
 def test_the_chart_is_drawn_and_its_numbers_stand_in_a_table():
     page = network_page([curve(), curve(name=HOSTILE, rounds=(1, 500))])
-    assert drawn(page.figure)
-    assert {len(row) for row in page.figure.rows} == {len(page.figure.headings)}
-    assert "table" in page.figure.description
+    (section,) = page.sections
+    assert drawn(section.figure)
+    assert {len(row) for row in section.rows} == {len(section.headings)}
+    assert "table" in section.figure.description
     read = Page(page_html(page))
     assert page.title in read.text
     assert read.tags.count("table") == 1
@@ -56,14 +57,16 @@ def test_lines_of_networks():
 
 
 def x_labels(*curves):
-    return labels(drawn(network_page(curves).figure), "xtick")
+    return labels(drawn(network_page(curves).sections[0].figure), "xtick")
 
 
 def test_axes_of_networks():
     assert "10" in x_labels(curve(rounds=(1, 500)))
     assert "10" not in x_labels(curve(rounds=(0, 500)))
-    elements = drawn(network_page([curve(published=(None, 300.0))]).figure)
+    elements = drawn(network_page([curve(published=(None, 300.0))]).sections[0].figure)
     assert labels(elements, "ytick")[-1] == "2"  # four times epsilon0, and no more
     assert drawn(
-        network_page([curve(epsilon0=0.0, epsilon=(0.0, 0.0), uniform_epsilon=0.0)]).figure
+        network_page([curve(epsilon0=0.0, epsilon=(0.0, 0.0), uniform_epsilon=0.0)])
+        .sections[0]
+        .figure
     )

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
     from shuffledp.collection.results import Result
 
+# Ways of reading a table, and what they are where nothing is said.
+_READING = {
+    "missing": "error",
+    "other": False,
+    "clip": False,
+    "separator": None,
+    "truncate": False,
+    "csv_separator": None,
+    "header": True,
+}
+
 
 @click.command(
     epilog="Example: shuffledp run answers.csv --column answer --domain yes,no,refused "
@@ -55,6 +66,17 @@ if TYPE_CHECKING:
 @click.option("--clip", is_flag=True, help="Move numbers outside the limits to the nearest inside.")
 @click.option(
     "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
+)
+@click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
+@click.option(
+    "--csv-separator", metavar="C", help="Between the columns of TABLE, where it is not seen."
+)
+@click.option(
+    "--no-header",
+    "header",
+    flag_value=False,
+    default=True,
+    help="TABLE begins with values; its columns are column_1, column_2 and so on.",
 )
 @shuffler_options
 @randomizer_option
@@ -119,8 +141,8 @@ def run(  # noqa: PLR0913  # one parameter an option
     intervals, about = take_estimating(options)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    ways = taken(options, "missing", "other", "clip", "separator")
-    reading = {name: value for name, value in ways.items() if value not in ("error", False, None)}
+    ways = taken(options, *_READING)
+    reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = options["shuffler"] == "uniform"
     shuffle = take_shuffle(options, table, column, ways, save_reports=save_reports, seed=seed)
     what = Asked(**options)

@@ -510,7 +510,7 @@ class AnswerSets(_Shares):
     """
 
     kind: ClassVar[str] = "answer-sets"
-    reads: ClassVar[tuple[str, ...]] = ("missing", "separator")
+    reads: ClassVar[tuple[str, ...]] = ("missing", "separator", "truncate")
 
     domain: tuple[str, ...]
     max_answers: int

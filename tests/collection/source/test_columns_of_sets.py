@@ -90,6 +90,12 @@ def test_too_many_answers_are_named_with_their_row(tmp_path):
     ):
         opened(path)
     assert sets_of(opened(path, max_answers=3)) == [[1], [2, 0, 1], [2, 0, 1]]
+    assert sets_of(opened(path, truncate=True)) == [[1], [2, 0], [2, 0]]
+
+
+def test_truncating_keeps_different_answers(tmp_path):
+    path = csv_of(tmp_path, "bus;bus;car;bike", "bus")
+    assert sets_of(opened(path, truncate=True)) == [[1, 2], [1]]
 
 
 def test_answers_outside_the_domain_are_named_with_their_row(tmp_path):

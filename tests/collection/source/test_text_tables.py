@@ -1,5 +1,6 @@
 """Text tables as other programs write them: separators, encodings, packed, without a header."""
 
+import gzip
 import io
 import sys
 from types import SimpleNamespace
@@ -36,7 +37,7 @@ def codes(path, **how):
 def test_separators_are_told_from_the_first_rows(tmp_path, separator):
     text = "id,answer,note\n1,yes,a b\n2,no,c\n3,yes,\n".replace(",", separator)
     path = write(tmp_path / "a.csv", text)
-    assert codes(path) == [1, 0, 1]
+    assert codes(path) == codes(path, csv_separator=separator) == [1, 0, 1]
 
 
 def test_texts_with_separators_do_not_mislead(tmp_path):
@@ -47,17 +48,38 @@ def test_texts_with_separators_do_not_mislead(tmp_path):
     assert words.num_users == 2
 
 
+def test_a_separator_that_is_given_wins(tmp_path):
+    path = write(tmp_path / "a.csv", "id,answer:note\n1,yes\n")
+    with pytest.raises(DataError, match="no column 'answer'"):
+        codes(path)
+    path = write(tmp_path / "a.csv", "id:answer\n1:yes\n2:no\n")
+    assert codes(path, csv_separator=":") == [1, 0]
+    for wrong in ("", "::", "\n", '"'):
+        with pytest.raises(ParameterError, match=r"csv_separator = .* is not one character"):
+            codes(path, csv_separator=wrong)
+
+
 def test_sets_and_words_take_separators_too(tmp_path):
     path = write(tmp_path / "a.csv", "id;answer\n1;yes, no\n2;no\n")
     sets = open_answer_sets(path, "answer", domain=["no", "yes"], max_answers=2, separator=",")
     assert [block.tolist() for block in sets.blocks()] == [[[1, 0], [0, -1]]]
-    assert open_words(path, "answer").num_users == 2
+    assert open_words(path, "answer", csv_separator=";").num_users == 2
+
+
+# ---------------------------------------------------------------- headers
+def test_no_header(tmp_path):
+    path = write(tmp_path / "a.csv", "1;yes\n2;no\n")
+    column = open_table(path, "column_2", domain=["no", "yes"], header=False)
+    assert [block.tolist() for block in column.blocks()] == [[1, 0]]
+    with pytest.raises(DataError, match="its columns: column_1, column_2"):
+        open_table(path, "answer", header=False)
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "answer,answer\nyes,no\nno,no\n")
     with pytest.raises(DataError, match=r"a\.csv has two columns called 'answer': rename"):
         codes(path)
+    assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
 
 
 def test_a_header_longer_than_the_sample_is_read(tmp_path):
@@ -67,19 +89,34 @@ def test_a_header_longer_than_the_sample_is_read(tmp_path):
     assert open_table(path, "answer7", domain=["no", "yes"]).num_users == 2
 
 
-# ---------------------------------------------------------------- encodings
-def test_a_mark_of_utf_8_is_no_part_of_the_header(tmp_path):
-    data = "answer;note\nyes;\u00fc\nno;\u65e5\n".encode("utf-8-sig")
+# ---------------------------------------------------------------- encodings and packed files
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_encodings(tmp_path, encoding):
+    marks = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+    data = marks.get(encoding, b"") + "answer;note\nyes;\u00fc\nno;\u65e5\n".encode(encoding)
     assert codes(write(tmp_path / "a.csv", data)) == [1, 0]
+    path = write(tmp_path / "a.csv.gz", gzip.compress(data))
+    column = open_table(path, "answer", domain=["no", "yes"])
+    assert (
+        [each.tolist() for each in column.blocks()]
+        == [[1, 0]]
+        == [each.tolist() for each in column.blocks()]
+    )
+
+
+def test_packed_tables_may_have_tabs(tmp_path):
+    path = write(tmp_path / "a.tsv.gz", gzip.compress(b"id\tanswer\n1\tyes\n2\tno\n"))
+    assert codes(path) == [1, 0]
 
 
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
         ("a.csv", b"PK\x03\x04\x00\x00sheet", "it is a spreadsheet: save it as CSV"),
-        ("a.csv", b"\x89PNG\r\n\x00\x00", "it is not text in UTF-8, whatever its name says"),
-        ("a.csv", "answer\nyes\n".encode("utf-16"), "it is not text in UTF-8"),
-        ("a.csv.gz", b"\x1f\x8b", r"ends in none of \.csv"),
+        ("a.csv", b"\x89PNG\r\n\x00\x00", "it is not text, whatever its name says"),
+        ("a.csv", b"\xff\xfea\x00b", "no complete text in UTF-16"),
+        ("a.csv.gz", b"answer\nyes\n", "no complete gzip file"),
+        ("a.csv.gz", gzip.compress(b"answer\nyes\n")[:-4], "no complete gzip file"),
     ],
 )
 def test_what_is_no_text_gets_one_line(tmp_path, name, data, message):

@@ -80,6 +80,8 @@ def open_column(
     column: str | None,
     question: Any = None,
     *,
+    csv_separator: str | None = None,
+    header: bool = True,
     on_progress: Progress | None = None,
     **reading: Any,
 ) -> Column:
@@ -89,15 +91,19 @@ def open_column(
     ----------
     path : str or path-like
         A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
-        standard input. Text is UTF-8. Fields are separated by commas, semicolons, tabs or bars,
-        told from the first two rows; with semicolons 12,5 is 12.5, unless a column also has
-        numbers with a point.
+        standard input. Text is UTF-8 or, with its mark, UTF-16, and may be packed (``.csv.gz``).
     column : str or None
         Name of the column with the values; None for vectors, whose question names the columns.
         Sets of answers are texts with separators, or in Parquet also lists of texts.
     question : Categories, Mean, VectorMean, Words or AnswerSets, optional
         What is asked. Without it a list of answers is read from the file: then the list depends on
         the data, which the ``cautions`` of the column say.
+    csv_separator : str, optional
+        What stands between the fields of text, one character; by default that of comma, semicolon,
+        tab and bar which the first two rows tell. With semicolons 12,5 is 12.5, unless a column
+        also has numbers with a point.
+    header : bool
+        Whether the first row of text names the columns; without they are column_1, column_2, ...
     on_progress : callable, optional
         Called with the stage, the rows done, and the rows in total (None while unknown).
     missing : {"error", "drop", "category"}
@@ -109,6 +115,8 @@ def open_column(
         Of numbers and vectors: move those outside the limits to the nearest value inside.
     separator : str
         Of sets: what stands between two answers of one user, by default ``";"``.
+    truncate : bool
+        Of sets: keep the first different answers of users with too many.
 
     Returns
     -------
@@ -147,7 +155,7 @@ def open_column(
         raise ParameterError("column is missing: name the column with the values")
     else:
         names = (column,)
-    source = open_source(path, *names)
+    source = open_source(path, *names, csv_separator=csv_separator, header=header)
     read: Callable[..., Column] = (
         question.read if question is not None else partial(answers, domain=None)
     )
@@ -460,6 +468,7 @@ def answer_sets(
     *,
     missing: str = "error",
     separator: str = ";",
+    truncate: bool = False,
 ) -> Column:
     """Check a column of sets; codes in [0, k), then -1, shape (m, most), int32.
 
@@ -499,7 +508,7 @@ def answer_sets(
         table = np.full((batch.height, most), NO_ANSWER, dtype=np.int32)
         table[owners[kept], places[kept]] = codes[kept]
         is_missing = batch["answer"].is_null().to_numpy()
-        return Rows(table, is_missing, (is_outside, sizes > most))
+        return Rows(table, is_missing, (is_outside, (sizes > most) & (not truncate)))
 
     return survey(
         source,
@@ -509,7 +518,10 @@ def answer_sets(
             decode=decode,
             faults=(
                 Fault("with an answer outside the domain", "add it to domain=[...]"),
-                Fault(f"of more than max_answers = {most} answers", "raise it, or leave some out"),
+                Fault(
+                    f"of more than max_answers = {most} answers",
+                    f"raise it, or pass truncate=True to keep the first {most} of each user",
+                ),
             ),
             domain=domain,
         ),

@@ -9,6 +9,7 @@ one text: `label_of` does it for a Python value, `label_expression` for a column
 import csv
 import datetime as dt
 import difflib
+import gzip
 import io
 import math
 import sys
@@ -35,7 +36,7 @@ MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 """Texts that stand for "no answer", unless the domain lists them."""
 
 PARQUET = (".parquet", ".pq")
-TEXT = (".csv", ".tsv")
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 STANDARD_INPUT = "-"
 
 # What may stand between the fields of a text table, the most usual first.
@@ -99,14 +100,19 @@ class Source:
             )
 
 
-def open_source(path: str | PathLike[str], *names: str) -> Source:
+def open_source(
+    path: str | PathLike[str],
+    *names: str,
+    csv_separator: str | None = None,
+    header: bool = True,
+) -> Source:
     """Return columns of a file; nothing but its header is read yet."""
     location = Path(path)
     origin = origin_of(location)
     with reading(origin):
         separator = None
         if is_text_table(location):
-            frame, separator = open_text(location)
+            frame, separator = open_text(location, csv_separator, header=header)
         else:
             frame = scan(location)
         for name in names:
@@ -356,33 +362,74 @@ def scan(path: Path) -> "pl.LazyFrame":
     raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
 
 
-def open_text(path: Path) -> "tuple[pl.LazyFrame, str]":
+def open_text(
+    path: Path, separator: str | None = None, *, header: bool = True
+) -> "tuple[pl.LazyFrame, str]":
     """Return a CSV file as a lazy frame of text, and what stands between its fields.
 
-    Standard input is held in memory: it is never written to a disk.
+    One with no header has columns column_1, ...
+
+    Files in UTF-16, packed ones and standard input are held in memory: their text is never written
+    to a disk.
     """
     import polars as pl
 
-    origin, content = origin_of(path), None
-    if str(path) == STANDARD_INPUT:
-        content = sys.stdin.buffer.read()
-        sample = content[:_SAMPLE_BYTES]
-    else:
-        require_file(path)
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ParameterError(f"csv_separator = {separator!r} is not one character, such as ;")
+    origin, content = origin_of(path), _unpacked(path)
+    if content is None:
         with path.open("rb") as file:
             sample = file.read(_SAMPLE_BYTES)
+    else:
+        sample = content[:_SAMPLE_BYTES]
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            text = (path.read_bytes() if content is None else content).decode("utf-16")
+        except UnicodeDecodeError:
+            raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
+        content = text.encode()
+        sample = content[:_SAMPLE_BYTES]
     if b"\0" in sample:
-        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text in UTF-8"
+        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text"
         raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
     lines = sample.decode("utf-8-sig", errors="replace").splitlines()
-    separator = "\t" if path.suffix.lower() == ".tsv" else _sniffed(lines)
+    if separator is None:
+        is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
+        separator = "\t" if is_tsv else _sniffed(lines)
     is_whole = len(lines) > 1 or len(sample) < _SAMPLE_BYTES  # the first line is
-    if lines and is_whole:
+    if header and lines and is_whole:
         names = next(iter(csv.reader(lines, delimiter=separator)))
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
-    table = path if content is None else io.BytesIO(content)
-    return pl.scan_csv(table, separator=separator, infer_schema=False, glob=False), separator
+    return (
+        pl.scan_csv(
+            path if content is None else io.BytesIO(content),
+            separator=separator,
+            has_header=header,
+            with_column_names=None if header else _numbered,
+            infer_schema=False,
+            glob=False,
+        ),
+        separator,
+    )
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Return names for the columns of a table without a header."""
+    return [f"column_{number}" for number in range(1, len(names) + 1)]
+
+
+def _unpacked(path: Path) -> bytes | None:
+    """Return the bytes of a packed file or of standard input; None for any other file."""
+    if str(path) == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    require_file(path)
+    if path.suffix.lower() != ".gz":
+        return None
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, ValueError):
+        raise DataError(f"cannot read {path.name}: it is no complete gzip file") from None
 
 
 def _sniffed(lines: list[str]) -> str:
