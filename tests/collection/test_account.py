@@ -342,3 +342,59 @@ def test_a_profile_says_all_there_is_about_a_report():
         account(law, epsilon0=2.0, num_users=1000, delta=1e-6)
     with pytest.raises(ParameterError, match="schedule says all there is"):
         account(law, schedule="a.csv", delta=1e-6)
+
+
+# ---------------- arrays
+def test_arrays_give_a_table_with_a_row_an_element():
+    users = [1e3, 1e4]  # as np.logspace returns them
+    table = account(epsilon0=np.array([[1.0], [2.0]]), num_users=users, delta=1e-6)
+    columns = table.to_dict()
+    pairs = [(1.0, 1000), (1.0, 10_000), (2.0, 1000), (2.0, 10_000)]
+    assert len(table) == 4
+    assert [*zip(columns["epsilon0"], columns["num_users"], strict=True)] == pairs
+    assert list(columns) == ["epsilon0", "num_users", "epsilon_lower", "epsilon_upper", "method"]
+    alone = [account(epsilon0=e, num_users=n, delta=1e-6) for e, n in pairs]
+    assert table.rows == tuple(alone)
+    assert columns["epsilon_upper"] == [each.upper for each in alone]
+    assert columns["epsilon_lower"] == [each.lower for each in alone]
+    assert table.to_polars().to_dict(as_series=False) == columns
+    assert table.to_pandas().to_dict("list") == columns
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"epsilon": [0.1, 0.2]},
+        {"epsilon": 0.1, "rounds": range(1, 3)},
+        {"epsilon": 0.1, "participation": (0.5, 0.9)},
+        {"epsilon": 0.1, "sampled": [10, 20]},
+        {"epsilon": 0.1, "randomizer": "k-rr", "domain_size": [2, 3]},
+    ],
+)
+def test_every_number_may_be_an_array(arrays):
+    table = account(epsilon0=1.0, num_users=100, **arrays)
+    columns = table.to_dict()
+    (name,) = set(columns) - {"delta_lower", "delta_upper", "method"}
+    assert columns[name] == [*arrays[name]]
+    (first, _) = columns["delta_upper"]
+    assert account(epsilon0=1.0, num_users=100, **{**arrays, name: arrays[name][0]}).upper == first
+
+
+def test_numbers_alone_give_what_they_always_gave():
+    for number in (np.int64(100), np.array(100), 100):
+        assert isinstance(account(epsilon0=1.0, num_users=number, delta=1e-6), Guarantee)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"num_users": [1, 2], "epsilon0": [1, 2, 3]}, r"epsilon0 \(3,\), num_users \(2,\) do not"),
+        ({"num_users": []}, r"num_users \(0,\) hold nothing"),
+        ({"num_users": [[1], [1, 2]]}, "num_users = .* rows of different lengths"),
+        ({"num_users": [1.5, 2]}, "num_users = 1.5 is not a whole number"),
+        ({"num_users": [5, 0]}, "num_users = 0 is below 1"),
+    ],
+)
+def test_arrays_that_do_not_do_are_named(arrays, message):
+    with pytest.raises(ParameterError, match=message):
+        account(**{"epsilon0": 1.0, "delta": 1e-6, **arrays})

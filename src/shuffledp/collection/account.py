@@ -1,9 +1,13 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
 from shuffledp.accounting.calibration import (
@@ -15,6 +19,7 @@ from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.profiles import named_profile, read_schedule
 from shuffledp.collection.results import Guarantee
+from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
     require_non_negative,
@@ -22,10 +27,14 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown
 
+_WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
+
 Path: TypeAlias = str | PathLike[str]
+Numbers: TypeAlias = float | Collection[Any] | NDArray[Any]
 
 
 def guarantee_for(
@@ -87,24 +96,95 @@ def _require_one(epsilon: float | None, delta: float | None) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Guarantees(Frames):
+    """Guarantees at many settings, one a row: what `account` returns where it is given arrays.
+
+    Parameters
+    ----------
+    settings : dict of list
+        The arguments that were arrays, after broadcasting, by name.
+    rows : tuple of Guarantee
+        One for each of their elements.
+    """
+
+    settings: dict[str, list[Any]]
+    rows: tuple[Guarantee, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the settings, both ends of what was bounded, and the method, by name."""
+        asked = "epsilon" if isinstance(self.rows[0].epsilon, Bound) else "delta"
+        return {
+            **self.settings,
+            f"{asked}_lower": [each.lower for each in self.rows],
+            f"{asked}_upper": [each.upper for each in self.rows],
+            "method": [each.bound.method for each in self.rows],
+        }
+
+
+@overload
+def account(
+    profile: LocalProfile | None = None,
+    *,
+    epsilon0: float | None = ...,
+    num_users: int | None = ...,
+    epsilon: float | None = ...,
+    delta: float | None = ...,
+    randomizer: str | None = ...,
+    domain_size: int | None = ...,
+    dimension: int | None = ...,
+    channel: Path | None = ...,
+    rounds: int = ...,
+    schedule: Path | None = ...,
+    sampled: int | None = ...,
+    participation: float = ...,
+    honest_fraction: float = ...,
+    method: str = ...,
+) -> Guarantee: ...
+
+
+@overload
+def account(
+    profile: LocalProfile | None = None,
+    *,
+    epsilon0: Numbers | None = ...,
+    num_users: Numbers | None = ...,
+    epsilon: Numbers | None = ...,
+    delta: Numbers | None = ...,
+    randomizer: str | None = ...,
+    domain_size: Numbers | None = ...,
+    dimension: Numbers | None = ...,
+    channel: Path | None = ...,
+    rounds: Numbers = ...,
+    schedule: Path | None = ...,
+    sampled: Numbers | None = ...,
+    participation: Numbers = ...,
+    honest_fraction: Numbers = ...,
+    method: str = ...,
+) -> Guarantees: ...
+
+
 def account(  # noqa: PLR0913  # one keyword an option
     profile: LocalProfile | None = None,
     *,
-    epsilon0: SupportsFloat | None = None,
-    num_users: SupportsIndex | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    epsilon0: Any = None,
+    num_users: Any = None,
+    epsilon: Any = None,
+    delta: Any = None,
     randomizer: str | None = None,
-    domain_size: SupportsIndex | None = None,
-    dimension: SupportsIndex | None = None,
+    domain_size: Any = None,
+    dimension: Any = None,
     channel: Path | None = None,
-    rounds: SupportsIndex = 1,
+    rounds: Any = 1,
     schedule: Path | None = None,
-    sampled: SupportsIndex | None = None,
-    participation: float = 1.0,
-    honest_fraction: float = 1.0,
+    sampled: Any = None,
+    participation: Any = 1.0,
+    honest_fraction: Any = 1.0,
     method: str = BEST,
-) -> Guarantee:
+) -> Guarantee | Guarantees:
     """Tell how private shuffled collections are; what ``shuffledp account`` prints.
 
     Parameters
@@ -139,17 +219,22 @@ def account(  # noqa: PLR0913  # one keyword an option
     method : str
         Name of a method of the accountant; the smallest sound one by default. For single rounds.
 
+    Each number may also be an array: all arrays are broadcast together as NumPy's are.
+
     Returns
     -------
-    Guarantee
-        The computed one of the two as a `Bound`, whose upper end is proved.
+    Guarantee, or Guarantees
+        The computed one of the two as a `Bound`, whose upper end is proved. With arrays one for
+        each of their elements after broadcasting, in C order, as a table that has ``to_dict()``,
+        ``to_polars()`` and ``to_pandas()``.
 
     Raises
     ------
     ParameterError
-        If a parameter is out of range, missing, or contradicts another.
+        If a parameter is out of range, missing, or contradicts another; if arrays are empty, or
+        of shapes that do not go together.
     OutOfRegimeError, PrecisionError
-        As for `account_epsilon`.
+        As for `account_epsilon`; with arrays if one element raises.
     DataError
         If a file cannot be used.
 
@@ -158,21 +243,70 @@ def account(  # noqa: PLR0913  # one keyword an option
     >>> guarantee = account(epsilon0=1.0, num_users=10_000, delta=1e-6)
     >>> round(guarantee.epsilon_upper, 4)
     0.0432
+    >>> table = account(epsilon0=[1.0, 2.0], num_users=[[1_000], [10_000]], delta=1e-6)
+    >>> table.to_dict()["num_users"], [round(each, 3) for each in table.to_dict()["epsilon_upper"]]
+    ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
     """
-    releases = asked_releases(
-        profile,
-        epsilon0=epsilon0,
-        num_users=num_users,
-        randomizer=randomizer,
-        domain_size=domain_size,
-        dimension=dimension,
-        channel=channel,
-        rounds=rounds,
-        schedule=schedule,
-        sampled=sampled,
-        participation=participation,
-        honest_fraction=honest_fraction,
+    numbers = {
+        "epsilon0": epsilon0,
+        "num_users": num_users,
+        "epsilon": epsilon,
+        "delta": delta,
+        "domain_size": domain_size,
+        "dimension": dimension,
+        "rounds": rounds,
+        "sampled": sampled,
+        "participation": participation,
+        "honest_fraction": honest_fraction,
+    }
+    others = {"randomizer": randomizer, "channel": channel, "schedule": schedule}
+    arrays = {name: each for name, value in numbers.items() if (each := _array(name, value)).ndim}
+    if not arrays:
+        return _account(profile, **numbers, **others, method=method)
+    settings = _broadcast(arrays)
+    rows = (dict(zip(settings, row, strict=True)) for row in zip(*settings.values(), strict=True))
+    return Guarantees(
+        settings=settings,
+        rows=tuple(
+            _account(profile, **{**numbers, **row}, **others, method=method) for row in rows
+        ),
     )
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """Return an argument as an array, of no dimension if it is a number or None."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ParameterError(f"{name} = {value!r} has rows of different lengths") from None
+
+
+def _broadcast(arrays: dict[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """Return the elements of arrays that go together, whole numbers as such."""
+    shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items())
+    try:
+        together = np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        raise ParameterError(
+            f"arrays of the shapes {shapes} do not go together: give arrays of one length, or "
+            "shapes that NumPy broadcasts, such as (3, 1) and (4,)"
+        ) from None
+    if not together[0].size:
+        raise ParameterError(f"arrays of the shapes {shapes} hold nothing: give some numbers")
+    found = {}
+    for name, each in zip(arrays, together, strict=True):
+        values = each.ravel().tolist()
+        if name in _WHOLE:  # np.logspace makes floats
+            values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]
+        found[name] = values
+    return found
+
+
+def _account(
+    profile: LocalProfile | None, *, epsilon: Any, delta: Any, method: str, **asked: Any
+) -> Guarantee:
+    """Return the guarantee at one setting."""
+    releases = asked_releases(profile, **asked)
     return guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
 
 

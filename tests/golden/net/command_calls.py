@@ -85,7 +85,7 @@ RUN = [
     "--vector x,y --norm 1 --epsilon0 3 --delta 1e-6",
     "--column site --dictionary words.txt --epsilon0 4 --delta 1e-6",
     "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
-    "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6"
+    "--column drugs --max-answers 1 --truncate --domain a,b,c --epsilon0 3 --delta 1e-6"
     " --randomizer split:k-rr",
     "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --save-reports",
 ]
@@ -203,7 +203,8 @@ MORE_RUNS = [
      " --json && estimate results/reports.parquet --plan plan.json --out again --json"),
     *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
        f" 1 --title Answers --out results --json && explain results --as {form}")
-      for form in ("notice", "label")),
+      for form in ("notice", "label", "registry")),
+    ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
     ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
      " --out curves --json"),
     ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8 --users all"
