@@ -9,15 +9,15 @@ Calls of each capability:
 
 account           30
 attack             3
-bounds             5
+bounds             6
 calibrate         24
 certify            3
 channels          10
 compose           15
 demo               1
 deploy             4
-estimate          32
-explain            2
+estimate          34
+explain            3
 groups            28
 leakage           45
 learnability       2
