@@ -97,7 +97,8 @@ def test_json_and_files(here, capsys, name):
     with (folder / "estimates.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [list(row) for row in rows] == [KEYS[name]] * len(labels)
-    assert sdp.collection.open_reports(folder / "reports.parquet").num_reports == NUM_USERS
+    stored = sdp.collection.open_reports(folder / "reports.parquet")
+    assert sum(len(block.data) for block in stored.blocks()) == NUM_USERS
     assert "Private estimates" in Page((folder / "report.html").read_text(encoding="utf-8")).text
 
 
