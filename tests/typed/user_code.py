@@ -54,6 +54,7 @@ unavoidable: float | None = bound.lower
 compared = sdp.compare_bounds(epsilon0=1.0, num_users=1000, delta=1e-6)
 best: float = compared.best
 methods: list[str] = [each.method.name for each in compared.useful]
+brackets: dict[str, list[object]] = sdp.account(epsilon0=[1, 2], num_users=50, delta=1e-6).to_dict()
 central: float = sdp.account(epsilon0=1.0, num_users=50, delta=1e-6).epsilon_upper
 
 asked: AskedTerms = AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0, "Well?")
