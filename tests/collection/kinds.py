@@ -1,6 +1,5 @@
 """One small survey of every kind of question, with the truth beside it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 import shuffledp as sdp
 from shuffledp.collection.question import Question
+from shuffledp.collection.source.columns import Column, open_column
 
 NUM_USERS = 1200
 KEY = bytes(range(16))
@@ -25,7 +25,6 @@ class Kind:
     values: Any
     truth: NDArray[np.float64]
     table: pl.DataFrame
-    open: Callable[[Path], Any]
 
 
 def _frequencies() -> Kind:
@@ -35,7 +34,6 @@ def _frequencies() -> Kind:
         values=values,
         truth=np.array([1, 4, 1]) / 6,
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.collection.open_table(path, "x", domain=DOMAIN),
     )
 
 
@@ -46,9 +44,6 @@ def _mean() -> Kind:
         values=values,
         truth=np.array([np.mean(values)]),
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.collection.open_numbers(
-            path, "x", limits=sdp.collection.Range(low=0, high=120)
-        ),
     )
 
 
@@ -60,9 +55,6 @@ def _vector_mean() -> Kind:
         values=values,
         truth=values.mean(axis=0),
         table=pl.DataFrame(values, schema=names),
-        open=lambda path: sdp.collection.open_numbers(
-            path, names, limits=sdp.collection.Ball(norm_bound=1.0)
-        ),
     )
 
 
@@ -73,7 +65,6 @@ def _words() -> Kind:
         values=values,
         truth=np.array([3, 1, 0]) / 6,
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.collection.open_words(path, "x"),
     )
 
 
@@ -85,7 +76,6 @@ def _answer_sets() -> Kind:
         values=values,
         truth=np.array([2, 2, 1, 0]) / 4,
         table=pl.DataFrame({"x": [";".join(each) for each in values]}),
-        open=lambda path: sdp.collection.open_answer_sets(path, "x", domain=domain, max_answers=2),
     )
 
 
@@ -96,3 +86,9 @@ KINDS = {
 
 #: Every randomizer of every kind.
 CHOICES = [(name, choice) for name, kind in KINDS.items() for choice in kind.question.candidates()]
+
+
+def opened(kind: Kind, path: Path) -> Column:
+    """Return the values of a kind in a file."""
+    column = None if kind.question.kind == "vector-mean" else "x"
+    return open_column(path, column, kind.question)

@@ -74,22 +74,6 @@ def test_the_order_depends_on_the_seed_only():
     assert not (orders[0] == rows).all()
 
 
-def test_a_bucket_too_large_for_memory_goes_through_a_file_of_its_own(monkeypatch):
-    opened = []
-    temporary_file = tempfile.TemporaryFile
-
-    def counted(*arguments, **keywords):
-        opened.append(temporary_file(*arguments, **keywords))
-        return opened[-1]
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", counted)
-    rows = np.arange(5000)
-    result, _ = shuffled([rows], memory_limit_bytes=17 * 10)
-    assert (np.sort(result) == rows).all()
-    assert len(opened) > 200
-    assert all(file.closed for file in opened)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows deletes the file when it is closed")
 def test_the_scratch_file_has_no_name(tmp_path):
     with ExternalShuffle(

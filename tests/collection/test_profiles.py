@@ -125,10 +125,13 @@ def test_no_rounds_are_none(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty"),
+        ("", "no rows"),
         ("epsilon0,num_users\n", "no rows"),
-        ("epsilon0,users\n1,2\n", "line 1: 'users' is not one of the columns epsilon0, num_users"),
-        ("epsilon0,epsilon0\n1,2\n", "line 1: column 'epsilon0' stands twice"),
+        (
+            "epsilon0,users\n1,2\n",
+            "line 1: 'users' stands twice, or is not one of the columns epsilon0, num_users",
+        ),
+        ("epsilon0,epsilon0\n1,2\n", "line 1: 'epsilon0' stands twice"),
         ("epsilon0,num_users\n1,10\n1,ten\n", "line 3, column num_users: 'ten' is no whole number"),
         ("epsilon0,num_users\n1,1.5\n", "line 2, column num_users: '1.5' is no whole number"),
         ("epsilon0,num_users\nx,15\n", "line 2, column epsilon0: 'x' is no number"),

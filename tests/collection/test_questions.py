@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS
+from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.question import EstimateOptions, chosen_candidates
@@ -86,7 +86,7 @@ def test_the_error_falls_with_users_and_epsilon0(kind):
 def test_only_its_own_columns_are_taken(kind, other, tmp_path):
     path = tmp_path / "a.csv"
     other.table.write_csv(path)
-    column = other.open(path)
+    column = opened(other, path)
     if kind is other:
         kind.question.require_column(column)
     else:
@@ -184,21 +184,13 @@ def test_columns_with_other_limits_or_domains_are_refused(tmp_path):
     mean = sdp.Mean(low=0, high=1)
     vector = sdp.VectorMean(names=("x", "y"))
     sets = KINDS["answer-sets"].question
+    opened = sdp.collection.open_column
     for question, column in (
-        (mean, sdp.collection.open_numbers(path, "x", limits=sdp.collection.Range(low=0, high=2))),
-        (
-            mean,
-            sdp.collection.open_numbers(path, ["x"], limits=sdp.collection.Range(low=0, high=1)),
-        ),
-        (
-            vector,
-            sdp.collection.open_numbers(path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=2)),
-        ),
+        (mean, opened(path, "x", sdp.Mean(low=0, high=2))),
+        (mean, opened(path, None, vector)),
+        (vector, opened(path, None, sdp.VectorMean(names=("x", "y"), norm_bound=2.0))),
         # estimates would be printed under each other's names
-        (
-            vector,
-            sdp.collection.open_numbers(path, ["y", "x"], limits=sdp.collection.Ball(norm_bound=1)),
-        ),
+        (vector, opened(path, None, sdp.VectorMean(names=("y", "x")))),
         (sets, sdp.AnswerSets(domain=sets.domain, max_answers=1).column([["bus"], []])),
         (sets, sdp.AnswerSets(domain=("bus", "b"), max_answers=2).column([["bus"], []])),
     ):

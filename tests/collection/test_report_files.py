@@ -1,6 +1,5 @@
 """Reports survive the way through Parquet and through Arrow; what is no report file is refused."""
 
-import json
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -73,8 +72,7 @@ def test_parquet_gives_the_same_counts(tmp_path, name, choice):
     path = tmp_path / "reports.parquet"
     write_reports(path, halves(reports), randomizer, labels=labels_of(kind, randomizer))
     file = open_reports(path)
-    assert (file.num_reports, file.fingerprint) == (NUM_USERS, randomizer.fingerprint)
-    assert (file.randomizer, file.law) == (choice, repr(randomizer))
+    assert file.fingerprint == randomizer.fingerprint
     (again,) = file.blocks()
     np.testing.assert_array_equal(again.data, reports.data)
     assert again.data.dtype == reports.data.dtype
@@ -117,7 +115,7 @@ def test_no_reports_at_all(tmp_path):
     randomizer = sdp.randomizers.SymmetricUnaryEncoding(domain_size=20, epsilon0=1.0)
     nobody = randomizer.randomize(np.empty(0, np.int64), Entropy.from_seed(1))
     write_reports(tmp_path / "a.parquet", [nobody], randomizer)
-    assert open_reports(tmp_path / "a.parquet").num_reports == 0
+    assert not sum(len(each.data) for each in open_reports(tmp_path / "a.parquet").blocks())
     with pytest.raises(DataError, match="no reports to write"):
         write_reports(tmp_path / "b.parquet", [], randomizer)
     assert not (tmp_path / "b.parquet").exists()
@@ -216,7 +214,6 @@ def test_a_foreign_file_is_refused(tmp_path):
         None,
         {"shuffledp": "no json"},
         {"shuffledp": "[]"},
-        {"shuffledp": json.dumps({"fingerprint": "f"})},
     ):
         frame.write_parquet(path, metadata=metadata)
         with pytest.raises(DataError, match=r"a\.parquet does not say which law"):
@@ -290,7 +287,7 @@ def test_labels_from_elsewhere_are_estimated_as_they_arrived(tmp_path, asked, su
     found, same = sdp.estimate(path, asked), sdp.estimate(reports, asked)
     assert found.to_json_dict() == same.to_json_dict()
     assert found.num_users == 300
-    assert open_reports(path, plan=asked).randomizer == asked.randomizer.name
+    assert open_reports(path, plan=asked).fingerprint == asked.randomizer.fingerprint
 
 
 @pytest.mark.parametrize("name", ["symmetric-unary", "hadamard-response", "subset-selection"])

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.arrangements import UNIFORM, UniformArrangement
 from shuffledp.collection.output import results_folder
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
-from shuffledp.collection.source.answers import answers_from_values, open_table
 from shuffledp.core.errors import DataError, DomainError, ParameterError, PlanWarning
 from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.groups import Groups
@@ -135,7 +135,7 @@ def test_a_large_delta_is_warned_about():
 
 
 def test_the_domain_must_be_that_of_the_plan(plan):
-    with pytest.raises(DomainError, match="the values were checked for answers of"):
+    with pytest.raises(DomainError, match="the values were not checked for 3 answers"):
         run_plan(plan, answers_from_values(ANSWERS))
 
 

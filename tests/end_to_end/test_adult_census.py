@@ -32,7 +32,7 @@ def test_occupations(census, name):
         sdp.Categories(domain), num_users=len(frame), epsilon=EPSILON, delta=DELTA, randomizer=name
     )
     assert plan.guarantee.epsilon_upper <= EPSILON
-    result = sdp.run(plan, sdp.collection.open_table(path, "occupation", domain=domain), seed=2)
+    result = sdp.run(plan, sdp.collection.open_column(path, "occupation", plan.question), seed=2)
     truth = np.array([(frame["occupation"] == answer).mean() for answer in domain])
     error = np.abs(result.estimates.frequency - truth)
     assert (error <= STANDARD_ERRORS * result.estimates.standard_error).all()
@@ -63,9 +63,7 @@ def test_means(census, column, high, name):
     plan = sdp.plan(
         sdp.Mean(0, high), num_users=len(frame), epsilon=EPSILON, delta=DELTA, randomizer=name
     )
-    numbers = sdp.collection.open_numbers(
-        path, column, limits=sdp.collection.Range(low=0, high=high)
-    )
+    numbers = sdp.collection.open_column(path, column, plan.question)
     estimates = sdp.run(plan, numbers, seed=3).estimates
     error = abs(estimates.mean[0] - frame[column].mean())
     assert error <= STANDARD_ERRORS * estimates.standard_error[0]
@@ -78,9 +76,7 @@ def test_a_vector_of_age_and_hours(census, tmp_path):
     plan = sdp.plan(
         sdp.VectorMean(["age", "hours"]), num_users=len(frame), epsilon=EPSILON, delta=DELTA
     )
-    vectors = sdp.collection.open_numbers(
-        tmp_path / "vectors.parquet", ["age", "hours"], limits=sdp.collection.Ball(norm_bound=1.0)
-    )
+    vectors = sdp.collection.open_column(tmp_path / "vectors.parquet", None, plan.question)
     estimates = sdp.run(plan, vectors, seed=4).estimates
     truth = np.array([table["age"].mean(), table["hours"].mean()])
     assert (np.abs(estimates.mean - truth) <= STANDARD_ERRORS * estimates.standard_error).all()

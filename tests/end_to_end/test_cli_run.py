@@ -179,7 +179,7 @@ def truncated(path):
 BAD_INPUT = {
     "empty file": (bad_file("x.csv", b""), [], "x.csv is empty"),
     "header only": (bad_file("x.csv", b"answer\n"), [], "0 rows"),
-    "one row": (bad_file("x.csv", b"answer\nyes\n"), [], "1 row: a shuffled collection"),
+    "one row": (bad_file("x.csv", b"answer\nyes\n"), [], "1 row with a value: a shuffled"),
     "missing column": (bad_file("x.csv", b"anwser\nyes\n"), [], "did you mean 'anwser'?"),
     "value outside the domain": (
         bad_file("x.csv", b"answer\nyes\nno\nmaybe\n"),
@@ -242,7 +242,7 @@ def test_bad_files(here, capsys, case):
         (["--delta", "1e-8"], [], "give exactly one of --epsilon"),
         ([*TARGET, "--epsilon0", "1"], [], "give exactly one of --epsilon"),
         (["--epsilon0", "-1", "--delta", "1e-8"], [], "epsilon0 = -1.0"),
-        (TARGET, ["--other"], "--other needs --domain"),
+        (TARGET, ["--other"], "--other needs a domain: pass --domain"),
         (TARGET, ["--missing", "ignore"], "'ignore' is not one of"),
         (TARGET, ["--confidence", "95"], "confidence = 95.0"),
         (TARGET, ["--seed", "-1"], "seed = -1"),

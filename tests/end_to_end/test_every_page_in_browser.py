@@ -6,10 +6,9 @@ import pytest
 import shuffledp as sdp
 from report.monitor_views import build_view
 from shuffledp.collection.bounds import Over, Scenario, bound_curves
-from shuffledp.groups.attacks.survey import Measured
 from shuffledp.network.account import network_curve
 from shuffledp.report import write_report
-from shuffledp.report.charts import measured_page, network_page
+from shuffledp.report.charts import network_page
 
 pytestmark = pytest.mark.browser
 
@@ -30,21 +29,12 @@ def network():
     return network_page([network_curve(mixing, law, name="g", rounds=range(30), delta=1e-6)])
 
 
-def attack():
-    kinds = {"task": "gaussian-process", "measure": "accuracy, 5 classes"}
-    names = ("raw", "a shuffle within groups of neighbours", "uniform")
-    return measured_page(
-        [Measured(**kinds, arrangement=name, trials=(0.61, 0.63)) for name in names], "attack"
-    )
-
-
 PAGES = {
     "estimate": estimate,
     "plan": lambda: sdp.plan(sdp.Categories(LABELS), num_users=10**4, epsilon=1.0, delta=1e-6),
     "bounds": lambda: bound_curves(
         Scenario(epsilon0=1.0, num_users=1000, delta=1e-6), Over.EPSILON0
     ),
-    "attack": attack,
     "network": network,
     "monitor": lambda: build_view(num_periods=365, is_simulation=True),
 }

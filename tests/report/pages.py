@@ -3,7 +3,6 @@
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
-from shuffledp.report.drawing import drawings
 from shuffledp.report.page import _templates
 
 
@@ -31,9 +30,9 @@ class Page(HTMLParser):
             self.texts.append(data)
 
 
-def drawn(figure, kind="wide"):
+def drawn(figure):
     """Return the elements of a figure's drawing, read as XML; no place is out of bounds."""
-    (chart,) = (each for each in drawings(figure.spec) if each.kind == kind)
+    chart = figure.drawing
     assert 0.0 < chart.plot["width"] < chart.width
     assert 0.0 < chart.plot["height"] < chart.height
     for mark in [*chart.frame, *chart.marks, *chart.texts]:
@@ -46,3 +45,8 @@ def drawn(figure, kind="wide"):
 def of_class(elements, name):
     """Return the elements of one class."""
     return [each for each in elements if each.get("class") == name]
+
+
+def labels(elements, kind):
+    """Return the texts of one class."""
+    return ["".join(each.itertext()) for each in of_class(elements, kind)]

@@ -5,18 +5,14 @@ import math
 
 import pytest
 
-from report.pages import drawn, of_class
-from shuffledp.report.charts import Line, lines_figure
-from shuffledp.report.figures import COLOURS
+from report.pages import drawn, labels, of_class
+from shuffledp.report.drawing import COLOURS, Axis, Bar, Line, bars_figure, lines_figure
 
 
-def chart(*lines, **changes):
+def chart(*lines, x=None, y=None, **changes):
     made = [Line(name=f"line {i}", colour=COLOURS[i], **each) for i, each in enumerate(lines)]
-    return lines_figure("chart-test", made, x_title="x", y_title="y", **changes)
-
-
-def labels(elements, kind):
-    return ["".join(each.itertext()) for each in of_class(elements, kind)]
+    axes = {"x": Axis(title="x", **(x or {})), "y": Axis(title="y", **(y or {}))}
+    return lines_figure("chart-test", made, **axes, **changes)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +42,12 @@ def test_linear_labels_are_round(values, texts):
     ],
 )  # fmt: skip
 def test_logarithmic_labels_are_decades_or_round(values, texts):
-    elements = drawn(chart({"x": (0.0, 1.0), "y": values}, y_scale="log"))
+    elements = drawn(chart({"x": (0.0, 1.0), "y": values}, y={"is_log": True}))
     assert labels(elements, "ytick") == texts
 
 
 def test_equal_steps_are_equally_far():
-    elements = drawn(chart({"x": (1.0, 10.0, 100.0), "y": (0.0, 1.0, 2.0)}, x_scale="log"))
+    elements = drawn(chart({"x": (1.0, 10.0, 100.0), "y": (0.0, 1.0, 2.0)}, x={"is_log": True}))
     points = of_class(elements, "point")
     x = [float(each.get("cx")) for each in points]
     y = [float(each.get("cy")) for each in points]
@@ -71,19 +67,19 @@ def test_a_gap_and_a_level():
 
 def test_a_dotted_line_marks_a_place_and_limits_hold():
     figure = chart(
-        {"x": (1.0, 2.0), "y": (1e-40, 1.0)}, y_scale="log", y_axis={"range": [-3, 0]}, here=1.5
+        {"x": (1.0, 2.0), "y": (1e-40, 1.0)}, y={"is_log": True, "limits": (1e-3, 1.0)}, here=1.5
     )
     elements = drawn(figure)
     assert labels(elements, "ytick") == ["0.001", "0.01", "0.1", "1"]
     assert [each.get("stroke-dasharray") for each in elements].count("2 3") == 1
 
 
-def test_labels_below_do_not_touch_on_a_phone():
-    figure = chart({"x": (100.0, 1e9), "y": (1.0, 2.0)}, x_scale="log")
-    wide, narrow = (labels(drawn(figure, kind), "xtick") for kind in ("wide", "narrow"))
-    assert set(narrow) <= set(wide)
-    places = [float(each.get("x")) for each in of_class(drawn(figure, "narrow"), "xtick")]
-    assert all(b - a > 25.0 for a, b in itertools.pairwise(places))
+def test_labels_below_do_not_touch():
+    names = tuple((float(i), f"a long name, number {i}") for i in range(20))
+    elements = drawn(chart({"x": (0.0, 19.0), "y": (1.0, 2.0)}, x={"labels": names}))
+    places = [float(each.get("x")) for each in of_class(elements, "xtick")]
+    assert 2 < len(places) < 20
+    assert all(b - a > 100.0 for a, b in itertools.pairwise(places))
 
 
 def test_without_any_line_there_are_axes():
@@ -93,3 +89,54 @@ def test_without_any_line_there_are_axes():
 def test_infinite_values_have_no_place():
     elements = drawn(chart({"x": (1.0, 2.0, 3.0), "y": (math.inf, 2.0, 3.0)}))
     assert len(of_class(elements, "point")) == 2
+
+
+def test_a_band_goes_forth_above_and_back_below():
+    band = ((0.0, 1.0), (2.0, 4.0))
+    figure = chart({"x": (1.0, 2.0), "y": (1.0, 2.0), "band": band}, band="95% band")
+    (shade,) = of_class(drawn(figure), "band")
+    (trace,) = of_class(drawn(figure), "trace")
+    corners = [tuple(map(float, each.split())) for each in shade.get("d")[1:-1].split("L")]
+    assert [x for x, _ in corners] == [corners[0][0], corners[1][0], corners[1][0], corners[0][0]]
+    first, last, back_last, back_first = (y for _, y in corners)
+    assert last < first < back_first  # upwards: 4, 2, 0
+    assert back_last < back_first
+    assert f"L{corners[1][0]}" in trace.get("d")
+    assert figure.legend[-1].is_shade
+    assert figure.legend[-1].note == "95% band"
+
+
+def test_many_points_are_a_line_alone():
+    elements = drawn(chart({"x": tuple(map(float, range(61))), "y": (1.0,) * 61}))
+    assert of_class(elements, "point") == []
+
+
+def test_bars_begin_at_zero_with_whiskers_and_texts():
+    bars = [
+        Bar(label="<b>bold</b>", value=2.0, title="two", interval=(1.5, 2.5), text="2.00"),
+        Bar(label="y" * 300, value=-1.0, title="minus one", interval=(-2.0, 0.0)),
+    ]
+    elements = drawn(bars_figure("chart-test", bars, x=Axis(), description="a chart"))
+    first, second = of_class(elements, "bar")
+    ticks = zip(labels(elements, "xtick"), of_class(elements, "xtick"), strict=True)
+    zero = next(
+        float(each.get("x")) for text, each in ticks if float(text.replace("\u2212", "-")) == 0
+    )
+    assert float(first.get("x")) == pytest.approx(zero)
+    assert float(second.get("x")) + float(second.get("width")) == pytest.approx(zero, abs=0.2)
+    assert float(first.get("width")) == pytest.approx(2.0 * float(second.get("width")), abs=0.3)
+    assert [each.find("title").text for each in (first, second)] == ["two", "minus one"]
+    ends = [path.get("d")[1:].partition("M")[0] for path in of_class(elements, "whisker")]
+    low, high = (float(each) for each in ends[0].replace("H", " ").split()[::2])
+    assert low < float(first.get("x")) + float(first.get("width")) < high
+    assert labels(elements, "beside") == ["2.00"]
+    names = [each.strip("\u2068\u2069") for each in labels(elements, "ytick")]
+    assert names == ["<b>bold</b>", "y" * 33 + "\u2026"]
+    places = [float(each.get("y")) for each in of_class(elements, "ytick")]
+    assert places[0] < places[1]  # from top to bottom
+
+
+def test_shares_are_labelled_in_percent():
+    bars = [Bar(label="a", value=0.5, title="")]
+    elements = drawn(bars_figure("c", bars, x=Axis(is_share=True), description=""))
+    assert "40%" in labels(elements, "xtick")

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from shuffledp.cli.main import main
-from shuffledp.collection.output import write_privacy
+from shuffledp.collection.output import write_results
 from shuffledp.collection.results import About, Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import DataError
@@ -49,9 +49,8 @@ def record(make_result, tmp_path):
     """Write privacy.json of a result and read it as the command does."""
 
     def make(about=None, **changes):
-        path = tmp_path / "privacy.json"
         result = make_result(about=About(**(about or {})), **changes)
-        write_privacy(result, path, parameters={}, findings={})
+        write_results(result, tmp_path)
         return read_record(tmp_path)
 
     return make

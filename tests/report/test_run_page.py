@@ -1,99 +1,76 @@
-"""The code at the end of a report runs, and gives the same guarantee and the same law again."""
+"""The charts of a run's report, read as a browser draws them."""
 
-import re
+import math
 
 import pytest
 
-import shuffledp as sdp
-from collection.kinds import KINDS, NUM_USERS
-from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.run import run as run_plan
-from shuffledp.report.run_page import python_code
+from report.pages import drawn, labels, of_class
+from shuffledp.report.run_page import (
+    figure_by_honest_share,
+    figure_by_num_users,
+    figure_of_estimates,
+)
 
-EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-
-
-class DoubledResponse(sdp.randomizers.KRandomizedResponse):
-    """A randomizer that nobody registered."""
-
-    __slots__ = ()
-    name = "doubled"
-
-
-def executed(code, values, seed=1):
-    """Run the code as a reader would, once the values are there and the seed is filled in."""
-    names = {"values": values}
-    exec(code.replace("seed=...", f"seed={seed}"), names)  # noqa: S102  # what readers run
-    return names
+OUTLOOK = pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (figure_by_num_users, "epsilon_by_num_users"),
+        (figure_by_honest_share, "epsilon_by_honest_share"),
+    ],
+)
 
 
-@EACH
-def test_the_code_plans_and_runs_the_same(kind, capsys):
-    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
-    result = sdp.run(plan, kind.values, seed=1)
-    names = executed(python_code(result), kind.values)
-    printed = capsys.readouterr().out.strip()
-    again = sdp.account(result.randomizer.profile, num_users=NUM_USERS, delta=1e-6)
-    assert printed == repr(again.bound)
-    assert again.epsilon_upper == pytest.approx(result.guarantee.epsilon_upper, rel=1e-5)
-    assert names["law"] == result.randomizer
-    assert names["law"].fingerprint == result.randomizer.fingerprint
-    assert names["question"] == result.question
-    assert names["plan"].randomizer.fingerprint == result.randomizer.fingerprint
-    assert names["plan"].guarantee == plan.guarantee
-    assert names["result"].to_json_dict() == result.to_json_dict()
+def test_bars_are_as_long_as_the_shares_and_described_in_words(make_result):
+    result = make_result()
+    figure = figure_of_estimates(result)
+    elements = drawn(figure)
+    bars = of_class(elements, "bar")
+    assert len(bars) == len(of_class(elements, "whisker")) == 5
+    widths = [float(bar.get("width")) for bar in bars]
+    shares = result.estimates.frequency.tolist()
+    assert widths[0] / widths[1] == pytest.approx(shares[0] / shares[1], rel=0.01)
+    assert "0%" in labels(elements, "xtick")
+    titles = [bar.find("title").text for bar in bars]
+    assert titles[0].startswith("\u2068never\u2069\n")
+    assert "chart" in figure.description
+    assert "table" in figure.description
 
 
-@EACH
-def test_a_named_randomizer_is_named_again(kind):
-    name = list(kind.question.candidates())[-1]
-    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, randomizer=name)
-    code = python_code(sdp.run(plan, kind.values))
-    assert f"randomizer={name!r}" in code
-    assert "seed" not in code
-    assert executed(code, kind.values)["plan"].randomizer == plan.randomizer
+def test_of_many_answers_the_largest_are_drawn_in_order(make_result):
+    domain = [f"answer {i}" for i in range(1000)]
+    shares = [0.0005] * 1000
+    shares[700], shares[30] = 0.2, 0.3
+    figure = figure_of_estimates(make_result(domain, shares=shares, num_users=10**6))
+    names = [each.strip("\u2068\u2069") for each in labels(drawn(figure), "ytick")]
+    assert len(names) == 30
+    assert names[:2] == ["answer 30", "answer 700"]
+    assert "30 largest" in figure.description
 
 
-def test_a_fixed_epsilon0_is_met_by_planning_for_its_epsilon():
-    kind = KINDS["frequencies"]
-    setting = make_plan(
-        kind.question, num_users=NUM_USERS, randomizer="k-rr", epsilon0=2.0, delta=1e-6
-    )
-    result = run_plan(setting, kind.values, seed=1)
-    names = executed(python_code(result), kind.values)
-    assert names["law"] == setting.randomizer
-    assert names["plan"].randomizer.epsilon0 == pytest.approx(2.0, rel=1e-4)
+def test_epsilon_by_users_is_drawn_on_logarithmic_axes_with_the_run_marked(make_result):
+    figure = figure_by_num_users(make_result())
+    elements = drawn(figure)
+    assert {"1000", "100"} & set(labels(elements, "xtick"))
+    assert labels(elements, "ytick")[0] != "0"
+    assert figure.rows[0] == ("636", "1.5819", "0.50000")
+    assert [entry.name for entry in figure.legend] == ["upper bound on epsilon", "asked: 0.5"]
+    ups = [each for each in elements if each.get("stroke-dasharray") == "2 3" and each.get("x1")]
+    assert len(ups) == 1
 
 
-def test_a_class_of_ones_own_is_imported(monkeypatch):
-    import sys
-
-    # The name by which the code will find this module.
-    monkeypatch.setitem(sys.modules, DoubledResponse.__module__, sys.modules[__name__])
-    kind = KINDS["frequencies"]
-    plan = sdp.plan(
-        sdp.Categories(kind.question.domain, own=[DoubledResponse]),
-        num_users=NUM_USERS,
-        epsilon=1.0,
-        delta=1e-6,
-    )
-    code = python_code(sdp.run(plan, kind.values, seed=1))
-    assert "own=(DoubledResponse,)" in code
-    assert executed(code, kind.values)["plan"].randomizer == plan.randomizer
+@pytest.mark.parametrize("points", [((300, 0.6), (700, 0.4)), ((10**6, 0.6), (10**12, 0.0))])
+def test_a_short_range_or_zero_keeps_a_linear_epsilon(make_result, points):
+    figure = figure_by_num_users(make_result(epsilon_by_num_users=points))
+    assert float(labels(drawn(figure), "ytick")[0]) == 0.0
 
 
-def test_a_list_that_is_too_long_is_left_out_and_the_rest_is_python(make_result):
-    result = make_result([f"answer number {i}" for i in range(1000)], num_users=10**6)
-    code = python_code(result)
-    compile(code, "report", "exec")
-    assert "question = sdp.Categories(domain=[...])" in code
-    assert max(map(len, code.splitlines())) < 500
-    short = python_code(make_result())
-    assert "domain=('never', 'once or twice'" in short
+@OUTLOOK
+def test_without_two_finite_points_there_is_no_curve(make_result, make, field):
+    assert make(make_result(**{field: ()})) is None
+    assert make(make_result(**{field: ((1, math.inf), (2, 0.5))})) is None
 
 
-def test_hostile_labels_stay_text_in_the_code(make_result):
-    domain = ["'); raise SystemExit(1); ('", '"""', "\\", "a\nb", "\u202e"]
-    code = python_code(make_result(domain))
-    listed = re.search(r"question = (sdp\..*)", code)[1]
-    assert eval(listed, {"sdp": sdp}).domain == tuple(domain)  # noqa: S307  # our own code
+def test_infinite_points_are_left_out(make_result):
+    points = ((0.1, math.inf), (0.5, 0.9), (0.875, 0.6), (1.0, 0.5))
+    figure = figure_by_honest_share(make_result(epsilon_by_honest_share=points))
+    assert [row[0] for row in figure.rows] == ["50", "87.5", "100"]

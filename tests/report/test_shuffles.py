@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from report.pages import Page
+from report.pages import Page, drawn, labels, of_class
 from shuffledp.collection.results import (
     GroupFacts,
     NetworkFacts,
@@ -169,14 +169,12 @@ def test_the_network_section_escapes_what_comes_from_outside(make_result):
 
 def test_the_curve_comes_down_to_the_uniform_level():
     figure = figure_by_rounds(NETWORK)
-    curve, level = figure.spec["data"]
-    assert curve["x"] == [6, 30, 60]
-    assert curve["y"] == [2.5, 0.8, 0.499967]
-    assert level["y"] == [0.49, 0.49]
+    assert [len(of_class(drawn(figure), name)) for name in ("trace", "point")] == [2, 3]
+    assert figure.rows[0][:2] == ("6", "2.5000")
     assert figure.rows[-1] == ("60", "0.49997", "0.49000")
-    assert figure.spec["layout"]["yaxis"]["type"] == "linear"
+    assert labels(drawn(figure), "ytick")[0] == "0.0"
     steep = varied(epsilon_by_rounds=((1, 5.5), (60, 0.5)))
-    assert figure_by_rounds(steep).spec["layout"]["yaxis"]["type"] == "log"
+    assert labels(drawn(figure_by_rounds(steep)), "ytick")[0] == "0.5"
 
 
 @pytest.mark.parametrize("points", [(), ((60, 0.5),), ((30, float("inf")), (60, 0.5))])

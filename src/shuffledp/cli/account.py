@@ -12,19 +12,11 @@ from shuffledp.cli.console import (
     print_paragraph,
     print_warnings,
 )
-from shuffledp.cli.options import (
-    RANDOMIZER_NAMES,
-    dimension_option,
-    json_option,
-    k_option,
-    require_target,
-    whole_number,
-)
+from shuffledp.cli.options import json_option, law_options, require_one_asked, whole_number
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition
-    from shuffledp.collection.results import Guarantee
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -32,21 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
 @click.option("--epsilon0", type=float, help="Local privacy loss of each report, in nats.")
 @click.option("--num-users", type=whole_number, metavar="N", help="Users in one shuffled batch.")
-@click.option("--delta", type=float, help="Failure probability: asks for the central epsilon.")
-@click.option("--epsilon", type=float, help="Central epsilon in nats: asks for delta.")
-@click.option(
-    "--randomizer",
-    metavar="NAME",
-    help="; ".join(
-        f"{kind}: {', '.join(RANDOMIZER_NAMES[kind])}"
-        for kind in ("categories", "--mean", "--vector")
-    )
-    .replace("--mean", "numbers")
-    .replace("--vector", "vectors")
-    + "; by default any.",
-)
-@k_option
-@dimension_option
+@law_options
 @click.option(
     "--channel",
     type=_FILE,
@@ -108,14 +86,12 @@ def account(
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
     a smaller one. The upper bound is proved.
     """
-    from shuffledp.collection.account import asked_releases
+    from shuffledp.collection.account import asked_releases, guarantee_of
     from shuffledp.collection.results import delta_cautions
 
-    require_target(epsilon=epsilon, delta=delta)
-    if (epsilon is None) == (delta is None):
-        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
+    require_one_asked(epsilon=epsilon, delta=delta)
     releases = asked_releases(**asked)
-    guarantee = _guarantee(releases, epsilon, delta, method)
+    guarantee = guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
     record = guarantee.to_json_dict()
     certificate = _certificate(releases, guarantee.bound, epsilon, delta) if certify else None
     if certificate is not None:
@@ -130,19 +106,6 @@ def account(
     print_list("assumptions", guarantee.bound.assumptions)
     if certificate is not None:
         print_paragraph("certificate", certificate)
-
-
-def _guarantee(
-    releases: "Composition", epsilon: float | None, delta: float | None, method: str
-) -> "Guarantee":
-    """Return what holds for all releases; a method that is named is for a single batch."""
-    from shuffledp.accounting.amplification.registry import BEST
-    from shuffledp.collection.account import guarantee_for, guarantee_of, single_batch
-
-    if method == BEST:
-        return guarantee_of(releases, epsilon=epsilon, delta=delta)
-    profile, num_users = single_batch(releases, f"method = {method!r}")
-    return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
 
 
 def _channel_cautions(channel: Path | None) -> list[str]:

@@ -4,18 +4,17 @@ A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` a
 stand for the other four.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.cli.options import PATH, added, answer_list, whole_number
-from shuffledp.collection.columns import Reading, open_answers, open_column
 
 if TYPE_CHECKING:
     from shuffledp.collection.question import Question
-    from shuffledp.collection.source.tables import Column
+    from shuffledp.collection.source.columns import Column
     from shuffledp.core.progress import Progress
 
 
@@ -64,9 +63,6 @@ question_options = added(
         ),
     )
 )
-
-
-READING = tuple(each.name for each in fields(Reading))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +124,6 @@ class Asked:
             or self.max_answers is not None
         )
 
-    def listed(self) -> tuple[str, ...] | None:
-        """Return the possible answers, if they were listed."""
-        from shuffledp.collection.source.tables import checked_domain, read_domain
-
-        if self.domain_file is not None:
-            return read_domain(self.domain_file)
-        return None if self.domain is None else checked_domain(self.domain)
-
     def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
         """Return the question, or None where its answers were not listed.
 
@@ -158,47 +146,36 @@ class Asked:
         if self.dictionary is not None:
             words = read_domain(self.dictionary)
             return Words(dictionary=words, **({} if seed is None else {"key": _key(seed)}))
-        listed = self.listed()
-        if listed is None:
+        if self.domain_file is not None:
+            domain: tuple[str, ...] | None = read_domain(self.domain_file)
+        else:
+            domain = self.domain
+        if domain is None:
             return None
         if self.max_answers is not None:
-            return AnswerSets(domain=listed, max_answers=self.max_answers)
-        return Categories(domain=listed)
+            return AnswerSets(domain=domain, max_answers=self.max_answers)
+        return Categories(domain=domain)
 
     def open(
         self,
         table: Path,
         column: str | None,
-        reading: Reading,
+        reading: dict[str, Any],
         *,
         seed: int | None = None,
         on_progress: "Progress | None" = None,
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
-        self._require_fitting(column, reading)
-        if self.is_about_answers:
-            return open_answers(table, column, self.listed(), reading, on_progress)
-        question = self.question(name=column or "mean", seed=seed)
-        if question is None:
-            raise click.UsageError("give --domain or --domain-file")
-        return question, open_column(question, table, column, reading, on_progress)
+        from shuffledp.collection.questions import Categories
+        from shuffledp.collection.source.columns import open_column
 
-    def _require_fitting(self, column: str | None, reading: Reading) -> None:
-        """Raise unless the ways of reading belong to the question."""
         if (column is None) != (self.vector is not None):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
-        unfit = {
-            "--other": reading.other and not self.is_about_answers,
-            "--clip": reading.clip and not (self.mean or self.vector is not None),
-            "--separator": reading.separator is not None and self.max_answers is None,
-            "--truncate": reading.truncate and self.max_answers is None,
-            "--missing": reading.missing != "error" and self.max_answers is not None,
-        }
-        for name, is_unfit in unfit.items():
-            if is_unfit:
-                raise click.UsageError(f"{name} makes no sense for this question")
-        if reading.other and not self.has_domain:
-            raise click.UsageError("--other needs --domain or --domain-file")
+        question = self.question(name=column or "mean", seed=seed)
+        values = open_column(table, column, question, on_progress=on_progress, **reading)
+        if question is None or self.is_about_answers:
+            return Categories(values.domain), values  # which reading may have added to
+        return question, values
 
 
 def _key(seed: int) -> bytes:

@@ -14,25 +14,20 @@ from shuffledp.cli.console import (
     print_table,
     print_warnings,
     progress_bar,
-    read_paths,
 )
 from shuffledp.cli.options import (
     PATH,
     added,
     answer_list,
     json_option,
-    out_option,
-    overwrite_option,
-    show_values_option,
     whole_number,
 )
-from shuffledp.cli.shuffles import GROUP_SHUFFLERS, AskedGroups, grouping_options
+from shuffledp.cli.shuffles import GROUP_SHUFFLERS, grouping_options, required_groups, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from shuffledp.core.progress import Progress
     from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
     from shuffledp.groups.grouping import GroupShuffler
 
@@ -45,12 +40,6 @@ simulation_options = added(
     (
         click.argument("table", type=PATH),
         click.option("--column", required=True, help="Column with the true answers."),
-        click.option(
-            "--domain",
-            type=answer_list,
-            metavar="A,B,...",
-            help="The possible answers; by default those found.",
-        ),
         click.option(
             "--epsilon0",
             type=float,
@@ -93,67 +82,38 @@ simulation_options = added(
             metavar="N",
             help="Of the simulation: the same seed, the same numbers.",
         ),
-        out_option("a table (CSV) and charts (HTML)", required=False),
-        overwrite_option,
         json_option,
-        show_values_option,
     )
 )
 
 
-Facts = list[tuple[str, str]]
-"""Names and values that the output begins with."""
-
-
-def _opened(
-    table: Path, options: dict[str, Any], on_progress: "Progress | None"
-) -> "tuple[AttackedSurvey, tuple[ComparedArrangement, ...], Facts]":
-    """Return the survey, the arrangements to compare, and what there is to say about them."""
-    from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
-
-    asked = AskedGroups.take(options)
-    (grouping, alpha), name = asked.required(), options.pop("shuffler")
-    column, public = options.pop("column"), options.pop("public") or ()
-    survey, opened = open_survey(
-        table, column, grouping, public=public, on_progress=on_progress, **options
-    )
-    shuffler = opened.shuffler(alpha, name=name, distance=asked.rank_distance)
-    sizes = opened.groups.sizes
-    people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
-    facts = [
-        ("people", f"{survey.num_users:,}"),
-        ("answers", f"{survey.domain_size}"),
-        ("epsilon0", given(survey.randomizer.epsilon0)),
-        ("groups", f"{grouping.describe()}: {people}"),
-        ("alpha", given(alpha)),
-        _model(shuffler, asked.rank_distance),
-    ]
-    return survey, usual_arrangements(shuffler), facts
-
-
-def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
-    """Return the fact that says how far reports move."""
-    from shuffledp.groups.displacement import DisplacementShuffler
-
-    if isinstance(shuffler, DisplacementShuffler):
-        places = shuffler.places
-        return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
-    return "theta", f"{shuffler.theta:.4g} ({distance})"
-
-
-def _show(
-    survey: "AttackedSurvey",
-    facts: Facts,
-    results: "Sequence[Measured]",
+def _simulate(
+    table: Path,
+    options: dict[str, Any],
+    measured: "Callable[..., Sequence[Measured]]",
     *,
-    name: str,
-    out: Path | None,
-    overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Write ``name``.csv and ``name``.html if asked to; print tables or JSON."""
-    if out is not None:
-        _write_folder(results, out, name, overwrite=overwrite)
+    """Open the survey, measure the arrangements to compare, and print what was found."""
+    from shuffledp.core.entropy import Entropy
+    from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
+
+    ways, alpha, distance = take_groups(options)
+    (grouping, alpha), name = required_groups(ways, alpha), options.pop("shuffler")
+    column, public = options.pop("column"), options.pop("public") or ()
+    trials, entropy = options.pop("trials"), Entropy.from_seed(options.pop("seed"))
+    with progress_bar(hints=_HINTS) as on_progress:
+        survey, opened = open_survey(
+            table, column, grouping, public=public, on_progress=on_progress, **options
+        )
+        shuffler = opened.shuffler(alpha, name=name, distance=distance)
+        results = measured(
+            survey,
+            usual_arrangements(shuffler),
+            num_trials=trials,
+            entropy=entropy,
+            on_progress=on_progress,
+        )
     if as_json:
         print_json(
             {
@@ -164,14 +124,35 @@ def _show(
             }
         )
         return
+    sizes = opened.groups.sizes
+    people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     click.echo(_SIMULATION + "\n")
-    print_facts(facts)
+    print_facts(
+        [
+            ("people", f"{survey.num_users:,}"),
+            ("answers", f"{survey.domain_size}"),
+            ("epsilon0", given(survey.randomizer.epsilon0)),
+            ("groups", f"{grouping.describe()}: {people}"),
+            ("alpha", given(alpha)),
+            _model(shuffler, distance),
+        ]
+    )
     for task, measure in dict.fromkeys((result.task, result.measure) for result in results):
         found = [result for result in results if (result.task, result.measure) == (task, measure)]
         click.echo(f"\n{task}: {measure}")
         by = ("by",) if found[0].own_report else ()
         headings = ("reports", "mean", *by, "standard deviation", "trials")
         print_table(headings, [_row(each) for each in found])
+
+
+def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
+    """Return the fact that says how far reports move."""
+    from shuffledp.groups.displacement import DisplacementShuffler
+
+    if isinstance(shuffler, DisplacementShuffler):
+        places = shuffler.places
+        return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
+    return "theta", f"{shuffler.theta:.4g} ({distance})"
 
 
 def _row(measured: "Measured") -> tuple[str, ...]:
@@ -185,19 +166,6 @@ def _row(measured: "Measured") -> tuple[str, ...]:
         "unknown" if deviation is None else fixed(deviation, 4),
         str(len(result.trials)),
     )
-
-
-def _write_folder(results: "Sequence[Measured]", out: Path, name: str, *, overwrite: bool) -> None:
-    """Create the folder with ``name``.csv and ``name``.html: both, or nothing."""
-    from shuffledp.collection.output import results_folder
-    from shuffledp.groups.attacks.survey import write_measured
-    from shuffledp.report import write_report
-    from shuffledp.report.charts import measured_page
-
-    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
-        write_measured(results, folder / f"{name}.csv")
-        command = click.get_current_context().command.name or ""
-        write_report(measured_page(results, command), folder / f"{name}.html")
 
 
 _ATTACKS = ("majority-vote", "gaussian-process")
@@ -230,50 +198,36 @@ _ATTACKS = ("majority-vote", "gaussian-process")
     metavar="N",
     help="Fresh local reports a trial of the majority vote.",
 )
-def attack(
-    *,
-    table: Path,
-    name: str,
-    resamplings: int,
-    trials: int,
-    seed: int,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def attack(*, table: Path, name: str, resamplings: int, as_json: bool, **options: Any) -> None:
     """Attack simulated reports of the true answers in TABLE (CSV or Parquet).
 
     Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
     answers and releases nothing; what it prints is not private.
     """
-    from shuffledp.core.entropy import Entropy
     from shuffledp.groups.attacks.attacking import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
     )
 
     options["privileged"] = options["privileged"] or ()
-    entropy = Entropy.from_seed(seed)
-    results: tuple[Measured, ...] = ()
-    with progress_bar(hints=_HINTS) as on_progress:
-        survey, arrangements, facts = _opened(table, options, on_progress)
-        common: dict[str, Any] = {
-            "num_trials": trials,
-            "entropy": entropy,
-            "on_progress": on_progress,
-        }
+
+    def attacked(
+        survey: "AttackedSurvey", arrangements: "tuple[ComparedArrangement, ...]", **how: Any
+    ) -> "tuple[Measured, ...]":
+        results: tuple[Measured, ...] = ()
         if name != "gaussian-process":
             results += attack_by_majority_vote(
-                survey, arrangements, num_resamplings=resamplings, **common
+                survey, arrangements, num_resamplings=resamplings, **how
             )
         if name == "all" and survey.public is None:
             print_warnings(
                 ["no gaussian-process attack: groups without coordinates, and no --public"]
             )
         elif name != "majority-vote":
-            results += attack_by_gaussian_process(survey, arrangements, **common)
-    _show(survey, facts, results, name="attacks", out=out, overwrite=overwrite, as_json=as_json)
+            results += attack_by_gaussian_process(survey, arrangements, **how)
+        return results
+
+    _simulate(table, options, attacked, as_json=as_json)
 
 
 @click.command(
@@ -281,16 +235,7 @@ def attack(
     "--radius 5 --alpha 4 --epsilon0 2.5"
 )
 @simulation_options
-def learnability(
-    *,
-    table: Path,
-    trials: int,
-    seed: int,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def learnability(*, table: Path, as_json: bool, **options: Any) -> None:
     """Measure what a model learns from simulated reports of the true answers in TABLE.
 
     lambda is the error of the learnt local law of the answers over that of the uniform guess: 0 is
@@ -298,15 +243,6 @@ def learnability(
     a uniform shuffle. It needs the true answers and releases nothing; what it prints is not
     private.
     """
-    from shuffledp.core.entropy import Entropy
     from shuffledp.groups.attacks.learnability import learn_local_laws
 
-    entropy = Entropy.from_seed(seed)
-    with progress_bar(hints=_HINTS) as on_progress:
-        survey, arrangements, facts = _opened(table, options, on_progress)
-        results = learn_local_laws(
-            survey, arrangements, num_trials=trials, entropy=entropy, on_progress=on_progress
-        )
-    _show(
-        survey, facts, results, name="learnability", out=out, overwrite=overwrite, as_json=as_json
-    )
+    _simulate(table, options, learn_local_laws, as_json=as_json)

@@ -13,12 +13,10 @@ from shuffledp.cli.console import (
     progress_bar,
 )
 from shuffledp.cli.options import (
-    RANDOMIZER_NAMES,
-    dimension_option,
     figure_option,
     json_option,
-    k_option,
-    require_target,
+    law_options,
+    require_one_asked,
     whole_number,
 )
 
@@ -39,19 +37,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Honest users in one shuffled batch.",
 )
-@click.option("--delta", type=float, help="Failure probability: compares epsilons.")
-@click.option("--epsilon", type=float, help="Central epsilon in nats: compares deltas.")
-@click.option(
-    "--randomizer",
-    metavar="NAME",
-    help="One of "
-    + ", ".join(
-        name for kind in ("categories", "--mean", "--vector") for name in RANDOMIZER_NAMES[kind]
-    )
-    + "; by default any.",
-)
-@k_option
-@dimension_option
+@law_options
 @figure_option("all bounds as curves")
 @click.option(
     "--over",
@@ -68,9 +54,7 @@ def bounds(*, figure: Path | None, over: str | None, as_json: bool, **asked: Any
     from shuffledp.collection.bounds import Scenario, compare_scenario
     from shuffledp.collection.results import delta_cautions
 
-    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
-    if (asked["epsilon"] is None) == (asked["delta"] is None):
-        raise click.UsageError("give exactly one of --delta (compares epsilons) and --epsilon")
+    require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     if over is not None and figure is None and not as_json:
         raise click.UsageError("--over is about the curves: give --figure or --json too")
     scenario = Scenario(**asked)
@@ -92,14 +76,12 @@ def _with_curves(
 ) -> "tuple[BoundComparison, dict[str, object]]":
     """Compute the curves, and write the page if there is to be one."""
     from shuffledp.collection.bounds import Over, bound_curves
-    from shuffledp.collection.output import writing
     from shuffledp.report import write_report
 
     with progress_bar() as progress:
         curves = bound_curves(scenario, Over(over), progress=progress)
     if figure is not None:
-        with writing(figure):
-            write_report(curves, figure)
+        write_report(curves, figure)
     return curves.here, curves.to_json_dict()
 
 

@@ -39,13 +39,13 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     from shuffledp.collection.questions import Categories
     from shuffledp.collection.results import About
     from shuffledp.collection.run import run as run_plan
-    from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
+    from shuffledp.collection.source.surveys import surveys
     from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
-        for survey in map(load_survey, SURVEY_NAMES):
+        for survey in surveys():
             plan = make_plan(
                 Categories(survey.domain),
                 num_users=len(survey.answers),
@@ -72,31 +72,29 @@ def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
     from shuffledp.report import privacy_statement
     from shuffledp.report.wording import main_estimates
 
-    statement = privacy_statement(result)
-    estimates = result.estimates
+    found, people = result.estimates, len(survey.answers)
     click.echo(f"{survey.title}\n{survey.question}\n")
     print_table(
-        ("answer", "true", "estimate", f"{percent(estimates.confidence, 0)} interval"),
+        ("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"),
         (
             (
                 answer,
-                percent(truth, 1),
+                percent(survey.answers.count(answer) / people, 1),
                 percent(estimate, 1),
                 f"{percent(lower, 1)} to {percent(upper, 1)}",
             )
-            for answer, truth, estimate, lower, upper in zip(
+            for answer, estimate, lower, upper in zip(
                 survey.domain,
-                survey.true_frequencies,
                 main_estimates(result),
-                estimates.lower.tolist(),
-                estimates.upper.tolist(),
+                found.lower.tolist(),
+                found.upper.tolist(),
                 strict=True,
             )
         ),
     )
     click.echo()
     print_facts(guarantee_facts(result.guarantee))
-    for title, text in statement.paragraphs[:2]:
+    for title, text in privacy_statement(result).paragraphs[:2]:
         click.echo()
         print_paragraph(title, text)
     click.echo(f"\nThe whole statement, with a chart: {folder / REPORT_FILE}\n")

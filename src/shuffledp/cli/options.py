@@ -251,6 +251,32 @@ k_option = click.option(
 dimension_option = click.option(
     "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."
 )
+
+#: Which of the two is asked for, and the law of a report: for commands of the accountant.
+law_options = added(
+    (
+        click.option("--delta", type=float, help="Failure probability: asks for epsilons."),
+        click.option("--epsilon", type=float, help="Central epsilon in nats: asks for deltas."),
+        click.option(
+            "--randomizer",
+            metavar="NAME",
+            help=f"Categories: {', '.join(RANDOMIZER_NAMES['categories'])}; numbers: "
+            f"{', '.join(RANDOMIZER_NAMES['--mean'])}; vectors: "
+            f"{', '.join(RANDOMIZER_NAMES['--vector'])}; by default any.",
+        ),
+        k_option,
+        dimension_option,
+    )
+)
+
+
+def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
+    """Raise unless exactly one of the two is given, and in its range."""
+    require_target(epsilon=epsilon, delta=delta)
+    if (epsilon is None) == (delta is None):
+        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
+
+
 confidence_option = click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Of each interval."
 )

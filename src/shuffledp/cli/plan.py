@@ -82,14 +82,13 @@ def plan(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Choose the randomizer and the largest epsilon0 that meet a central target.
 
-    Shows the runner-up, the expected standard error, and what the same privacy would cost
+    Shows the other randomizers, the expected standard error, and what the same privacy would cost
     without a shuffler (local model) and with a trusted curator (central model).
 
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
     from shuffledp.collection.account import calibrate
-    from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan as make_plan
 
     require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
@@ -128,8 +127,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     if figure is not None:
         from shuffledp.report import write_report
 
-        with writing(figure):
-            write_report(chosen, figure)
+        write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
     print_warnings(chosen.warnings)

@@ -1,12 +1,12 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.asked import READING, Asked, question_options
+from shuffledp.cli.asked import Asked, question_options
 from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
@@ -24,14 +24,23 @@ from shuffledp.cli.options import (
     taken,
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
-from shuffledp.collection.columns import Reading, open_column
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
-    from shuffledp.collection.plan import Plan
     from shuffledp.collection.results import Result
+
+# Ways of reading a table, and what they are where nothing is said.
+_READING = {
+    "missing": "error",
+    "other": False,
+    "clip": False,
+    "separator": None,
+    "truncate": False,
+    "csv_separator": None,
+    "header": True,
+}
 
 
 @click.command(
@@ -119,6 +128,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.run import run as run_plan
+    from shuffledp.collection.source.columns import open_column
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
@@ -131,10 +141,12 @@ def run(  # noqa: PLR0913  # one parameter an option
     intervals, about = take_estimating(options)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    reading = Reading(**taken(options, *READING))
-    shuffle = take_shuffle(options, column, missing=reading.missing, save_reports=save_reports)
+    ways = taken(options, *_READING)
+    reading = {name: value for name, value in ways.items() if value != _READING[name]}
+    is_uniform = options["shuffler"] == "uniform"
+    shuffle = take_shuffle(options, table, column, ways, save_reports=save_reports, seed=seed)
     what = Asked(**options)
-    if planned is not None and (shuffle is not None or what.is_given):
+    if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     prior = None if prior_file is None else read_prior(prior_file)
     with (
@@ -145,28 +157,26 @@ def run(  # noqa: PLR0913  # one parameter an option
             asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         else:
             asked = planned.question
-            values = open_column(asked, table, column, reading, on_progress)
-        arranged: Any = _Uniform(values.num_users)
-        if shuffle is not None:
-            arranged = shuffle(table, num_users=values.num_users, on_progress=on_progress)
-        setting = planned or arranged.setting(asked, **privacy)
+            values = open_column(table, column, asked, on_progress=on_progress, **reading)
+        arranged = shuffle(values.num_users, on_progress)
+        setting = planned or arranged.plan(asked, **privacy)
         result = run_plan(
             setting,
             values,
             seed=seed,
             **intervals,
-            sink=arranged.sink(folder, setting, column, save_reports=save_reports),
+            sink=arranged.sink(folder, setting),
             scratch=folder,
             prior=prior,
             on_progress=on_progress,
         )
-        result = replace(arranged.with_facts(result, seed, on_progress), about=about)
+        result = replace(arranged.with_facts(result), about=about)
         files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
             "column": column,
             "domain_is_discovered": planned is None and what.is_discovering,
-            **asdict(reading),
+            **ways,
             "num_missing_dropped": values.num_missing,
             "seed": seed,
             **{name: str(file) for name, file in files.items() if file is not None},
@@ -187,30 +197,6 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
     if epsilon0 is not None:
         require_non_negative("epsilon0", epsilon0)
-
-
-class _Uniform:
-    """The shuffle of everybody, as those in `shuffledp.cli.shuffles`."""
-
-    def __init__(self, num_users: int) -> None:
-        self._num_users = num_users
-
-    def setting(self, question: Any, **asked: Any) -> "Plan":
-        """Return the randomizer for a question, and what it guarantees."""
-        from shuffledp.collection.plan import plan as make_plan
-
-        return make_plan(question, num_users=self._num_users, **asked)
-
-    def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
-        """Return what stores the shuffled reports, if they are to be saved."""
-        from shuffledp.collection.output import REPORTS_FILE
-        from shuffledp.collection.report_files import reports_writer
-
-        return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
-
-    def with_facts(self, result: "Result", _seed: Any, _on_progress: Any) -> "Result":
-        """Return the result, of which there is nothing more to say."""
-        return result
 
 
 def _spent(result: "Result", ledger: Path, table: Path) -> float:

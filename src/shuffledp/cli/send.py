@@ -174,10 +174,10 @@ def _send_table(
     made: "Task", table: Path, column: str | None, codes: list[bytes] | None, *, as_json: bool
 ) -> None:
     """Send the answers of a file, one report a row."""
-    from shuffledp.collection.columns import Reading, open_column
+    from shuffledp.collection.source.columns import open_column
     from shuffledp.deploy.roles import send_values
 
-    values = open_column(made.asked.question, table, column, Reading())
+    values = open_column(table, column, made.asked.question)
     if codes is not None and len(codes) < values.num_users:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {values.num_users:,} rows")
     with progress_bar() as on_progress:

@@ -3,10 +3,11 @@
 The options of groups serve ``run``, ``attack`` and ``learnability``; all else is for ``run``.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,17 +21,11 @@ from shuffledp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from shuffledp.collection.plan import Plan
-    from shuffledp.collection.question import Question
     from shuffledp.collection.results import Result
     from shuffledp.collection.run import ReportSink
     from shuffledp.core.progress import Progress
-    from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-    from shuffledp.groups.grouping import Grouping, OpenedGroups
-    from shuffledp.network.hiding import ReportingProtocol
-    from shuffledp.network.run import NetworkPlan
+    from shuffledp.groups.grouping import Grouping
     from shuffledp.network.shuffler import NetworkBatch
 
 #: The shufflers that keep the order within groups private.
@@ -98,37 +93,31 @@ grouping_options = added(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedGroups:
-    """The values of `grouping_options`; ``ways`` is None where no way of forming was named."""
+def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float | None, str]:
+    """Take `grouping_options` out of a dictionary: how groups are formed, alpha, rank distance.
 
-    ways: dict[str, Any] | None
-    alpha: float | None
-    rank_distance: str
+    The first is None where no way of forming was named.
+    """
+    ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
+    ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
+    is_given = any(ways[name] for name in ("by", "graph", "groups_file"))
+    return ways if is_given else None, options.pop("alpha"), options.pop("rank_distance")
 
-    @classmethod
-    def take(cls, options: dict[str, Any]) -> "AskedGroups":
-        """Take the options out of a dictionary."""
-        ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
-        ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
-        is_given = any(ways[name] for name in ("by", "graph", "groups_file"))
-        found = taken(options, "alpha", "rank_distance")
-        return cls(ways=ways if is_given else None, **found)
 
-    def required(self) -> "tuple[Grouping, float]":
-        """Return how groups are to be formed, and alpha, which has no default."""
-        from shuffledp.groups.grouping import Grouping
+def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[Grouping, float]":
+    """Return how groups are to be formed, and alpha, which has no default."""
+    from shuffledp.groups.grouping import Grouping
 
-        if self.alpha is None:
-            raise click.UsageError(
-                "give --alpha, the largest change of log-odds that the order may cause, such as 4"
-            )
-        if self.ways is None:
-            raise click.UsageError(
-                "say who shares a group: --groups-by COLUMNS with --radius or --group-size, "
-                "--groups-graph FILE, or --groups-file FILE"
-            )
-        return Grouping(**self.ways), self.alpha
+    if alpha is None:
+        raise click.UsageError(
+            "give --alpha, the largest change of log-odds that the order may cause, such as 4"
+        )
+    if ways is None:
+        raise click.UsageError(
+            "say who shares a group: --groups-by COLUMNS with --radius or --group-size, "
+            "--groups-graph FILE, or --groups-file FILE"
+        )
+    return Grouping(**ways), alpha
 
 
 shuffler_options = added(
@@ -176,51 +165,64 @@ shuffler_options = added(
 )
 
 
+class Shuffle(NamedTuple):
+    """A shuffle ready for the reports of one table: what it makes of a run."""
+
+    plan: "Callable[..., Plan]"
+    sink: "Callable[[Path, Plan], ReportSink | None]"
+    with_facts: "Callable[[Result], Result]"
+
+
 def take_shuffle(
-    options: dict[str, Any], column: str | None, *, missing: str, save_reports: bool
-) -> "Callable[..., _GroupedRun | _NetworkRun] | None":
+    options: dict[str, Any],
+    table: Path,
+    column: str | None,
+    reading: dict[str, Any],
+    *,
+    save_reports: bool,
+    seed: int | None,
+) -> "Callable[[int, Progress | None], Shuffle]":
     """Take `shuffler_options` out of a dictionary, and check that reading goes with them.
 
-    Returns what opens the shuffle of a table; None for the uniform shuffle of everybody.
+    Returns what opens the shuffle for a number of users.
     """
+    is_dropping = reading["missing"] == "drop"
     exchange = taken(options, "graph", "rounds", "protocol", "laziness")
     given = [name for name, value in exchange.items() if value is not None]
-    exchange["id_column"] = options["id_column"]
-    groups, shuffler = AskedGroups.take(options), options.pop("shuffler")
-    keep = options.pop("keep") or ()
+    id_column = options["id_column"]
+    ways, alpha, distance = take_groups(options)
+    shuffler, keep = options.pop("shuffler"), options.pop("keep") or ()
     if shuffler != "network" and given:
         option = given[0].replace("laziness", "lazy")
         raise click.UsageError(f"--{option} is for --shuffler network: add it, or leave it out")
     if shuffler in GROUP_SHUFFLERS:
-        grouping, alpha = groups.required()
-        _require_private(
-            column, {"--groups-by": grouping.by, "--id": (grouping.id_column,), "--keep": keep}
-        )
-        if save_reports or missing == "drop":
+        grouping, alpha = required_groups(ways, alpha)
+        _require_private(column, {"--groups-by": grouping.by, "--id": (id_column,), "--keep": keep})
+        if save_reports or is_dropping:
             raise click.UsageError(
                 f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of "
                 "the table, so it takes neither --save-reports nor --missing drop"
             )
-        how = {"name": shuffler, "distance": groups.rank_distance}
-        return partial(_GroupedRun.open, grouping, alpha, keep=keep, **how)
-    if groups.ways is not None or groups.alpha is not None or keep:
+        how = {"name": shuffler, "distance": distance}
+        return partial(_grouped, table, column, grouping, alpha, keep=keep, seed=seed, how=how)
+    if ways is not None or alpha is not None or keep:
         raise click.UsageError(
             "groups and their options are for --shuffler mallows or displacement: add "
             "one, or leave them out"
         )
     if shuffler != "network":
-        return None
+        return partial(_uniform, save_reports=save_reports)
     if exchange["graph"] is None:
         raise click.UsageError(
             "--shuffler network needs --graph FILE, which says who passes reports to whom"
         )
-    _require_private(column, {"--id": (exchange["id_column"],)})
-    if missing == "drop":
+    _require_private(column, {"--id": (id_column,)})
+    if is_dropping:
         raise click.UsageError(
             "--shuffler network passes on a report of every user of the graph, so it takes no "
             "--missing drop: count such rows with --missing category"
         )
-    return partial(_NetworkRun.open, **exchange)
+    return partial(_networked, table, id_column, save_reports=save_reports, **exchange)
 
 
 def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]) -> None:
@@ -233,153 +235,117 @@ def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupedRun:
-    """Groups and shuffler of one table, ready for its reports."""
+def _grouped(  # noqa: PLR0917  # those of the table, then those of the run
+    table: Path,
+    column: str | None,
+    grouping: "Grouping",
+    alpha: float,
+    num_users: int,
+    on_progress: "Progress | None",
+    *,
+    keep: tuple[str, ...],
+    seed: int | None,
+    how: dict[str, str],
+) -> Shuffle:
+    """Form the groups and find their shuffler, with a reference order or public places."""
+    from shuffledp.collection.plan import plan as make_plan
+    from shuffledp.collection.results import amplification_cautions
+    from shuffledp.core.entropy import Entropy
+    from shuffledp.core.progress import no_progress
+    from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
+    from shuffledp.groups.displacement import DisplacementShuffler
+    from shuffledp.groups.run import group_facts, rows_writer
 
-    table: Path
-    num_users: int
-    keep: tuple[str, ...]
-    alpha: float
-    opened: "OpenedGroups"
-    arrangement: "GroupArrangement | DisplacementArrangement"
+    report = on_progress or no_progress
+    opened = grouping.open(table)
+    report("grouping", opened.num_users, opened.num_users)
+    shuffler = opened.shuffler(alpha, **how)
+    report("ordering", opened.num_users, opened.num_users)
+    arrangement = (
+        DisplacementArrangement(shuffler=shuffler)
+        if isinstance(shuffler, DisplacementShuffler)
+        else GroupArrangement(shuffler=shuffler)
+    )
+    public = tuple(dict.fromkeys((*opened.grouping.public_columns, *keep)))
 
-    @classmethod
-    def open(
-        cls,
-        grouping: "Grouping",
-        alpha: float,
-        table: Path,
-        *,
-        keep: tuple[str, ...],
-        num_users: int,
-        on_progress: "Progress | None",
-        **how: str,
-    ) -> "_GroupedRun":
-        """Form the groups and find their shuffler, with a reference order or public places."""
-        from shuffledp.core.progress import no_progress
-        from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-        from shuffledp.groups.displacement import DisplacementShuffler
-
-        report = on_progress or no_progress
-        opened = grouping.open(table)
-        report("grouping", opened.num_users, opened.num_users)
-        shuffler = opened.shuffler(alpha, **how)
-        report("ordering", opened.num_users, opened.num_users)
-        arrangement = (
-            DisplacementArrangement(shuffler=shuffler)
-            if isinstance(shuffler, DisplacementShuffler)
-            else GroupArrangement(shuffler=shuffler)
-        )
-        return cls(
-            table=table,
-            num_users=num_users,
-            keep=keep,
-            alpha=alpha,
-            opened=opened,
-            arrangement=arrangement,
-        )
-
-    def setting(self, question: "Question", **asked: Any) -> "Plan":
-        """Return the randomizer for a question, what it guarantees, and the shuffle."""
-        from shuffledp.collection.plan import plan as make_plan
-
-        return make_plan(question, num_users=self.num_users, shuffling=self.arrangement, **asked)
-
-    def sink(
-        self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool
-    ) -> "ReportSink":
-        """Return what stores every row with its shuffled report."""
-        from shuffledp.groups.run import rows_writer
-
-        del save_reports  # rows are written whether or not it was asked for
-        public = dict.fromkeys((*self.opened.grouping.public_columns, *self.keep))
-        return rows_writer(
-            self.table, folder, column=column or "report", public=tuple(public), setting=setting
-        )
-
-    def with_facts(
-        self, result: "Result", seed: int | None, on_progress: "Progress | None"
-    ) -> "Result":
-        """Return the result with all that its report says about the groups."""
-        from shuffledp.collection.results import amplification_cautions
-        from shuffledp.core.entropy import Entropy
-        from shuffledp.groups.run import group_facts
-
-        del on_progress  # quick
-        facts = group_facts(
-            self.opened,
-            self.arrangement.shuffler,
-            self.alpha,
-            profile=result.randomizer.profile,
-            # A stream that neither the randomizer nor the shuffler of this run draws from.
-            entropy=Entropy.choose(seed).spawn().spawn().spawn(),
-        )
+    def with_facts(result: "Result") -> "Result":
+        law = result.randomizer.profile
+        # A stream that neither the randomizer nor the shuffler of this run draws from.
+        entropy = Entropy.choose(seed).spawn().spawn().spawn()
+        facts = group_facts(opened, shuffler, alpha, profile=law, entropy=entropy)
         warnings = (
             *result.warnings,
-            *self.opened.groups.cautions(),
-            *amplification_cautions(result.guarantee, result.randomizer.profile.epsilon0, facts),
+            *opened.groups.cautions(),
+            *amplification_cautions(result.guarantee, law.epsilon0, facts),
         )
         return replace(result, groups=facts, warnings=warnings)
 
+    return Shuffle(
+        plan=partial(make_plan, num_users=num_users, shuffling=arrangement),
+        sink=lambda folder, plan: rows_writer(
+            table, folder, column=column or "report", public=public, setting=plan
+        ),
+        with_facts=with_facts,
+    )
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _NetworkRun:
-    """The network of one table, ready for its reports."""
 
-    plan: "NetworkPlan"
-    handed_in: "list[NetworkBatch]" = field(default_factory=list)
+def _networked(
+    table: Path,
+    id_column: str | None,
+    num_users: int,
+    on_progress: "Progress | None",
+    *,
+    save_reports: bool,
+    graph: Path,
+    rounds: int | str | None,
+    protocol: Any,
+    laziness: float | None,
+) -> Shuffle:
+    """Read the graph and find out how its walk mixes."""
+    from shuffledp.collection.output import REPORTS_FILE
+    from shuffledp.network.mixing import NetworkMixing
+    from shuffledp.network.run import (
+        NetworkPlan,
+        holders_writer,
+        network_cautions,
+        network_facts,
+        read_network,
+    )
 
-    @classmethod
-    def open(
-        cls,
-        table: Path,
-        *,
-        graph: Path,
-        rounds: "int | str | None",
-        protocol: "ReportingProtocol | None",
-        laziness: float | None,
-        id_column: str | None,
-        num_users: int,
-        on_progress: "Progress | None",
-    ) -> "_NetworkRun":
-        """Read the graph and find out how its walk mixes."""
-        from shuffledp.network.mixing import NetworkMixing
-        from shuffledp.network.run import NetworkPlan, read_network
+    found = read_network(graph, table, num_users=num_users, id_column=id_column)
+    exchange = NetworkPlan(
+        name=graph.name,
+        mixing=NetworkMixing(found, laziness=laziness or 0.0, on_progress=on_progress),
+        rounds=rounds if isinstance(rounds, int) else None,
+        protocol=protocol or "all",
+    )
+    handed_in: list[NetworkBatch] = []
 
-        found = read_network(graph, table, num_users=num_users, id_column=id_column)
-        mixing = NetworkMixing(found, laziness=laziness or 0.0, on_progress=on_progress)
-        return cls(
-            NetworkPlan(
-                name=graph.name,
-                mixing=mixing,
-                rounds=rounds if isinstance(rounds, int) else None,
-                protocol=protocol or "all",
-            )
-        )
+    def sink(folder: Path, plan: "Plan") -> "ReportSink | None":
+        if not save_reports:
+            return None
+        return holders_writer(folder / REPORTS_FILE, plan, exchange.mixing.graph, handed_in)
 
-    def setting(self, question: "Question", **asked: Any) -> "Plan":
-        """Return the randomizer for a question, and the exchange of its reports."""
-        return self.plan.setting(question, on_batch=self.handed_in.append, **asked)
-
-    def sink(
-        self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool
-    ) -> "ReportSink | None":
-        """Return what stores reports beside their holders, if they are to be saved."""
-        from shuffledp.collection.output import REPORTS_FILE
-        from shuffledp.network.run import holders_writer
-
-        del column  # reports stand beside holders, not in their users' rows
-        path = folder / REPORTS_FILE
-        graph = self.plan.mixing.graph
-        return holders_writer(path, setting, graph, self.handed_in) if save_reports else None
-
-    def with_facts(
-        self, result: "Result", seed: int | None, on_progress: "Progress | None"
-    ) -> "Result":
-        """Return the result with all that its report says about the exchange."""
-        from shuffledp.network.run import network_cautions, network_facts
-
-        del seed  # nothing is drawn
-        facts = network_facts(self.plan, result, self.handed_in[0], on_progress=on_progress)
+    def with_facts(result: "Result") -> "Result":
+        facts = network_facts(exchange, result, handed_in[0], on_progress=on_progress)
         return replace(result, network=facts, warnings=(*result.warnings, *network_cautions(facts)))
+
+    return Shuffle(
+        plan=partial(exchange.setting, on_batch=handed_in.append),
+        sink=sink,
+        with_facts=with_facts,
+    )
+
+
+def _uniform(num_users: int, _on_progress: object, *, save_reports: bool) -> Shuffle:
+    """Return the shuffle of everybody."""
+    from shuffledp.collection.output import REPORTS_FILE
+    from shuffledp.collection.plan import plan as make_plan
+    from shuffledp.collection.report_files import reports_writer
+
+    def sink(folder: Path, plan: "Plan") -> "ReportSink | None":
+        return reports_writer(folder / REPORTS_FILE, plan) if save_reports else None
+
+    return Shuffle(
+        plan=partial(make_plan, num_users=num_users), sink=sink, with_facts=lambda result: result
+    )

@@ -3,12 +3,7 @@ from shuffledp.collection.report_files import open_reports as open_reports
 from shuffledp.collection.report_files import write_reports as write_reports
 from shuffledp.collection.results import About as About
 from shuffledp.collection.shuffling import UniformShuffler as UniformShuffler
-from shuffledp.collection.source.answer_sets import open_answer_sets as open_answer_sets
-from shuffledp.collection.source.answers import open_table as open_table
-from shuffledp.collection.source.answers import open_words as open_words
-from shuffledp.collection.source.numbers import Ball as Ball
-from shuffledp.collection.source.numbers import Range as Range
-from shuffledp.collection.source.numbers import open_numbers as open_numbers
+from shuffledp.collection.source.columns import open_column as open_column
 from shuffledp.core.reports import Counts as Counts
 from shuffledp.core.reports import Reports as Reports
 from shuffledp.core.reports import Sums as Sums

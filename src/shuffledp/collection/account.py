@@ -51,51 +51,49 @@ def guarantee_for(
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
     cheaper.
     """
-    if delta is not None and epsilon is None:
-        bound = account_epsilon(
-            profile, num_users=num_users, delta=delta, method=method, with_lower=with_lower
-        )
+    _require_one(epsilon, delta)
+    how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
+    if delta is not None:
+        bound = account_epsilon(profile, delta=delta, **how)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-    if epsilon is not None and delta is None:
-        bound = account_delta(
-            profile, num_users=num_users, epsilon=epsilon, method=method, with_lower=with_lower
-        )
-        return Guarantee(epsilon=float(epsilon), delta=bound, num_users=num_users)
-    raise ParameterError(
-        f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is computed"
-    )
+    asked = float(epsilon or 0.0)
+    bound = account_delta(profile, epsilon=asked, **how)
+    return Guarantee(epsilon=asked, delta=bound, num_users=num_users)
 
 
 def guarantee_of(
-    releases: Composition, *, epsilon: float | None = None, delta: float | None = None
+    releases: Composition,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: str = BEST,
 ) -> Guarantee:
     """Return what holds for everything that is published about the same people.
 
-    Exactly one of epsilon and delta is given; the number of users is that of the smallest batch.
+    Exactly one of epsilon and delta is given; the number of users is that of the smallest batch. A
+    method that is named is for a single batch.
     """
-    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
     if not releases.parts:
         raise ParameterError("releases is empty: give at least one")
-    num_users = min(sizes, default=1)
+    _require_one(epsilon, delta)
+    if method != BEST:
+        law, users = single_batch(releases, f"method = {method!r}")
+        return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
+    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
+    of = partial(Guarantee, num_users=min(sizes, default=1), rounds=releases.rounds)
+    if delta is not None:
+        return of(epsilon=releases.epsilon(float(delta)), delta=float(delta))
+    asked = float(epsilon or 0.0)
+    return of(epsilon=asked, delta=releases.delta(asked))
+
+
+def _require_one(epsilon: float | None, delta: float | None) -> None:
+    """Raise unless exactly one of the two is given."""
     if (epsilon is None) == (delta is None):
         raise ParameterError(
             f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
             "computed"
         )
-    if epsilon is None:
-        asked = float(delta or 0.0)
-        return Guarantee(
-            epsilon=releases.epsilon(asked),
-            delta=asked,
-            num_users=num_users,
-            rounds=releases.rounds,
-        )
-    return Guarantee(
-        epsilon=float(epsilon),
-        delta=releases.delta(epsilon),
-        num_users=num_users,
-        rounds=releases.rounds,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -309,10 +307,7 @@ def _account(
 ) -> Guarantee:
     """Return the guarantee at one setting."""
     releases = asked_releases(profile, **asked)
-    if method == BEST:
-        return guarantee_of(releases, epsilon=epsilon, delta=delta)
-    law, users = single_batch(releases, f"method = {method!r}")
-    return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
+    return guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
 
 
 def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
@@ -348,17 +343,14 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
 ) -> Composition:
     """Return everything that is published, as `account` was asked about it."""
     times = require_at_least("rounds", rounds, 1)
+    law: dict[str, Any] = {
+        "epsilon0": epsilon0,
+        "randomizer": randomizer,
+        "domain_size": domain_size,
+        "dimension": dimension,
+    }
     if schedule is not None:
-        others = (
-            profile,
-            epsilon0,
-            num_users,
-            randomizer,
-            domain_size,
-            dimension,
-            channel,
-            sampled,
-        )
+        others = (profile, num_users, channel, sampled, *law.values())
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
                 "schedule says all there is about each round: leave out epsilon0, num_users, "
@@ -372,10 +364,10 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
         return read_schedule(schedule) * times
     if num_users is None:
         raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
-    law = _profile(profile, epsilon0, randomizer, domain_size, dimension, channel)
+    profile = _law(profile, channel, **law)
     honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
     if sampled is None:
-        release = ShuffledRelease(profile=law, num_users=honest, participation=participation)
+        release = ShuffledRelease(profile=profile, num_users=honest, participation=participation)
         return release * times
     # Whoever draws does not know who is honest, so a batch holds about that share of them. Only
     # batches of honest users have a size that is certain.
@@ -386,21 +378,19 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
             "holds as sampled"
         )
     batch = require_at_least("sampled", sampled, 1)
-    return ShuffledRelease(profile=law, num_users=batch, sampled_from=honest) * times
+    return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
 
 
-def _profile(  # noqa: PLR0917  # those of the function above
+def _law(
     profile: LocalProfile | None,
-    epsilon0: SupportsFloat | None,
-    randomizer: str | None,
-    domain_size: SupportsIndex | None,
-    dimension: SupportsIndex | None,
     channel: Path | None,
+    *,
+    epsilon0: SupportsFloat | None,
+    **about: Any,
 ) -> LocalProfile:
-    """Return the law of one report."""
+    """Return the law of one report, which only one of them tells."""
     if profile is not None:
-        others = (epsilon0, randomizer, domain_size, dimension, channel)
-        if any(each is not None for each in others):
+        if any(each is not None for each in (epsilon0, channel, *about.values())):
             raise ParameterError(
                 "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
                 "k, dimension and channel"
@@ -409,10 +399,8 @@ def _profile(  # noqa: PLR0917  # those of the function above
     if channel is None:
         if epsilon0 is None:
             raise ParameterError("epsilon0 is missing: give the local loss of each report, in nats")
-        return named_profile(
-            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
-        )
-    if randomizer is not None or domain_size is not None or dimension is not None:
+        return named_profile(epsilon0=epsilon0, **about)
+    if any(each is not None for each in about.values()):
         raise ParameterError(
             "channel says all there is about the randomizer: leave out randomizer, k and dimension"
         )
@@ -497,9 +485,12 @@ def calibrate(
             f"another is missing): {', '.join(missing) or 'none'} missing"
         )
     found = missing[0] if missing else "rounds"
-    profile_for = partial(
-        _named, randomizer=randomizer, domain_size=domain_size, dimension=dimension
-    )
+
+    def profile_for(epsilon0: float) -> LocalProfile:
+        return named_profile(
+            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
+        )
+
     times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
     users = None if num_users is None else require_at_least("num_users", num_users, 1)
     if found == "epsilon0":
@@ -538,8 +529,3 @@ def calibrate(
         rounds=times,
         guarantee=guarantee,
     )
-
-
-def _named(epsilon0: float, **about: Any) -> LocalProfile:
-    """Return the law of one report at an epsilon0."""
-    return named_profile(epsilon0=epsilon0, **about)

@@ -4,38 +4,21 @@ One of them is chosen for a run; all else, the randomizer, the estimates and the
 same for each.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, TypeAlias
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.results import Guarantee
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
 
-
-class Stage(Protocol):
-    """Takes reports block by block, then yields them shuffled; a context manager."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        ...
-
-    def __exit__(self, *error: Any) -> None:
-        """Forget the reports."""
-        ...
-
-    def add(self, reports: NDArray[Any]) -> None:
-        """Take the reports of the next users."""
-        ...
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Yield the shuffled reports in blocks."""
-        ...
+Stage: TypeAlias = ExternalShuffle | InMemoryShuffle
+"""Takes reports block by block, then yields them shuffled; a context manager."""
 
 
 class Order(Protocol):

@@ -259,17 +259,7 @@ def compare_scenario(scenario: Scenario) -> BoundComparison:
 
 
 def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
-    """Return the accountant's answer, or that of a method which it does not know."""
-    if method.name not in METHODS:
-        enclose = method.delta if scenario.delta is None else method.epsilon
-        found = enclose(profile, scenario.num_users, scenario.given)
-        return Bound(
-            lower=None,
-            upper=found.upper,
-            method=method.name,
-            source=method.source,
-            assumptions=method.assumptions,
-        )
+    """Return the accountant's answer."""
     users, name = scenario.num_users, method.name
     if scenario.delta is not None:
         return account_epsilon(

@@ -32,7 +32,7 @@ class ExternalShuffle:
 
     Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
     batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
-    collected from all batches and permuted in memory, or by a shuffle of its own. The scratch file
+    collected from all batches and permuted in memory, twice a 256th of all rows. The scratch file
     in ``directory`` has no name, so that a process that is killed leaves nothing that could be
     opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
     shuffler. Not for several threads at once.
@@ -135,29 +135,11 @@ class ExternalShuffle:
                 yield UniformShuffler().shuffle(rows, self._entropy)
             return
         self._spill()
-        max_rows = self._batch.shape[0]
         self._free_memory()
         offsets = np.stack(self._batch_offsets)
-        sizes = np.diff(offsets).sum(axis=0)
-        for bucket in np.flatnonzero(sizes):
+        for bucket in np.flatnonzero(np.diff(offsets).sum(axis=0)):
             extents = offsets[:, bucket : bucket + 2].tolist()
-            if sizes[bucket] > max_rows:
-                yield from self._shuffle_large(extents)
-            else:
-                yield UniformShuffler().shuffle(self._read(extents), self._entropy)
-
-    def _shuffle_large(self, extents: list[list[int]]) -> Iterator[NDArray[Any]]:
-        """Shuffle a bucket that does not fit in memory, through a scratch file of its own."""
-        with ExternalShuffle(
-            dtype=self._batch.dtype,
-            row_shape=self._batch.shape[1:],
-            entropy=self._entropy,
-            directory=self._directory,
-            memory_limit_bytes=self._memory_limit_bytes,
-        ) as inner:
-            for extent in extents:
-                inner.add(self._read([extent]))
-            yield from inner
+            yield UniformShuffler().shuffle(self._read(extents), self._entropy)
 
     def _read(self, extents: list[list[int]]) -> NDArray[Any]:
         """Return the rows of the scratch file between the given row numbers."""

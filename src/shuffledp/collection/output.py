@@ -119,20 +119,21 @@ def write_results(
 
     How the result was asked for (``parameters``) and what else was found go into ``privacy.json``.
     """
+    written: Any = result.to_json_dict()
+    record = {
+        **written,
+        **(findings or {}),
+        "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
+        "domain": list(result.domain),
+        "about": result.about.to_json_dict(),
+        "parameters": dict(parameters or {}),
+        "shuffledp_version": __version__,
+    }
     with writing(folder):
-        write_estimates(result, folder / ESTIMATES_FILE)
-        write_privacy(
-            result,
-            folder / PRIVACY_FILE,
-            parameters=parameters or {},
-            findings=findings or {},
-        )
+        write_rows(written["estimates"], folder / ESTIMATES_FILE)
+        text = json_text(record, indent=2) + "\n"
+        (folder / PRIVACY_FILE).write_text(text, encoding="utf-8")
         result.report(folder / REPORT_FILE)
-
-
-def write_estimates(result: Result, path: Path) -> None:
-    """Write one row an estimate: value, count and frequency, or mean, then error and interval."""
-    write_rows(estimate_rows(result), path)
 
 
 def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
@@ -163,32 +164,6 @@ def harmless_text(columns: "pl.Expr") -> "pl.Expr":
     text = columns.cast(pl.String)
     is_formula = text.str.contains(_FORMULA_START) & ~text.str.contains(_NUMBER)
     return pl.when(is_formula).then("'" + text).otherwise(text).name.keep()
-
-
-def estimate_rows(result: Result) -> list[dict[str, Any]]:
-    """Return the ``estimates`` of the JSON form, one dict each."""
-    rows: Any = result.to_json_dict()["estimates"]
-    return list(rows)
-
-
-def write_privacy(
-    result: Result,
-    path: Path,
-    *,
-    parameters: Mapping[str, object],
-    findings: Mapping[str, object],
-) -> None:
-    """Write all that is needed to judge the guarantee later, as JSON."""
-    record = {
-        **result.to_json_dict(),
-        **findings,
-        "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
-        "domain": list(result.domain),
-        "about": result.about.to_json_dict(),
-        "parameters": dict(parameters),
-        "shuffledp_version": __version__,
-    }
-    path.write_text(json_text(record, indent=2) + "\n", encoding="utf-8")
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:

@@ -6,9 +6,10 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 
 import math
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Generic, SupportsIndex
+from typing import Any, Generic, SupportsIndex
 
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
@@ -53,10 +54,6 @@ class ModelComparison:
     epsilon_for_same_error: float
     standard_error_at_same_epsilon: float
     mechanism: str
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return asdict(self)
 
 
 def require_plan(plan: object) -> None:
@@ -230,10 +227,10 @@ class Plan(Shown, Generic[Estimates_co]):
             "rounds": self.rounds,
             "question": self.question.to_json_dict(),
             "domain": list(self.domain),
-            "local_model": self.local_model.to_json_dict(),
-            "central_model": self.central_model.to_json_dict(),
+            "local_model": asdict(self.local_model),
+            "central_model": asdict(self.central_model),
             "binding": self.binding,
-            "without_shuffler": self.without_shuffler.to_json_dict(),
+            "without_shuffler": asdict(self.without_shuffler),
             "warnings": list(self.warnings),
         }
 
@@ -389,30 +386,48 @@ def plan(
             f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon, or only the "
             "epsilon0 that is fixed"
         )
-    if epsilon is None:
-        users = require_at_least("num_users", num_users, 1)
-        found = _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
-        log_collection("plan", found, shuffling.name)
-        return found
-    limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
-    target = Target(
-        num_users=require_at_least("num_users", num_users, 1),
-        epsilon=require_positive("epsilon", epsilon),
-        delta=require_open_unit("delta", delta),
-        rounds=require_at_least("rounds", rounds, 1),
-        max_epsilon0=min(limit, LARGEST_EPSILON0),
+    users = require_at_least("num_users", num_users, 1)
+    of: partial[Plan[Estimates_co]] = partial(
+        Plan, question=question, num_users=users, shuffling=shuffling
     )
-    if is_uniform(shuffling):
-        found = _uniform_plan(question, target, randomizer)
+    if epsilon is None:
+        name = randomizer or next(iter(question.candidates()))
+        makers = chosen_candidates(question, name)
+        law = makers[name](float(epsilon0 or 0.0))
+        guarantee = shuffling.guarantee(law.profile, users, delta=delta)
+        found = of(
+            target_epsilon=guarantee.epsilon_upper,
+            target_delta=delta,
+            randomizer=law,
+            guarantee=guarantee,
+            binding="epsilon0",
+            asked_epsilon0=float(epsilon0 or 0.0),
+            _makers=makers,
+        )
     else:
-        found = _arranged_plan(question, target, shuffling, randomizer)
+        limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
+        target = Target(
+            num_users=users,
+            epsilon=require_positive("epsilon", epsilon),
+            delta=require_open_unit("delta", delta),
+            rounds=require_at_least("rounds", rounds, 1),
+            max_epsilon0=min(limit, LARGEST_EPSILON0),
+        )
+        found = of(
+            target_epsilon=target.epsilon,
+            target_delta=target.delta,
+            rounds=target.rounds,
+            **(
+                _uniform_choice(question, target, randomizer)
+                if is_uniform(shuffling)
+                else _arranged_choice(question, target, shuffling, randomizer)
+            ),
+        )
     log_collection("plan", found, shuffling.name)
     return found
 
 
-def _uniform_plan(
-    question: Question[Estimates_co], target: Target, randomizer: str | None
-) -> Plan[Estimates_co]:
+def _uniform_choice(question: Question, target: Target, randomizer: str | None) -> dict[str, Any]:
     """Return the randomizer that errs least at the largest epsilon0 that meets a target."""
     makers = chosen_candidates(question, randomizer)
     choices = ranked_choices(question, makers, target)
@@ -420,48 +435,16 @@ def _uniform_plan(
     if not least <= question.useless_error:
         raise infeasible(question, makers, target)
     best = best_of(choices, list(makers))
-    return Plan(
-        num_users=target.num_users,
-        question=question,
-        target_epsilon=target.epsilon,
-        target_delta=target.delta,
-        randomizer=best.randomizer,
-        guarantee=guarantee_within(
+    return {
+        "randomizer": best.randomizer,
+        "guarantee": guarantee_within(
             best.randomizer, target.num_users, target.epsilon, target.delta, rounds=target.rounds
         ),
-        alternatives=tuple(each for each in choices if each is not best),
-        rounds=target.rounds,
-        binding=_binding(best.asked_epsilon0, target),
-        asked_epsilon0=best.asked_epsilon0,
-        _makers=makers,
-    )
-
-
-def _fixed_plan(  # noqa: PLR0917  # those of the function above
-    question: Question[Estimates_co],
-    epsilon0: float,
-    num_users: int,
-    delta: float,
-    shuffling: Arrangement,
-    randomizer: str | None,
-) -> Plan[Estimates_co]:
-    """Return what a local loss leads to."""
-    name = randomizer or next(iter(question.candidates()))
-    makers = chosen_candidates(question, name)
-    law = makers[name](epsilon0)
-    guarantee = shuffling.guarantee(law.profile, num_users, delta=delta)
-    return Plan(
-        num_users=num_users,
-        question=question,
-        target_epsilon=guarantee.epsilon_upper,
-        target_delta=delta,
-        randomizer=law,
-        guarantee=guarantee,
-        shuffling=shuffling,
-        binding="epsilon0",
-        asked_epsilon0=epsilon0,
-        _makers=makers,
-    )
+        "alternatives": tuple(each for each in choices if each is not best),
+        "binding": _binding(best.asked_epsilon0, target),
+        "asked_epsilon0": best.asked_epsilon0,
+        "_makers": makers,
+    }
 
 
 def _binding(asked_epsilon0: float, target: Target) -> str:
@@ -470,12 +453,9 @@ def _binding(asked_epsilon0: float, target: Target) -> str:
     return "max_epsilon0" if is_capped else "epsilon"
 
 
-def _arranged_plan(
-    question: Question[Estimates_co],
-    target: Target,
-    shuffling: Arrangement,
-    randomizer: str | None,
-) -> Plan[Estimates_co]:
+def _arranged_choice(
+    question: Question, target: Target, shuffling: Arrangement, randomizer: str | None
+) -> dict[str, Any]:
     """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
     name = randomizer or next(iter(question.candidates()))  # for answers k-RR
     makers = chosen_candidates(question, name)
@@ -504,15 +484,10 @@ def _arranged_plan(
             f"every estimate; {', '.join(filter(None, ('raise epsilon', shuffling.remedy)))}, or "
             "ask more people"
         )
-    return Plan(
-        num_users=num_users,
-        question=question,
-        target_epsilon=target.epsilon,
-        target_delta=target.delta,
-        randomizer=law,
-        guarantee=shuffling.guarantee(law.profile, num_users, delta=target.delta),
-        shuffling=shuffling,
-        binding=_binding(epsilon0, target),
-        asked_epsilon0=epsilon0,
-        _makers=makers,
-    )
+    return {
+        "randomizer": law,
+        "guarantee": shuffling.guarantee(law.profile, num_users, delta=target.delta),
+        "binding": _binding(epsilon0, target),
+        "asked_epsilon0": epsilon0,
+        "_makers": makers,
+    }

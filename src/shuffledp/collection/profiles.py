@@ -17,6 +17,7 @@ epsilon, delta   a release with a stated guarantee instead, with no epsilon0
 
 import csv
 from collections.abc import Callable, Mapping
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsFloat, SupportsIndex
@@ -142,42 +143,33 @@ def read_schedule(path: str | PathLike[str]) -> Composition:
     try:
         with location.open(encoding="utf-8-sig", newline="") as file:
             return _schedule(csv.DictReader(file, restkey=""), location.name)
-    except FileNotFoundError:
-        raise DataError(f"cannot read {location}: there is no such file") from None
     except UnicodeDecodeError:
         raise DataError(f"cannot read {location}: it is not text in UTF-8") from None
-    except csv.Error as error:
-        raise DataError(f"cannot read {location}: {error}") from None
-    except OSError as error:
-        raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+    except (csv.Error, OSError) as error:
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise DataError(f"cannot read {location}: {reason}") from None
 
 
 def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
     """Return the composition of all rows."""
-    if reader.fieldnames is None:
+    names = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    if wrong := [name for name in names if name not in _COLUMNS or names.count(name) > 1]:
         raise DataError(
-            f"{origin} is empty: its first line must name columns, as epsilon0,num_users"
+            f"{origin}, line 1: {wrong[0]!r} stands twice, or is not one of the columns "
+            f"{', '.join(_COLUMNS)}"
         )
-    names = [name.strip() for name in reader.fieldnames]
-    for name in names:
-        if name not in _COLUMNS:
-            raise DataError(
-                f"{origin}, line 1: {name!r} is not one of the columns {', '.join(_COLUMNS)}"
-            )
-        if names.count(name) > 1:
-            raise DataError(f"{origin}, line 1: column {name!r} stands twice")
-    reader.fieldnames = names
     parts = []
-    for row in reader:
+    for row in islice(reader, _MOST_ROWS + 1):
         where = f"{origin}, line {reader.line_num}"
         if "" in row:
             raise DataError(f"{where} has more fields than the header has columns")
         fields = {name: value.strip() for name, value in row.items() if value and value.strip()}
         parts.append(_part(fields, where))
-        if len(parts) > _MOST_ROWS:
-            raise DataError(f"{origin} has more than {_MOST_ROWS} rows: it is no schedule")
-    if not parts:
-        raise DataError(f"{origin} has no rows below its header: give one for each kind of release")
+    if not 1 <= len(parts) <= _MOST_ROWS:
+        raise DataError(
+            f"{origin} has {'no rows' if not parts else f'more than {_MOST_ROWS} rows'} below a "
+            "header such as epsilon0,num_users: give one for each kind of release"
+        )
     try:
         return Composition(parts)
     except ShuffledpError as error:

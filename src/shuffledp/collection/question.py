@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from shuffledp.collection.results import Estimates_co
-from shuffledp.collection.source.tables import Column
+from shuffledp.collection.source.columns import Column
+from shuffledp.collection.source.tables import Source
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.base import LocalRandomizer
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
@@ -76,6 +78,15 @@ class Question(Protocol[Estimates_co]):
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
+        ...
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Which options of `open_column` make sense for it."""
+        ...
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return columns of a table, checked, read as these options say."""
         ...
 
     def column(self, values: Any, *, missing: str = "error") -> Column:

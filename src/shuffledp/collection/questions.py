@@ -18,17 +18,27 @@ from shuffledp.collection.question import (
     candidates_of,
     require_list,
 )
-from shuffledp.collection.source.answer_sets import answer_sets_from_values
-from shuffledp.collection.source.answers import (
+from shuffledp.collection.source.columns import (
     MISSING_LABEL,
-    answers_from_values,
-    words_from_values,
+    Column,
+    answer_sets,
+    answers,
+    numbers,
+    words,
 )
-from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values
+from shuffledp.collection.source.limits import Ball, Range
 from shuffledp.collection.source.single import code_of, codes_of, number_of, text_of, vector_of
-from shuffledp.collection.source.tables import Column, checked_domain, require_two_answers
+from shuffledp.collection.source.tables import (
+    Source,
+    checked_domain,
+    require_two_answers,
+    source_of_sets,
+    source_of_values,
+    source_of_vectors,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
 from shuffledp.estimation.means import MeanEstimates
@@ -60,22 +70,17 @@ class _Asked:
         """What a column of values has to be checked for."""
         raise NotImplementedError
 
+    def describe(self) -> str:
+        """Return a few words for a heading."""
+        raise NotImplementedError
+
     def require_column(self, column: object) -> None:
         """Raise `DomainError` unless the column was checked for this very question."""
-        found = getattr(column, "checked_for", None)
-        if found != self.checked_for:
+        if getattr(column, "checked_for", None) != self.checked_for:
             raise DomainError(
-                f"the values were checked for {_in_words(found)} and the plan is for "
-                f"{_in_words(self.checked_for)}: open the table as the plan's question has it"
+                f"the values were not checked for {self.describe()}, which the plan asks for: open "
+                "the table as the plan's question has it"
             )
-
-
-def _in_words(checked_for: tuple[object, ...] | None) -> str:
-    """Return what a column was checked for, in words."""
-    if checked_for is None:
-        return "nothing"
-    kind, *limits = (str(each) if isinstance(each, Range | Ball) else each for each in checked_for)
-    return " of ".join((str(kind), *map(str, limits)))
 
 
 class _Shares(_Asked):
@@ -119,6 +124,7 @@ class _Means(_Asked):
     """What questions about means have in common."""
 
     __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
@@ -163,6 +169,7 @@ class Categories(_Shares):
     """
 
     kind: ClassVar[str] = "frequencies"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
     expected_for: ClassVar[str] = "root mean square over the answers"
 
@@ -207,7 +214,11 @@ class Categories(_Shares):
                 f"missing='category' counts rows without an answer as {MISSING_LABEL!r}, which is "
                 "not in the domain: list it there, and plan again"
             )
-        return answers_from_values(values, domain=self.domain, missing=missing)
+        return self.read(source_of_values("answer", values), missing=missing)
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return a column of answers, checked."""
+        return answers(source, self.domain, report, **reading)
 
     def value_of_one(self, answer: object) -> NDArray[np.int32]:
         """Return the code of one user's answer, shape (1,)."""
@@ -288,7 +299,11 @@ class Mean(_Means):
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return numbers that are in memory as a checked column."""
-        return numbers_from_values(values, names=(self.name,), limits=self.limits, missing=missing)
+        return self.read(source_of_values(self.name, values), missing=missing)
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return a column of numbers, checked."""
+        return numbers(source, self.limits, report, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's number, shape (1,)."""
@@ -371,9 +386,11 @@ class VectorMean(_Means):
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return vectors that are in memory as checked columns."""
-        return numbers_from_values(
-            values, names=self.names, limits=self.limits, missing=missing, is_vector=True
-        )
+        return self.read(source_of_vectors(values, self.names), missing=missing)
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return columns of vectors, checked."""
+        return numbers(source, self.limits, report, is_vector=True, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's vector, shape (1, d)."""
@@ -412,6 +429,7 @@ class Words(_Shares):
     """
 
     kind: ClassVar[str] = "words"
+    reads: ClassVar[tuple[str, ...]] = ("missing",)
     central_sensitivity: ClassVar[float] = 2.0  # replacing one word changes two counts by one
     expected_for: ClassVar[str] = "for a word that nobody has, where few have the same one"
     expected_spread: ClassVar[float] = 0.0
@@ -444,7 +462,11 @@ class Words(_Shares):
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return texts that are in memory as a checked column."""
-        return words_from_values(values, missing=missing)
+        return self.read(source_of_values("word", values), missing=missing)
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return a column of texts, checked."""
+        return words(source, report, **reading)
 
     def value_of_one(self, answer: object) -> NDArray[np.object_]:
         """Return one user's text, shape (1,)."""
@@ -488,6 +510,7 @@ class AnswerSets(_Shares):
     """
 
     kind: ClassVar[str] = "answer-sets"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "separator", "truncate")
 
     domain: tuple[str, ...]
     max_answers: int
@@ -544,9 +567,11 @@ class AnswerSets(_Shares):
 
     def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> Column:
         """Return sets that are in memory as a checked column."""
-        return answer_sets_from_values(
-            values, domain=self.domain, max_answers=self.max_answers, missing=missing
-        )
+        return self.read(source_of_sets(values), missing=missing)
+
+    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+        """Return a column of sets, checked."""
+        return answer_sets(source, self.domain, self.max_answers, report, **reading)
 
     def value_of_one(self, answer: Iterable[str | None]) -> NDArray[np.int32]:
         """Return the codes of one user's answers, shape (1, max_answers), padded with -1."""

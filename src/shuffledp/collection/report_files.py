@@ -161,9 +161,6 @@ class ReportFile:
 
     path: Path
     fingerprint: str
-    randomizer: str
-    law: str
-    num_reports: int
     _frame: "pl.LazyFrame" = field(repr=False)
 
     def blocks(self) -> Iterator[Reports]:
@@ -204,7 +201,7 @@ def open_reports(
 
     require_missing(missing, unless="reports")
     location = Path(path)
-    facts: dict[str, Any] = {}
+    fingerprint: str | None = None
     with reading(location.name):
         frame = scan(location)
         if COLUMN not in frame.collect_schema():
@@ -212,36 +209,26 @@ def open_reports(
                 f"{location.name} has no column {COLUMN!r}: name the reports' column so"
             )
         if not is_text_table(location):
-            facts = _facts(pl.read_parquet_metadata(location))
+            fingerprint = _fingerprint(pl.read_parquet_metadata(location))
         if missing == "drop":
             frame = frame.drop_nulls(COLUMN)
-        num_reports = int(frame.select(pl.len()).collect().item())
-    if not facts:
+    if fingerprint is None:
         if plan is None:
             raise DataError(
                 f"{location.name} does not say which law made its reports: it was not written by "
                 "shuffledp run --save-reports or write_reports; pass the plan"
             )
         frame = frame.with_columns(_as_encoded(frame, plan))
-        law = plan.randomizer
-        facts = {"fingerprint": law.fingerprint, "randomizer": law.name, "law": repr(law)}
-    return ReportFile(
-        path=location,
-        fingerprint=str(facts["fingerprint"]),
-        randomizer=str(facts["randomizer"]),
-        law=str(facts["law"]),
-        num_reports=num_reports,
-        _frame=frame,
-    )
+        fingerprint = plan.randomizer.fingerprint
+    return ReportFile(path=location, fingerprint=fingerprint, _frame=frame)
 
 
-def _facts(metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a file says of the law that made its reports; nothing, if not all of it."""
+def _fingerprint(metadata: Mapping[str, str]) -> str | None:
+    """Return that of the law that made the reports, if a file says it."""
     try:
-        written = json.loads(metadata[_METADATA_KEY])
-        return {name: written[name] for name in ("fingerprint", "randomizer", "law")}
+        return str(json.loads(metadata[_METADATA_KEY])["fingerprint"])
     except (KeyError, ValueError, TypeError):
-        return {}
+        return None
 
 
 def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":

@@ -283,9 +283,9 @@ class Result(Frames, Generic[Estimates_co]):
             "shuffler": self.shuffler,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
-            "without_shuffler": self.without_shuffler.to_json_dict(),
-            **({} if self.groups is None else {"groups": self.groups.to_json_dict()}),
-            **({} if self.network is None else {"network": self.network.to_json_dict()}),
+            "without_shuffler": asdict(self.without_shuffler),
+            **({} if self.groups is None else {"groups": asdict(self.groups)}),
+            **({} if self.network is None else {"network": asdict(self.network)}),
         }
 
     def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:
@@ -401,10 +401,6 @@ class GroupFacts:
     unit: str = "places"
     expected_crowd: tuple[float, ...] = ()
 
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFacts:
@@ -438,10 +434,6 @@ class NetworkFacts:
     num_dummies: int
     most_by_rounds: tuple[tuple[int, float], ...] = ()
 
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutShuffler:
@@ -456,10 +448,6 @@ class WithoutShuffler:
     odds: float
     right_guess: float
     num_values: int
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the fields by name."""
-        return asdict(self)
 
 
 # With more than that a guess is nearly certain, or odds change beyond what words can say.

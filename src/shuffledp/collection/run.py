@@ -28,7 +28,8 @@ from shuffledp.collection.results import (
     plan_cautions,
     without_shuffler,
 )
-from shuffledp.collection.source.tables import Column, require_users
+from shuffledp.collection.source.columns import Column
+from shuffledp.collection.source.tables import require_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
@@ -85,7 +86,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         What to run. If there are not as many values as users were expected, the guarantee is
         computed anew for those that there are, and a warning says where it falls short.
     values : column or array-like
-        An opened column, such as ``shuffledp.collection.open_table`` returns, or values in memory,
+        An opened column, such as ``shuffledp.collection.open_column`` returns, or values in memory,
         one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
     missing : {"error", "drop", "category"}
         What to do with values in memory that are missing (None, NaN, empty text): refuse them,
@@ -303,12 +304,10 @@ def _result(
     report: Progress,
 ) -> Result[EstimatesT]:
     """Return what was found, with the guarantees that a report compares."""
+    num_users = estimates.num_users
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
-    num_users = estimates.num_users
-    around = _user_numbers(num_users) if is_uniform(shuffling) else ()
-    honest = _honest_numbers(num_users) if is_uniform(shuffling) else {}
-    epsilons = _epsilons_of(plan, (*around, *honest.values()), report)
+    outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
     return Result(
         num_users=num_users,
         question=plan.question,
@@ -328,11 +327,8 @@ def _result(
                 without_shuffler(plan.question, plan.randomizer),
             ),
         ),
-        epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
-        epsilon_by_honest_share=tuple(
-            (share, epsilons[number]) for share, number in honest.items()
-        ),
         arrangement=shuffling,
+        **outlook,
     )
 
 
@@ -360,14 +356,13 @@ def collect(
         for values in blocks:
             data = randomizer.randomize(values, entropy).data
             if shuffle is None:
-                shuffle = stack.enter_context(
-                    shuffling.stage(
-                        dtype=data.dtype,
-                        row_shape=data.shape[1:],
-                        entropy=entropy.spawn(),
-                        directory=scratch,
-                    )
+                shuffle = shuffling.stage(
+                    dtype=data.dtype,
+                    row_shape=data.shape[1:],
+                    entropy=entropy.spawn(),
+                    directory=scratch,
                 )
+                stack.enter_context(shuffle)
             shuffle.add(data)
             num_randomized += len(data)
             report("randomizing", num_randomized, num_users)
@@ -530,28 +525,21 @@ def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
     return replace(guarantee, epsilon=epsilon, delta=delta)
 
 
-def _user_numbers(num_users: int) -> tuple[int, ...]:
-    """Return numbers of users around the actual one, in rising order."""
-    return tuple(sorted({max(2, round(factor * num_users)) for factor in _USER_FACTORS}))
-
-
-def _honest_numbers(num_users: int) -> dict[float, int]:
-    """Return how many users each share of honest ones makes, rounded down."""
-    numbers = {share: int(share * num_users) for share in _HONEST_SHARES}
-    return {share: number for share, number in numbers.items() if number >= 2}
-
-
-def _epsilons_of(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
-    """Return the upper bound on epsilon for each number of honest users."""
-    wanted = sorted(set(numbers))
-    epsilons: dict[int, float] = {}
-    for number in wanted:
-        guarantee = guarantee_for(
-            plan.randomizer.profile, number, delta=plan.target_delta, with_lower=False
-        )
-        epsilons[number] = guarantee.epsilon_upper
-        report("accounting", len(epsilons), len(wanted))
-    return epsilons
+def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:
+    """Return upper bounds on epsilon for other numbers of users, and shares of honest ones."""
+    numbers = sorted({max(2, round(factor * num_users)) for factor in _USER_FACTORS})
+    shares = {share: int(share * num_users) for share in _HONEST_SHARES}
+    honest = {share: number for share, number in shares.items() if number >= 2}
+    wanted = sorted({*numbers, *honest.values()})
+    law, epsilons = plan.randomizer.profile, {}
+    for done, number in enumerate(wanted, start=1):
+        found = guarantee_for(law, number, delta=plan.target_delta, with_lower=False)
+        epsilons[number] = found.epsilon_upper
+        report("accounting", done, len(wanted))
+    return {
+        "epsilon_by_num_users": tuple((number, epsilons[number]) for number in numbers),
+        "epsilon_by_honest_share": tuple((share, epsilons[n]) for share, n in honest.items()),
+    }
 
 
 def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_positive
-from shuffledp.core.errors import OutOfRegimeError, PrecisionError
+from shuffledp.core.errors import PrecisionError
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
 
@@ -35,12 +35,10 @@ _Block = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class SupportReports(Protocol):
-    """A randomizer each of whose reports supports some of k categories."""
+    """A randomizer each of whose reports supports some of k categories, and says no more.
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
+    It is e^epsilon0 times as likely for a category it supports as for one it does not.
+    """
 
     @property
     def domain_size(self) -> int:
@@ -48,8 +46,8 @@ class SupportReports(Protocol):
         ...
 
     @property
-    def likelihood_ratio(self) -> float | None:
-        """How much likelier a report is for a category it supports than for one it does not."""
+    def epsilon0(self) -> float:
+        """Local privacy loss in nats."""
         ...
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -78,7 +76,7 @@ def iterative_bayesian_update(
     Parameters
     ----------
     randomizer : SupportReports
-        The one that made the reports. It must have a ``likelihood_ratio``.
+        The one that made the reports.
     reports : Reports
         At least one, in any order.
     tolerance : float
@@ -103,8 +101,6 @@ def iterative_bayesian_update(
     ------
     ParameterError
         If reports say nothing (epsilon0 = 0), or an argument is out of range.
-    OutOfRegimeError
-        If the randomizer has no ``likelihood_ratio``.
     FingerprintError
         If the reports were made by another law.
     DataError
@@ -156,17 +152,10 @@ def iterative_bayesian_update(
     """
     most = require_at_least("max_iterations", max_iterations, 1)
     enough = require_positive("tolerance", tolerance)
-    ratio = randomizer.likelihood_ratio
-    if ratio is None:
-        raise OutOfRegimeError(
-            f"randomizer {randomizer.name!r} has no likelihood_ratio: its reports say more than "
-            "which categories they support, which this method cannot use; take the unbiased "
-            "estimates, and `norm_sub` if they must be possible frequencies"
-        )
     unbiased = randomizer.estimate(
         reports, confidence=confidence, interval=interval, simultaneous=simultaneous
     )
-    for point in itertools.islice(climb(randomizer, reports, ratio), most):
+    for point in itertools.islice(climb(randomizer, reports), most):
         if point.shortfall <= enough:
             break
     else:
@@ -201,8 +190,9 @@ class Point:
         return float(self.gain.max()) - 1.0
 
 
-def climb(randomizer: SupportReports, reports: Reports, ratio: float) -> Iterator[Point]:
+def climb(randomizer: SupportReports, reports: Reports) -> Iterator[Point]:
     """Yield points of ever greater likelihood for ever; first that of equal frequencies."""
+    ratio = math.exp(randomizer.epsilon0)
     distinct = _DistinctReports(randomizer, reports)
     longest = _LEAP_FACTOR
     point = _evaluate(distinct, np.ones(randomizer.domain_size), ratio)

@@ -1,6 +1,5 @@
 """What all randomizers promise: ``LocalRandomizer``, and the classes that leave little to write."""
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -167,15 +166,6 @@ class CategoryRandomizer(FrequencyRandomizer):
     @abstractmethod
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which categories each report supports: booleans, shape (n, k)."""
-
-    @property
-    def likelihood_ratio(self) -> float | None:
-        """How much likelier a report is for a category it supports than for one it does not.
-
-        e^epsilon0 unless a class says otherwise; ``None`` where that is not one number for all
-        reports and all such pairs of categories, so that reports say more than what they support.
-        """
-        return math.exp(self.epsilon0)
 
     @property
     def num_report_bytes(self) -> int:

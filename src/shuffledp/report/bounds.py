@@ -6,10 +6,10 @@ The page has the curves, the table, and what each method states and where.
 import math
 
 from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
-from shuffledp.report.charts import Line, lines_figure
-from shuffledp.report.figures import COLOURS, Figure
+from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
+from shuffledp.report.wording import gap_percent
 
 _DIGITS = 6
 _RATIO_DIGITS = 4
@@ -93,26 +93,16 @@ def ratio_text(comparison: BoundComparison, value: float | None, *, up: bool) ->
     return "" if ratio is None else rounded(ratio, up=up, digits=_RATIO_DIGITS)
 
 
-def gap_text(lower: float | None, upper: float) -> str:
-    """Return the relative distance of two ends, rounded up to two digits."""
-    if lower is None:
-        return "not known"
-    gap = (upper - lower) / upper if upper > 0.0 else 0.0
-    # Less is the accuracy of a computation, which need not be the same everywhere.
-    return "below 1e-6" if 0.0 < gap < 1e-6 else rounded(gap, up=True, digits=2)
-
-
 @page_html.register
 def _(subject: BoundCurves) -> str:
     here = subject.here
-    figure = bounds_figure(subject)
     return render_page(
         "bounds.html",
         title=f"Bounds on {here.scenario.asked}",
         lead=f"Every method of the accountant, for {scenario_text(here.scenario)}.",
         key_figures=_key_figures(here),
         over=f"Over the {_TITLES[subject.over]}",
-        figure=figure,
+        figure=bounds_figure(subject),
         caption=_caption(subject),
         scenario=scenario_text(here.scenario),
         headings=headings(here),
@@ -125,16 +115,18 @@ def _(subject: BoundCurves) -> str:
 def _key_figures(here: BoundComparison) -> list[tuple[str, ...]]:
     """Return the strip on top: the best bound, what is unavoidable, the gap, and the users."""
     asked = here.scenario.asked
-    lower = "not known" if here.lower is None else f"{asked} >= {_short(here.lower, up=False)}"
+    lower = gap = "not known"
+    if here.lower is not None:
+        lower = f"{asked} >= {_short(here.lower, up=False)}"
+        gap = gap_percent(1.0 - here.lower / here.best if here.best else 0.0)
     return [
-        ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name, ""),
-        ("Unavoidable", lower, LOWER_END, ""),
-        ("Gap", gap_text(here.lower, here.best), "of the best bound", ""),
+        ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name),
+        ("Unavoidable", lower, LOWER_END),
+        ("Gap", gap, "of the best bound"),
         (
             "Users",
             f"{here.scenario.num_users:,}",
             f"epsilon0 = {given(here.scenario.epsilon0)}",
-            "",
         ),
     ]
 
@@ -200,14 +192,15 @@ def bounds_figure(curves: BoundCurves) -> Figure:
     drawn = [value for each in lines for value in each.y if value]
     limits = None
     if min(drawn, default=1.0) < _LEAST_DELTA:
-        limits = {"range": [math.log10(_LEAST_DELTA), math.ceil(math.log10(max(drawn)))]}
+        limits = (_LEAST_DELTA, 10.0 ** math.ceil(math.log10(max(drawn))))
     return lines_figure(
         "chart-bounds",
         lines,
-        x_title=_TITLES[curves.over],
-        y_title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
-        x_scale="log",
-        y_scale="log",
-        y_axis=limits,
+        x=Axis(title=_TITLES[curves.over], is_log=True),
+        y=Axis(
+            title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
+            is_log=True,
+            limits=limits,
+        ),
         here=getattr(scenario, curves.over.field),
     )

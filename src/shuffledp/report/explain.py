@@ -13,13 +13,11 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import best_guess, brief, odds_factor, one_in, rounded, shown_label
 from shuffledp.report.wording import RANDOMIZER_TITLES
-
-Form = Literal["notice", "label", "registry"]
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice

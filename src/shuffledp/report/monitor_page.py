@@ -4,13 +4,12 @@ For its privacy statement read `shuffledp.report.statement` on why "the odds cha
 factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
 """
 
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.report.figures import COLOURS, Figure, LegendEntry, axis, base_layout, line
+from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import brief, decimals_for, fixed, odds_factor, rounded, shorten
 from shuffledp.report.monitor import (
     MonitorView,
@@ -39,10 +38,7 @@ MOST_CURVES = 6  # more cannot be told apart; the table and estimates.csv are co
 _MOST_ROWS = 1_000
 _MANY_ROWS = 30
 _LONGEST_LABEL = 40
-_NUM_TICKS, _NUM_NARROW_TICKS = 8, 4
-_SHADE = 0.18
-_ACCENT = "#2f7fb8"  # in the middle of the light and the dark page's accents, for shades
-_GREY = "#808080"
+_MOST_LABELS = 8  # along the axis
 
 
 class Curve(NamedTuple):
@@ -134,19 +130,16 @@ def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
             "Error of a count",
             f"\u00b1{share_text(worst, result.num_users)}",
             f"of users, in the worst period: {band_text(running.confidence)}",
-            "",
         ),
         (
             "Central privacy loss",
             f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}",
             f"all {counted(planned, 'period')} together, delta = {brief(central.delta_upper)}",
-            "",
         ),
         (
             "Local privacy loss",
             f"epsilon0 <= {rounded(result.local.upper, up=True)}",
             "all that a user sends, without the shuffler",
-            "",
         ),
     ]
 
@@ -244,68 +237,40 @@ def running_figure(result: "MonitorResult") -> Figure:
     """Return the estimates as lines in their bands, and the true counts dashed."""
     curves = drawn(curves_of(result))
     colours = ["var(--accent)"] if len(curves) == 1 else COLOURS
-    bands, lines, truths, legend = [], [], [], []
-    for curve, colour in zip(curves, colours, strict=False):
-        bands.append(_band(curve, colour))
-        texts = [
-            f"{escape(period)}<br><b>{fixed(estimate, 0)}</b>"
-            for period, estimate in zip(result.period_labels, curve.estimates, strict=True)
-        ]
-        lines.append(_line(curve.estimates, colour, width=2.0, texts=texts))
-        truths.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
-        label = curve.label and shorten(curve.label, _LONGEST_LABEL)
-        legend.append(
-            LegendEntry(colour, label=label) if label else LegendEntry(colour, "estimate")
+    periods = tuple(map(float, range(1, result.through + 1)))
+    estimates = [
+        Line(
+            name=shorten(curve.label, _LONGEST_LABEL) if curve.label else "estimate",
+            x=periods,
+            y=tuple(curve.estimates.tolist()),
+            band=(tuple(curve.lower.tolist()), tuple(curve.upper.tolist())),
+            colour=colour,
         )
-    shade = _shade(_GREY if len(curves) > 1 else _ACCENT)
-    legend.append(LegendEntry(shade, band_text(result.running.confidence), is_shade=True))
-    known = "true count, known only because this is a simulation"
-    legend.append(LegendEntry("var(--ink)", known, dashes="5 4"))
-    layout = base_layout(height=400)
-    places, names = _ticks(result, _NUM_TICKS)
-    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "tickangle": 0}
-    layout["xaxis"] = axis("Period", range=[0.5, result.through + 0.5], **ticks)
-    layout["yaxis"] = axis("Users", nticks=7)
-    places, names = _ticks(result, _NUM_NARROW_TICKS)
-    return Figure(
-        name="chart-running",
-        spec={
-            "data": [*bands, *lines, *truths],
-            "layout": layout,
-            "narrow": {"xaxis.tickvals": places, "xaxis.ticktext": names},
-        },
-        description=(
-            f"Line chart of {counted(len(curves), 'running count')} over {result.through:,} "
-            "periods, each with its band. The table below holds the numbers."
+        for curve, colour in zip(curves, colours, strict=False)
+    ]
+    truths = [
+        Line(
+            name="true count, known only because this is a simulation",
+            x=periods,
+            y=tuple(curve.truth.tolist()),
+            colour="var(--ink)",
+            dash="dash",
+            width=1.3,
+        )
+        for curve in curves
+    ]
+    step = max(1, -(-(result.through - 1) // (_MOST_LABELS - 1)))
+    return lines_figure(
+        "chart-running",
+        [*estimates, *truths],
+        x=Axis(
+            title="Period",
+            limits=(0.5, result.through + 0.5),
+            labels=tuple(
+                (float(place + 1), result.period_labels[place])
+                for place in range(0, result.through, step)
+            ),
         ),
-        legend=tuple(legend),
+        y=Axis(title="Users"),
+        band=band_text(result.running.confidence),
     )
-
-
-def _band(curve: Curve, colour: str) -> dict[str, Any]:
-    """Return a shaded band: there along its upper end, and back along its lower one."""
-    forth = list(range(1, len(curve.upper) + 1))
-    ends = curve.upper.tolist() + curve.lower[::-1].tolist()
-    band = line(forth + forth[::-1], ends, colour, mode="lines", width=0)
-    return band | {"fill": "toself", "fillcolor": _shade(colour)}
-
-
-def _line(values: NDArray[np.float64], colour: str, **style: Any) -> dict[str, Any]:
-    """Return a line over the periods, which count from 1; one period is a point."""
-    mode = "lines" if len(values) > 1 else "markers"
-    places = range(1, len(values) + 1)
-    return line(places, values.tolist(), colour, mode=mode, marker=6, **style)
-
-
-def _ticks(result: "MonitorResult", most: int) -> tuple[list[int], list[str]]:
-    """Return places of labels, evenly spread from the first period, and the labels."""
-    step = max(1, -(-(result.through - 1) // max(1, most - 1)))
-    places = list(range(1, result.through + 1, step))
-    return places, [escape(result.period_labels[place - 1]) for place in places]
-
-
-def _shade(colour: str) -> str:
-    """Return a colour that shines through."""
-    code = (_ACCENT if colour.startswith("var(") else colour).removeprefix("#")
-    red, green, blue = (int(code[at : at + 2], 16) for at in (0, 2, 4))
-    return f"rgba({red},{green},{blue},{_SHADE})"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import singledispatch
 
-from shuffledp.collection.account import Calibration
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
@@ -99,23 +98,6 @@ def _(subject: Plan) -> str:
 
 
 @notebook_html.register
-def _(subject: Guarantee | Calibration) -> str:
-    found = subject.guarantee if isinstance(subject, Calibration) else subject
-    rows = [("rounds", f"{found.rounds:,}")]
-    if isinstance(subject, Calibration):
-        rows.append(("epsilon0", rounded(subject.epsilon0, up=True)))
-    if found.lower is not None:
-        rows.append(("proved lower end", rounded(found.lower, up=False)))
-    epsilon, delta = (rounded(end, up=True) for end in (found.epsilon_upper, found.delta_upper))
-    return _table(
-        f"epsilon <= {epsilon} at delta <= {delta} for each of {found.num_users:,} users",
-        [f"method: {found.bound.method}; source: {found.bound.source}"],
-        ("", "value"),
-        rows,
-    )
-
-
-@notebook_html.register
 def _(subject: Frames) -> str:
     columns = subject.to_dict()
     rows = [*zip(*(_shown(name, cells) for name, cells in columns.items()), strict=True)]
@@ -147,7 +129,7 @@ def _value(value: object) -> str:
         case Bound():
             upper = rounded(value.upper, up=True)
             low = "" if value.lower is None else f"{rounded(value.lower, up=False)} to "
-            return f"{low}{upper} (proved)"
+            return f"{low}{upper} (proved, {value.method})"
         case Guarantee():
             epsilon, delta = value.epsilon_upper, value.delta_upper
             return f"epsilon <= {rounded(epsilon, up=True)} at delta <= {rounded(delta, up=True)}"

@@ -5,18 +5,15 @@ that slipped through escaping could do no harm. Templates escape whatever they a
 our own style sheet.
 """
 
-import os
 from functools import cache, singledispatch
 from os import PathLike
 from pathlib import Path
-from uuid import uuid4
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from shuffledp._version import __version__
-from shuffledp.core.errors import OutputError
-from shuffledp.report.drawing import drawings
+from shuffledp.collection.output import whole_file
 from shuffledp.report.formatting import brief, given, rounded, shorten, typeset
 
 
@@ -58,27 +55,10 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
     OutputError
         If the file cannot be written; then nothing is left behind.
     """
-    return write_text_atomically(path, page_html(subject))
-
-
-def write_text_atomically(path: str | PathLike[str], text: str) -> Path:
-    """Write a UTF-8 text file beside its place and move it there in one step, or leave nothing."""
-    path = Path(path)
-    part = path.with_name(f".shuffledp-{uuid4().hex}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())  # a full disk must fail here, not after the move
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(
-            f"path = {str(path)!r} cannot be written ({error.strerror or error}): "
-            "choose another place, or make room"
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+    html = page_html(subject)
+    with whole_file(path) as partial:
+        partial.write_text(html, encoding="utf-8", newline="")
+    return Path(path)
 
 
 @cache
@@ -99,7 +79,6 @@ def _templates() -> Environment:
         "given": given,
         "minus": lambda text: text.replace("-", "\u2212"),
         "thousands": lambda number: f"{number:,}",
-        "drawings": lambda figure: drawings(figure.spec),
     }
     environment.globals["version"] = __version__
     return environment

@@ -1,24 +1,20 @@
-"""The report of a run: what its template shows, and the Python that repeats the run."""
+"""The report of a run: what its template shows."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
-from shuffledp._version import __version__
 from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
-from shuffledp.core.bound import Bound
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
-from shuffledp.report.charts import Line, lines_figure
-from shuffledp.report.figures import MOST_BARS, Figure, figure_of_estimates
+from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
 from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
     group_rows,
-    group_tables,
     network_rows,
+    preservation_rows,
     shuffle_rows,
     walk_rows,
 )
@@ -29,14 +25,15 @@ from shuffledp.report.wording import (
     estimate_headings,
     estimate_rows,
     local_limits,
+    main_estimates,
     randomizer_title,
     wording,
 )
 
 _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
+_MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
-_LONGEST_LIST = 400  # characters of code; the table of estimates lists all labels
 
 _CAPTIONS = (
     "If more or fewer users took part, all else being equal. The dotted line up is this run.",
@@ -47,13 +44,7 @@ _CAPTIONS = (
 
 @page_html.register
 def _(subject: Result) -> str:
-    bars, by_rounds = figure_of_estimates(subject), figure_by_rounds(subject.network)
     curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
-    outlook = [
-        (figure, caption)
-        for figure, caption in zip(curves, _CAPTIONS, strict=True)
-        if figure is not None
-    ]
     kind = "Simulated" if subject.is_simulation else "Private"
     return render_page(
         "run.html",
@@ -74,16 +65,15 @@ def _(subject: Result) -> str:
         randomness=_randomness(subject),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=randomizer_title(subject.randomizer),
-        bars=bars,
+        bars=figure_of_estimates(subject),
         **_estimates(subject),
         statement=privacy_statement(subject),
         summary=_summary(subject),
         **leakage_facts(of_run(subject)),
         **({} if subject.groups is None else _groups(subject.groups)),
         **({} if subject.network is None else _network(subject.network)),
-        by_rounds=by_rounds,
-        outlook=outlook,
-        code=python_code(subject),
+        by_rounds=figure_by_rounds(subject.network),
+        outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
 
 
@@ -109,7 +99,7 @@ def _missed(result: Result) -> str:
     )
 
 
-def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
+def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
     epsilon0, odds, guess = local_limits(result.randomizer.profile)
@@ -120,27 +110,26 @@ def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
             f": odds up to {odds_factor(guarantee.epsilon_upper)}, right guess up to {chance}"
         )
     return [
-        ("Central privacy loss", f"epsilon <= {epsilon_text(guarantee)}", central, ""),
-        ("Failure chance", f"delta <= {delta_text(guarantee)}", "for each user", ""),
+        ("Central privacy loss", f"epsilon <= {epsilon_text(guarantee)}", central),
+        ("Failure chance", f"delta <= {delta_text(guarantee)}", "for each user"),
         (
             "Without the shuffler",
             f"epsilon0 = {epsilon0}",
             f"odds up to {odds}, right guess up to {guess}",
-            "",
         ),
-        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler", ""),
+        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler"),
     ]
 
 
 def _estimates(result: Result) -> dict[str, Any]:
     """Return the complete table, and how to read the chart."""
     head, rows = estimate_headings(result), estimate_rows(result)
-    are_many = len(rows) > MOST_BARS
+    are_many = len(rows) > _MOST_BARS
     plural = wording(result.question).plural
     caption = f"Bars are estimated {plural}, whiskers {head.interval}s."
     if are_many:
         caption += (
-            f" Shown are the {MOST_BARS} largest of {len(rows):,} estimates; being picked for "
+            f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
             "their size, they tend to be a little too large."
         )
     return {
@@ -196,7 +185,7 @@ def _groups(facts: GroupFacts) -> dict[str, Any]:
     return {
         "group_rows": group_rows(facts),
         "shuffle_rows": shuffle_rows(facts),
-        "group_tables": group_tables(facts),
+        "preservation_rows": preservation_rows(facts),
         "orders_tried": [(name, f"{number:,}") for name, number in facts.orders_tried],
     }
 
@@ -210,28 +199,54 @@ def _network(facts: NetworkFacts) -> dict[str, Any]:
     }
 
 
-# --------------------------------------------------------------------- how it would change
+# --------------------------------------------------------------------- charts
+def figure_of_estimates(result: Result) -> Figure:
+    """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
+    rows, words, values = estimate_rows(result), wording(result.question), main_estimates(result)
+    lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
+    interval = estimate_headings(result).interval
+    shown = list(range(len(rows)))
+    if len(rows) > _MOST_BARS:
+        shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
+    which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {_MOST_BARS} largest"
+    return bars_figure(
+        "chart-estimates",
+        [
+            Bar(
+                label=rows[i].value,
+                value=values[i],
+                title=f"{isolated(rows[i].value, 60)}\n{rows[i].estimate}\n"
+                f"{interval}: {rows[i].interval}",
+                interval=(lower[i], upper[i]),
+            )
+            for i in shown
+        ],
+        x=Axis(is_share=words.is_share),
+        description=(
+            f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. The table of "
+            "estimates holds the same numbers."
+        ),
+    )
+
+
 def figure_by_num_users(result: Result) -> Figure | None:
     """Return epsilon against the number of users, or None with fewer than two finite points."""
-    asked = _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
     return _epsilon_figure(
         "chart-num-users",
         result.epsilon_by_num_users,
-        [asked],
-        x_title="number of users",
-        x_scale="log",
+        [_asked(result)],
+        x=Axis(title="number of users", is_log=True),
         here=result.guarantee.num_users,
     )
 
 
 def figure_by_honest_share(result: Result) -> Figure | None:
     """Return epsilon against the share of honest users, or None as above."""
-    asked = _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
     return _epsilon_figure(
         "chart-honest-share",
         [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
-        [asked],
-        x_title="honest users, in %",
+        [_asked(result)],
+        x=Axis(title="honest users, in %"),
         here=100.0 if result.guarantee.num_users == result.num_users else None,
     )
 
@@ -255,10 +270,15 @@ def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
             width=1.0,
             dash="dash",
         )
-        others.append(most)
+        others.insert(0, most)
     return _epsilon_figure(
-        "chart-rounds", facts.epsilon_by_rounds, others, x_title="rounds", here=facts.rounds
+        "chart-rounds", facts.epsilon_by_rounds, others, x=Axis(title="rounds"), here=facts.rounds
     )
+
+
+def _asked(result: Result) -> Line:
+    """Return the level of the target."""
+    return _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
 
 
 def _level(name: str, value: float) -> Line:
@@ -267,88 +287,20 @@ def _level(name: str, value: float) -> Line:
 
 
 def _epsilon_figure(
-    name: str, points: Sequence[tuple[float, float]], others: list[Line], **axes: Any
+    name: str,
+    points: Sequence[tuple[float, float]],
+    others: list[Line],
+    *,
+    x: Axis,
+    here: float | None,
 ) -> Figure | None:
     """Return the upper bound on epsilon as a curve, with what it is compared with."""
-    points = sorted((float(x), epsilon) for x, epsilon in points if math.isfinite(epsilon))
+    points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
     if len(points) < 2:
         return None
-    xs, epsilons = zip(*points, strict=True)
-    curve = Line(name="upper bound on epsilon", x=xs, y=epsilons, colour="var(--accent)")
-    # It falls as 1/sqrt(n): a straight line
+    places, epsilons = zip(*points, strict=True)
+    curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
+    # It may fall by powers of ten: then only logarithms show how.
     is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
-    return lines_figure(
-        name,
-        [curve, *others],
-        y_title="\u03b5",
-        y_scale="log" if is_log else "linear",
-        y_axis={} if is_log else {"rangemode": "tozero"},
-        **axes,
-    )
-
-
-# --------------------------------------------------------------------- the code that repeats it
-def python_code(result: Result) -> str:
-    """Return Python that computes the same guarantee and plans the same collection.
-
-    It runs as it is, but for ``values`` and lists of labels too long to be written out: ``[...]``.
-    Within groups and through networks guarantees follow from more than fits here: the law alone.
-    """
-    law = result.randomizer
-    head = (
-        f"import shuffledp as sdp  # version {__version__}",
-        f"from {type(law).__module__} import {type(law).__name__}",
-    )
-    if result.groups is not None or result.network is not None:
-        return _joined(head, (f"law = {law!r}", "print(law.profile)"))
-    guarantee = result.guarantee
-    given_one = (
-        f"delta={guarantee.delta_upper!r}"
-        if isinstance(guarantee.epsilon, Bound)
-        else f"epsilon={guarantee.epsilon_upper!r}"
-    )
-    call = f"run(plan, values{', seed=...' if result.is_simulation else ''})"
-    if result.is_from_reports:
-        call = "estimate(reports, plan)"
-    return _joined(
-        head,
-        (
-            "# The guarantee, which needs no data:",
-            f"law = {law!r}",
-            f"print(sdp.account(law.profile, num_users={guarantee.num_users}, {given_one}).bound)",
-        ),
-        (
-            "# A collection that asks for the same:",
-            f"question = sdp.{_question(result.question, law)}",
-            "plan = sdp.plan(",
-            f"    question, num_users={result.num_users},",
-            f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},",
-            f"    randomizer={law.name!r},",
-            ")",
-            f"result = sdp.{call}",
-        ),
-    )
-
-
-def _joined(*parts: tuple[str, ...]) -> str:
-    """Return blocks of lines with an empty line between them."""
-    return "\n\n".join("\n".join(lines) for lines in parts)
-
-
-def _question(question: Any, law: Any) -> str:
-    """Return what makes the question; the user's own randomizers go by the one that was chosen."""
-    arguments = [
-        f"{each.name}={_value(getattr(question, each.name))}"
-        for each in fields(question)
-        if each.repr
-    ]
-    if getattr(question, "own", ()):
-        arguments.append(f"own=({type(law).__name__},)")
-    return f"{type(question).__name__}({', '.join(arguments)})"
-
-
-def _value(value: object) -> str:
-    """Return a value as Python, or an ellipsis in place of a list that is too long to read."""
-    text = repr(value)
-    is_too_long = isinstance(value, tuple) and len(text) > _LONGEST_LIST
-    return "[...]" if is_too_long else text
+    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
+    return lines_figure(name, [curve, *others], x=x, y=y, here=here)

@@ -6,21 +6,12 @@ on places.
 """
 
 import math
-from typing import NamedTuple
 
 from shuffledp.collection.results import GroupFacts, NetworkFacts
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 
 _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
-
-
-class Table(NamedTuple):
-    """A small table with its heading."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
@@ -123,9 +114,9 @@ def _moved(facts: GroupFacts) -> str:
     return f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
 
 
-def group_tables(facts: GroupFacts) -> list[Table]:
-    """Return what stays within the largest group."""
-    rows = tuple(
+def preservation_rows(facts: GroupFacts) -> list[tuple[str, ...]]:
+    """Return rows of what stays within the largest group."""
+    return [
         (
             each.name,
             f"{each.size:,}",
@@ -134,10 +125,7 @@ def group_tables(facts: GroupFacts) -> list[Table]:
             f"{percent(each.confidence, 0)} confidence",
         )
         for each in facts.preservation
-    )
-    headings = ("People", "How many", "Stay among them", "But for a chance of", "How known")
-    title = "What stays learnable: reports that stay among the people they come from"
-    return [Table(title, headings, rows)]
+    ]
 
 
 def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:

@@ -71,8 +71,7 @@ class Wording:
     format: Callable[[float, int], str]  # of a value with a number of decimals
     unit: float  # what a standard error is multiplied by before its decimals are chosen
     caution: str  # why estimates may look impossible
-    tick_format: str  # of charts of estimates and of their errors, in d3's notation
-    error_tick_format: str
+    is_share: bool  # whether charts show percent
 
 
 _FREQUENCIES = Wording(
@@ -86,8 +85,7 @@ _FREQUENCIES = Wording(
         "Estimates are unbiased: noise can carry a rare answer below zero, and cutting that off "
         "would make the others too large."
     ),
-    tick_format=".0%",
-    error_tick_format=".2%",
+    is_share=True,
 )
 
 _MEANS = Wording(
@@ -103,8 +101,7 @@ _MEANS = Wording(
         "whose reports do not tell noise from the spread of the values, standard errors are upper "
         "bounds."
     ),
-    tick_format="",
-    error_tick_format="",
+    is_share=False,
 )
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from shuffledp.collection.source import answers, tables
-from shuffledp.collection.source.answers import answers_from_values, open_table
+from collection.source.opened import answers_from_values, open_table
+from shuffledp.collection.source import columns, tables
 from shuffledp.collection.source.tables import (
     checked_domain,
     label_expression,
@@ -206,7 +206,7 @@ def test_numpy_numbers_in_memory():
         (np.zeros((2, 2)), "2 dimensions"),
         ([["a"], ["b"]], "is of type List"),
         ([], "0 rows"),
-        (["a"], "1 row:"),
+        (["a"], "1 row with a value:"),
         ([None, None], "2 rows without an answer"),
     ],
 )
@@ -216,7 +216,7 @@ def test_values_that_are_no_answers(values, message):
 
 
 def test_one_user_left_after_dropping():
-    with pytest.raises(DataError, match=r"1 row with an answer \(1 row without\)"):
+    with pytest.raises(DataError, match=r"1 row with a value \(1 row without\)"):
         answers_from_values(["a", None], domain=["a", "b"], missing="drop")
 
 
@@ -228,7 +228,7 @@ def test_a_single_answer_is_no_domain():
 
 
 def test_identifiers_are_no_answers(monkeypatch):
-    monkeypatch.setattr(answers, "MAX_DISCOVERED", 10)
+    monkeypatch.setattr(columns, "MAX_DISCOVERED", 10)
     with pytest.raises(DomainError, match="more than 10 distinct values"):
         answers_from_values(range(11))
     assert len(answers_from_values(range(10)).domain) == 10
@@ -252,7 +252,7 @@ def test_no_suggestion_without_a_near_name(table):
     [
         (b"", "is empty"),
         (b"answer\n", "0 rows"),
-        (b"answer\nyes\n", "1 row:"),
+        (b"answer\nyes\n", "1 row with a value:"),
         (b"answer\nyes\n\xff\xfe\n", "not text in UTF-8"),
         (b"answer,x\nyes,1\nno,1,2\n", "more fields than the header"),
         (b"x,answer\n1,yes\n1,a,no\n", "more fields than the header"),

@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.source.answer_sets import open_answer_sets
-from shuffledp.collection.source.answers import answers_from_values, open_table, open_words
-from shuffledp.collection.source.numbers import Range, open_numbers
+from collection.source.opened import (
+    answers_from_values,
+    open_answer_sets,
+    open_table,
+    open_words,
+)
 from shuffledp.collection.source.tables import checked_domain, source_of_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
@@ -136,7 +139,8 @@ def test_standard_input(monkeypatch):
 def test_decimal_commas_where_semicolons_separate(tmp_path):
     def values(text):
         path = write(tmp_path / "a.csv", text)
-        blocks = open_numbers(path, ["x", "y"], limits=Range(low=-99, high=9999)).blocks()
+        question = sdp.VectorMean(["x", "y"], norm_bound=9999)
+        blocks = sdp.collection.open_column(path, None, question).blocks()
         return np.concatenate(list(blocks)).tolist()
 
     assert values("x;y\n1,5;2\n-0,25;1e1\n") == [[1.5, 2.0], [-0.25, 10.0]]

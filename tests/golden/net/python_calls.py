@@ -408,41 +408,25 @@ def plan_vector_mean(num_users, names):
     ).to_json_dict()
 
 
-QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
-    "frequency": (
-        sdp.Categories(domain=("yes", "no")), "k-rr",
-        lambda path: sdp.collection.open_table(path, "answer", domain=("yes", "no")),
-    ),
-    "mean": (
-        sdp.Mean(low=0.0, high=0.5), "piecewise",
-        lambda path: sdp.collection.open_numbers(
-            path, "number", limits=sdp.collection.Range(low=0.0, high=0.5), clip=True
-        ),
-    ),
-    "vector": (
-        sdp.VectorMean(names=("x", "y"), norm_bound=1.0), "privunit",
-        lambda path: sdp.collection.open_numbers(
-            path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=1.0)
-        ),
-    ),
+QUESTIONS: dict[str, tuple[Any, str, str | None, dict[str, Any]]] = {
+    "frequency": (sdp.Categories(domain=("yes", "no")), "k-rr", "answer", {}),
+    "mean": (sdp.Mean(low=0.0, high=0.5), "piecewise", "number", {"clip": True}),
+    "vector": (sdp.VectorMean(names=("x", "y"), norm_bound=1.0), "privunit", None, {}),
     "words": (
-        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "count-mean-sketch",
-        lambda path: sdp.collection.open_words(path, "site"),
+        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "count-mean-sketch", "site", {},
     ),
     "sets": (
-        sdp.AnswerSets(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr",
-        lambda path: sdp.collection.open_answer_sets(
-            path, "drugs", domain=("a", "b", "c"), max_answers=2
-        ),
+        sdp.AnswerSets(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr", "drugs", {},
     ),
 }  # fmt: skip
 
 
 @calls("run", *(dict(question=name) for name in QUESTIONS))
 def run_a_file(question):
-    asked, randomizer, opened = QUESTIONS[question]
+    asked, randomizer, column, how = QUESTIONS[question]
     plan = sdp.plan(asked, num_users=300, epsilon=2.0, delta=1e-6, randomizer=randomizer)
-    return sdp.run(plan, opened("survey.csv"), seed=1).to_json_dict()
+    opened = sdp.collection.open_column("survey.csv", column, asked, **how)
+    return sdp.run(plan, opened, seed=1).to_json_dict()
 
 
 @calls("run", dict(num_users=1_000), dict(num_users=999))

@@ -1,13 +1,12 @@
 """Columns about people become numbers on one scale, or codes."""
 
-import csv
 import math
 
 import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError
-from shuffledp.groups.attacks.survey import Measured, read_traits, write_measured
+from shuffledp.groups.attacks.survey import Measured, read_traits
 
 
 def write(tmp_path, text):
@@ -69,13 +68,5 @@ def test_the_better_of_an_attack_and_the_own_report_is_named():
     assert (measured(0.5).row()["own_report"], measured(0.5).row()["better"]) == (None, None)
 
 
-def test_json_and_csv(tmp_path):
-    results = [measured(0.25, 0.75), measured(0.5)]
-    assert results[0].to_json_dict()["trials"] == [0.25, 0.75]
-    write_measured(results, tmp_path / "a.csv")
-    with (tmp_path / "a.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == tuple(results[0].row())
-    assert rows[0]["standard_deviation"] == repr(results[0].standard_deviation)
-    assert (rows[0]["own_report"], rows[0]["num_trials"]) == ("", "2")
-    assert (rows[1]["mean"], rows[1]["standard_deviation"]) == ("0.5", "")
+def test_json():
+    assert measured(0.25, 0.75).to_json_dict()["trials"] == [0.25, 0.75]

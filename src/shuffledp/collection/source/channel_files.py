@@ -98,55 +98,31 @@ _Labels: TypeAlias = tuple[str, ...] | None
 
 
 def _parts(grid: list[list[str]], origin: str) -> tuple[_Labels, _Labels, list[list[str]]]:
-    """Tell labels of inputs and outputs from entries."""
-    header = grid[0] if _is_header(grid[0]) else None
-    body = grid[1:] if header is not None else grid
+    """Tell labels of inputs and outputs from entries.
+
+    Labels are what does not look like a number; an empty corner says that both have labels.
+    """
+    corner, *first = grid[0]
+    are_words = all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in first or [corner])
+    # Probabilities below an empty corner are a row whose label is missing.
+    has_header = are_words or (corner == "" and all(cell.isdecimal() for cell in first))
+    body = grid[1:] if has_header else grid
     _require_rectangle(body, origin)
-    has_labels = _has_labels(header, body)
+    has_labels = (has_header and (corner == "" or len(grid[0]) == len(body[0]) - 1)) or any(
+        not _LIKE_A_NUMBER.fullmatch(row[0]) for row in body
+    )
     inputs = tuple(row[0] for row in body) if has_labels else None
     rows = [row[1:] for row in body] if has_labels else body
     require_size(len(rows), len(rows[0]), origin)
-    outputs = None
-    if header is not None:
-        # The corner above the labels may be left out altogether.
-        outputs = tuple(header[1:] if has_labels and len(header) > len(rows[0]) else header)
-        if len(outputs) != len(rows[0]):
-            raise DataError(
-                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
-                "one name for each"
-            )
+    # The corner above the labels may be left out altogether.
+    width = len(rows[0])
+    outputs = tuple(grid[0][len(grid[0]) > width and has_labels :]) if has_header else None
+    if outputs is not None and len(outputs) != width:
+        raise DataError(
+            f"{origin} names {len(outputs)} outputs and has {width} columns of entries: one name "
+            "for each"
+        )
     return inputs, outputs, rows
-
-
-def _is_header(row: list[str]) -> bool:
-    """Tell whether the first row names outputs: it does if it cannot be one of probabilities."""
-    if all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in row[1:] or row):
-        return True
-    named = row[1:] if parse_entry(row[0]) is None else row
-    if not all(cell.isdecimal() for cell in named) or len(set(named)) < len(named):
-        return False
-    return row[0] == "" or sum(int(cell) for cell in named) != 1
-
-
-def _has_labels(header: list[str] | None, body: list[list[str]]) -> bool:
-    """Tell whether the first column names inputs."""
-    if any(not _LIKE_A_NUMBER.fullmatch(row[0]) for row in body):
-        return True
-    if header is not None and (header[0] == "" or len(header) == len(body[0]) - 1):
-        return True
-    return _sum_to_one([row[1:] for row in body]) and not _sum_to_one(body)
-
-
-def _sum_to_one(rows: list[list[str]]) -> bool:
-    """Tell whether all rows are numbers with a sum of 1."""
-    for row in rows:
-        entries = [parse_entry(cell) for cell in row]
-        if None in entries or not entries:
-            return False
-        total = sum((entry for entry in entries if entry is not None), Fraction(0))
-        if abs(float(total - 1)) > SUM_TOLERANCE:
-            return False
-    return True
 
 
 def _require_rectangle(rows: Sequence[Sequence[object]], origin: str) -> None:
@@ -297,5 +273,6 @@ def _require_sum(total: Fraction, where: str, has_fractions: bool) -> None:
     wanted = "exactly 1, since it has fractions" if has_fractions else "1 within 1e-9"
     raise DataError(
         f"{where} sums to {float(total):.12g}, off by {float(total - 1):+.3g}: the probabilities "
-        f"of all outputs must add up to {wanted}"
+        f"of all outputs must add up to {wanted} (labels that are numbers need a first row of "
+        "labels with an empty first cell)"
     )

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source.tables import (
     MISSING_TEXTS,
+    PARQUET,
     label_expression,
     open_source,
     reading,
+    require_file,
     scan,
 )
 from shuffledp.core.errors import DataError, ParameterError
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_PARQUET = (".parquet", ".pq")
 _COMMENT_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$")
 _EMPTY_LINES = re.compile(rb"\s*\n")
 _SPACES = re.compile(rb"[ \t]+")
@@ -40,7 +41,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
 
     location = Path(path)
     with reading(location.name):
-        if location.suffix.lower() in _PARQUET:
+        if location.suffix.lower() in PARQUET:
             table = _labels_of_parquet(location)
         else:
             table = _labels_of_text(location)
@@ -73,12 +74,8 @@ def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
     import polars as pl
 
-    try:
-        data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except FileNotFoundError:
-        raise DataError(f"cannot read {location}: there is no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"cannot read {location}: it is a folder") from None
+    require_file(location)
+    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
     data = data.replace(b"\r\n", b"\n")
     if b"#" in data or b"%" in data:
         data = _COMMENT_LINE.sub(b"", data)
@@ -179,12 +176,10 @@ def read_edges(
 
 def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     """Read what each person is called in edge lists and groups: one label a row, all different."""
-    import polars as pl
-
     source = open_source(path, column)
     where = source.where
     with reading(source.origin):
-        labels = source.labels().select(pl.col("label").str.strip_chars()).collect().to_series()
+        labels = source.frame.select(source.label().str.strip_chars()).collect().to_series()
     if labels.is_empty():
         raise DataError(f"{where} has no rows: give one row a person")
     missing = (labels.is_null() | labels.is_in(list(MISSING_TEXTS))).arg_true()

@@ -135,17 +135,15 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
     """
     location = Path(path)
     origin = location.name
-    content = _json(location)
+    content, known = _json(location), None
     if isinstance(content, dict) and isinstance(content.get("prior"), list | dict):
-        unknown = [key for key in content if key not in {"prior", "known"}]
-        if unknown:
+        if unknown := [key for key in content if key not in {"prior", "known"}]:
             raise DataError(f"{origin} has {unknown[0]!r} beside the prior: {_FORMS}")
-        values, prior = _prior(content["prior"], origin)
-        return PriorKnowledge(
-            prior=prior, values=values, known=_known(content.get("known"), values, prior, origin)
-        )
+        content, known = content["prior"], content.get("known")
     values, prior = _prior(content, origin)
-    return PriorKnowledge(prior=prior, values=values)
+    if known is not None:
+        known = _known(known, values, len(prior), origin)
+    return PriorKnowledge(prior=prior, values=values, known=known)
 
 
 def _json(path: Path) -> Any:
@@ -167,10 +165,7 @@ def _json(path: Path) -> Any:
             object_pairs_hook=unrepeated,
         )
     except OSError as error:
-        raise DataError(
-            f"cannot read {path}: {(error.strerror or str(error)).lower()}; give a JSON file "
-            "with the adversary's prior"
-        ) from None
+        raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
@@ -206,21 +201,16 @@ def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[flo
 
 
 def _known(
-    content: Any, values: tuple[str, ...] | None, prior: Sequence[float], origin: str
-) -> tuple[int, ...] | None:
+    content: Any, values: tuple[str, ...] | None, num_values: int, origin: str
+) -> tuple[int, ...]:
     """Return how many of the others are known to have each value."""
-    if content is None:
-        return None
     if isinstance(content, Mapping) and set(content) <= set(values or ()):
         content = [content.get(name, Fraction(0)) for name in values or ()]
-    if not isinstance(content, list) or len(content) != len(prior):
+    if not isinstance(content, list) or len(content) != num_values:
         raise DataError(
-            f'{origin}: "known" is no list of {len(prior)} counts, nor an object that names values '
+            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values '
             "of the prior: give one count a value"
         )
-    for count in content:
-        if not isinstance(count, Fraction) or count < 0 or count.denominator != 1:
-            raise DataError(
-                f'{origin}: "known" has what is no count of users: give whole numbers >= 0'
-            )
+    if any(not isinstance(n, Fraction) or n < 0 or n.denominator != 1 for n in content):
+        raise DataError(f'{origin}: "known" has what is no count of users: give whole numbers >= 0')
     return tuple(map(int, content))

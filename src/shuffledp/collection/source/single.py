@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.answer_sets import listed
-from shuffledp.collection.source.numbers import Limits, rows_of_numbers
-from shuffledp.collection.source.tables import MISSING_TEXTS, is_gap, label_of
+from shuffledp.collection.source.limits import Limits
+from shuffledp.collection.source.tables import (
+    MISSING_TEXTS,
+    is_gap,
+    label_of,
+    listed,
+    rows_of_numbers,
+)
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError
 from shuffledp.randomizers.answer_sets import NO_ANSWER

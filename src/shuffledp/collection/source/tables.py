@@ -4,8 +4,6 @@ A CSV file is read as text throughout, so that a label is what the file says ("0
 and no guess from the first rows can fail on a later one. Every answer, whatever its type, becomes
 one text: `label_of` does it for a Python value, `label_expression` for a column; they agree.
 
-There are two passes over the data. The first counts the users and checks every value; the second
-hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
 import csv
@@ -16,20 +14,20 @@ import io
 import math
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.progress import Progress
 
 if TYPE_CHECKING:
     import polars as pl
-
-Batch = TypeVar("Batch", bound=Sized)
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
@@ -61,40 +59,7 @@ def require_missing(missing: str, *, unless: str = "") -> str:
     return missing
 
 
-# ---------------------------------------------------------------- columns
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """The checked values of all users, one row a user, as a stream that can be read once more.
-
-    It holds no tally of the values, so printing it gives nothing away beyond the domain and the
-    number of users. ``checked_for`` is compared with that of a question; ``cautions`` is what the
-    way of reading adds to the assumptions, one sentence each.
-    """
-
-    names: tuple[str, ...]
-    origin: str
-    num_users: int
-    num_missing: int = 0
-    checked_for: tuple[object, ...]
-    domain: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    _read: Callable[[], Iterator[Any]] = field(repr=False)
-
-    def blocks(self) -> Iterator[Any]:
-        """Yield the values in file order, in blocks as the randomizer takes them.
-
-        `DataError` unless there are as many as in the first pass.
-        """
-        num_seen = 0
-        for block in self._read():
-            num_seen += len(block)
-            if num_seen > self.num_users:
-                raise changed(self.origin)
-            yield block
-        if num_seen != self.num_users:
-            raise changed(self.origin)
-
-
+# ---------------------------------------------------------------- sources
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Columns before their first pass: a lazy frame, and how to speak about them."""
@@ -117,9 +82,9 @@ class Source:
         schema = self.frame.collect_schema()
         return tuple(schema[name] for name in self.names)
 
-    def labels(self) -> "pl.LazyFrame":
-        """Return a frame with one column ``label``, of the only column."""
-        return self.frame.select(label_expression(self.names[0], self.dtypes[0]).alias("label"))
+    def label(self) -> "pl.Expr":
+        """Return the only column as labels."""
+        return label_expression(self.names[0], self.dtypes[0])
 
     def batches(self, frame: "pl.LazyFrame", *, check: bool = False) -> "Iterator[pl.DataFrame]":
         """Yield the rows of a frame made of this one; a check parses whole rows.
@@ -166,34 +131,49 @@ def source_of_values(name: str, values: Iterable[object]) -> Source:
     return Source(frame=series_of(name, values).to_frame().lazy(), names=(name,), origin="values")
 
 
-def counted(batches: Iterable[Batch], report: Progress) -> Iterator[tuple[int, Batch]]:
-    """Yield each batch of a first pass after the number of rows before it; report the progress."""
-    num_rows = 0
-    for batch in batches:
-        yield num_rows, batch
-        num_rows += len(batch)
-        report("checking", num_rows, None)
-    report("checking", num_rows, num_rows)
+def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
+    """Return vectors that are in memory as columns."""
+    import polars as pl
+
+    array = rows_of_numbers(values, names)
+    frame = pl.DataFrame({name: array[:, place] for place, name in enumerate(names)}).lazy()
+    return Source(frame=frame, names=tuple(names), origin="values")
 
 
-def dropped_caution(num_missing: int, num_users: int, remedy: str = "") -> tuple[str, ...]:
-    """Return what has to be said where rows without a value were left out."""
-    if not num_missing:
-        return ()
-    return (
-        f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
-        f"{num_users:,} users, and how many were dropped is not protected"
-        + (f"; {remedy}." if remedy else "."),
-    )
+def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return vectors that are in memory as an array, one row a user."""
+    try:
+        given = np.asarray(values)
+        array = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"values are not all numbers ({error}): convert them first") from None
+    if given.dtype == np.bool_:
+        raise DataError("values are booleans, which are no numbers: give 0 and 1")
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise DataError(
+            f"values have shape {array.shape}: give one row of {len(names)} numbers a user"
+        )
+    return array
 
 
-def no_answers(where: str, count: int, row: int, *, category: bool) -> DataError:
-    """Return the error for rows without an answer."""
-    remedy = ", or missing='category' to count them as 'missing'" if category else ""
-    return DataError(
-        f"{where} has {rows_text(count)} without an answer (null, NaN or empty), the first is row "
-        f"{row:,}: pass missing='drop' to leave them out{remedy}"
-    )
+def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
+    """Return sets of answers that are in memory as a column, one list of text a user."""
+    import polars as pl
+
+    require_sequence("values", values)
+    try:
+        lists = [None if is_gap(value) else listed(value) for value in values]
+        frame = pl.DataFrame({"answers": pl.Series(lists, dtype=pl.List(pl.String))})
+    except (TypeError, pl.exceptions.PolarsError):
+        raise DataError("values are not lists of text: give one list of answers a user") from None
+    return Source(frame=frame.lazy(), names=("answers",), origin="values")
+
+
+def listed(value: Any) -> list[str | None]:
+    """Return the answers of one user."""
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return list(value)
 
 
 def rows_text(count: int) -> str:

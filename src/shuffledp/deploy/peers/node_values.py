@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.columns import Reading, open_column
 from shuffledp.collection.question import Question
 from shuffledp.collection.questions import AnswerSets, VectorMean
+from shuffledp.collection.source.columns import open_column
 from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.errors import DataError, ParameterError
 
@@ -61,7 +61,7 @@ def read_node_values(
     Without a column of labels the row number, from 0, is the node's number, so that there must be
     as many rows as nodes.
     """
-    opened = open_column(question, table, column, Reading())
+    opened = open_column(table, column, question)
     nodes = _nodes_of_rows(table, opened.num_users, labels, num_nodes, id_column)
     order = np.argsort(nodes, kind="stable")
     rising = nodes[order]

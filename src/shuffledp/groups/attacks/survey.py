@@ -5,7 +5,7 @@ Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.output import write_rows
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
@@ -262,18 +261,12 @@ class Measured:
         }
 
 
-def write_measured(results: Iterable[Measured], path: Path) -> None:
-    """Write one row a result; what does not apply stays empty."""
-    write_rows((result.row() for result in results), path)
-
-
 def open_survey(
     table: str | PathLike[str],
     column: str,
     grouping: Grouping,
     *,
     epsilon0: float,
-    domain: Sequence[str] | None = None,
     attack_radius: str | None = None,
     public: Sequence[str] = (),
     privileged: Sequence[str] = (),
@@ -284,12 +277,10 @@ def open_survey(
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
     numbers stand in for the coordinates of the groups.
     """
-    from shuffledp.collection.source.answers import open_table
-    from shuffledp.collection.source.tables import checked_domain
+    from shuffledp.collection.source.columns import open_column
 
     path = Path(table)
-    listed = None if domain is None else checked_domain(domain)
-    answers = open_table(path, column, domain=listed, on_progress=on_progress)
+    answers = open_column(path, column, on_progress=on_progress)
     opened = grouping.open(path)
     if on_progress is not None:
         on_progress("grouping", opened.num_users, opened.num_users)

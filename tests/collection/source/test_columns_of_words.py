@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from collection.source.opened import open_words, words_from_values
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.answers import open_words, words_from_values
 from shuffledp.core.errors import DataError, ParameterError
 
 
@@ -62,7 +62,7 @@ def test_missing_is_no_category_of_words(tmp_path):
 
 
 def test_one_user_has_nobody_to_hide_among(tmp_path):
-    with pytest.raises(DataError, match="has 1 texts: a shuffled collection"):
+    with pytest.raises(DataError, match=r"has 1 row with a value \(1 row without\): a shuffled"):
         open_words(csv_of(tmp_path, "a", '""'), "word", missing="drop")
 
 

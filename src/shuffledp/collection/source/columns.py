@@ -1,0 +1,530 @@
+"""Columns of values as a stream: what each kind of question makes of the rows of a table.
+
+There are two passes over the data. The first counts the users and checks every value; the second
+hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.source.limits import Limits
+from shuffledp.collection.source.tables import (
+    MISSING_TEXTS,
+    Source,
+    changed,
+    checked_domain,
+    open_source,
+    reading,
+    require_missing,
+    require_two_answers,
+    require_users,
+    rows_text,
+    sorted_labels,
+)
+from shuffledp.core.display import value_note
+from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.randomizers.answer_sets import NO_ANSWER
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_DISCOVERED = 10_000
+"""With more distinct values than this a column is an identifier or a measurement."""
+
+OTHER_LABEL = "other"
+MISSING_LABEL = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """The checked values of all users, one row a user, as a stream that can be read once more.
+
+    It holds no tally of the values, so printing it gives nothing away beyond the domain and the
+    number of users. ``checked_for`` is compared with that of a question; ``cautions`` is what the
+    way of reading adds to the assumptions, one sentence each.
+    """
+
+    names: tuple[str, ...]
+    origin: str
+    num_users: int
+    num_missing: int
+    checked_for: tuple[object, ...]
+    domain: tuple[str, ...]
+    cautions: tuple[str, ...]
+    _read: Callable[[], Iterator[Any]] = field(repr=False)
+
+    def blocks(self) -> Iterator[Any]:
+        """Yield the values in file order, in blocks as the randomizer takes them.
+
+        `DataError` unless there are as many as in the first pass.
+        """
+        num_seen = 0
+        for block in self._read():
+            num_seen += len(block)
+            if num_seen > self.num_users:
+                raise changed(self.origin)
+            yield block
+        if num_seen != self.num_users:
+            raise changed(self.origin)
+
+
+def open_column(
+    path: str | PathLike[str],
+    column: str | None,
+    question: Any = None,
+    *,
+    csv_separator: str | None = None,
+    header: bool = True,
+    on_progress: Progress | None = None,
+    **reading: Any,
+) -> Column:
+    r"""Open the columns of a file that answer a question, and check every value of them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
+        standard input. Text is UTF-8 or, with its mark, UTF-16, and may be packed (``.csv.gz``).
+    column : str or None
+        Name of the column with the values; None for vectors, whose question names the columns.
+        Sets of answers are texts with separators, or in Parquet also lists of texts.
+    question : Categories, Mean, VectorMean, Words or AnswerSets, optional
+        What is asked. Without it a list of answers is read from the file: then the list depends on
+        the data, which the ``cautions`` of the column say.
+    csv_separator : str, optional
+        What stands between the fields of text, one character; by default that of comma, semicolon,
+        tab and bar which the first two rows tell. With semicolons 12,5 is 12.5, unless a column
+        also has numbers with a point.
+    header : bool
+        Whether the first row of text names the columns; without they are column_1, column_2, ...
+    on_progress : callable, optional
+        Called with the stage, the rows done, and the rows in total (None while unknown).
+    missing : {"error", "drop", "category"}
+        What to do with rows without a value: stop, leave them out, or, of answers, count them as
+        one more answer ``"missing"``.
+    other : bool
+        Of answers: count those outside the domain as one more, ``"other"``.
+    clip : bool
+        Of numbers and vectors: move those outside the limits to the nearest value inside.
+    separator : str
+        Of sets: what stands between two answers of one user, by default ``";"``.
+    truncate : bool
+        Of sets: keep the first different answers of users with too many.
+
+    Returns
+    -------
+    Column
+        Checked, and ready to be read once more.
+
+    Raises
+    ------
+    DataError
+        If the file or the column cannot be used, a row has no value, or there are fewer than two
+        users.
+    DomainError
+        If a value lies outside the domain or the limits, or fewer than two answers are possible;
+        the message counts such values and names the row of the first.
+    ParameterError
+        If a way of reading does not go with the question.
+
+    Examples
+    --------
+    >>> import tempfile, shuffledp as sdp
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.csv")
+    ...     _ = path.write_text("answer\nyes\nno\nno\n")
+    ...     column = open_column(path, "answer", sdp.Categories(["yes", "no"]))
+    ...     next(column.blocks()).tolist()
+    [0, 1, 1]
+    """
+    report = on_progress or no_progress
+    reads = ("missing", "other") if question is None else question.reads
+    if unfit := [name for name in reading if name not in reads]:
+        raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
+    if question is not None and question.kind == "vector-mean":
+        names = question.names
+    elif column is None:
+        raise ParameterError("column is missing: name the column with the values")
+    else:
+        names = (column,)
+    source = open_source(path, *names, csv_separator=csv_separator, header=header)
+    read: Callable[..., Column] = (
+        question.read if question is not None else partial(answers, domain=None)
+    )
+    return read(source, report=report, **reading)
+
+
+# --------------------------------------------------------------------- the first pass
+class Rows(NamedTuple):
+    """Some rows: what the randomizer takes, who has no value, and of each fault who has it."""
+
+    values: Any
+    is_missing: NDArray[np.bool_]
+    faults: tuple[NDArray[np.bool_], ...] = ()
+
+
+class Fault(NamedTuple):
+    """What can be wrong with a value, the next thing to try, and the error that says so."""
+
+    what: str
+    remedy: str
+    error: type[ShuffledpError] = DomainError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How rows become values: what is read of each, and what is made of a batch of that."""
+
+    checked_for: tuple[object, ...]
+    read: "Mapping[str, pl.Expr]"
+    decode: "Callable[[pl.DataFrame], Rows]"
+    faults: tuple[Fault, ...] = ()
+    domain: tuple[str, ...] = ()
+    may_be_category: bool = False
+
+    def rows(self, source: Source, *, check: bool = False) -> Iterator[Rows]:
+        """Yield the rows of a source."""
+        frame = source.frame.select(each.alias(name) for name, each in self.read.items())
+        return map(self.decode, source.batches(frame, check=check))
+
+
+def survey(source: Source, encoding: Encoding, missing: str, report: Progress) -> Column:
+    """Make the first pass: count the users and check every value."""
+    counts, firsts = [0] * (1 + len(encoding.faults)), [0] * (1 + len(encoding.faults))
+    num_rows, where = 0, source.where
+    for rows in encoding.rows(source, check=True):
+        for place, mask in enumerate((rows.is_missing, *rows.faults)):
+            if mask.any():
+                firsts[place] = firsts[place] or num_rows + int(np.argmax(mask)) + 1
+                counts[place] += int(mask.sum())
+        num_rows += len(rows.is_missing)
+        report("checking", num_rows, None)
+    report("checking", num_rows, num_rows)
+    num_missing = counts[0]
+
+    def require_none(error: type[ShuffledpError]) -> None:
+        for fault, count, first in zip(encoding.faults, counts[1:], firsts[1:], strict=True):
+            if count and fault.error is error:
+                values = source.frame.select(source.names).slice(first - 1, 1).collect().row(0)
+                note = value_note(values[0] if len(values) == 1 else values)
+                raise error(
+                    f"row {first:,} of {where} holds a value{note} {fault.what}; "
+                    f"{rows_text(count)} of {num_rows:,} hold such values: {fault.remedy}"
+                )
+
+    require_none(DataError)
+    if missing == "error" and num_missing:
+        remedy = ", or missing='category' to count them as 'missing'" * encoding.may_be_category
+        raise DataError(
+            f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
+            f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
+        )
+    require_none(DomainError)
+    num_users = num_rows - num_missing
+    without = f" ({rows_text(num_missing)} without)" if num_missing else ""
+    require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
+    hidden = "; to count them as one more answer (missing = category) hides it"
+    return Column(
+        names=source.names,
+        origin=source.origin,
+        num_users=num_users,
+        num_missing=num_missing,
+        checked_for=encoding.checked_for,
+        domain=encoding.domain,
+        cautions=(
+            f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
+            f"{num_users:,} users, and how many were dropped is not protected"
+            f"{hidden * encoding.may_be_category}.",
+        )
+        if num_missing
+        else (),
+        _read=lambda: _values(source, encoding),
+    )
+
+
+def _values(source: Source, encoding: Encoding) -> Iterator[Any]:
+    """Yield the values of those who take part."""
+    for rows in encoding.rows(source):
+        if any(mask.any() for mask in rows.faults):
+            raise changed(source.origin)
+        kept = ~rows.is_missing
+        if isinstance(rows.values, np.ndarray):
+            yield rows.values[kept]
+        else:
+            yield rows.values.drop_nulls()  # a series of texts
+
+
+# --------------------------------------------------------------------- answers and words
+def answers(
+    source: Source,
+    domain: tuple[str, ...] | None,
+    report: Progress = no_progress,
+    *,
+    missing: str = "error",
+    other: bool = False,
+) -> Column:
+    """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
+    import polars as pl
+
+    require_missing(missing)
+    if other and domain is None:
+        raise ParameterError("other=True needs a domain: pass domain=[...]")
+    listed = _discovered(source, report) if domain is None else domain
+    extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (missing == "category")
+    labels = listed + tuple(label for label in extra if label not in listed)
+    if domain is not None:
+        require_two_answers(labels, "domain")
+    # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
+    texts = listed + tuple(text for text in MISSING_TEXTS if text not in listed)
+    nothing, outside = len(texts), len(texts) + 1
+    code_of = np.arange(outside + 1, dtype=np.int32)
+    code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
+    code_of[outside] = labels.index(OTHER_LABEL) if other else 0
+    label = source.label()
+    place = pl.coalesce(
+        label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32),
+        pl.when(label.is_null())
+        .then(pl.lit(nothing, pl.UInt32))
+        .otherwise(pl.lit(outside, pl.UInt32)),
+    )
+
+    def decode(batch: "pl.DataFrame") -> Rows:
+        places = batch["place"].to_numpy()
+        is_outside = places == outside
+        is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
+        return Rows(code_of[places], is_missing, (is_outside & (not other),))
+
+    shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+    column = survey(
+        source,
+        Encoding(
+            checked_for=("answers", labels),
+            read={"place": place},
+            decode=decode,
+            faults=(
+                Fault(
+                    f"outside the domain ({shown})",
+                    f"add it to domain=[...], or pass other=True to count such values as "
+                    f"{OTHER_LABEL!r}",
+                ),
+            ),
+            domain=labels,
+            may_be_category=True,
+        ),
+        missing,
+        report,
+    )
+    if domain is not None:
+        return column
+    require_two_answers(labels, source.where)
+    caution = (
+        "The list of answers was read from the data, and the guarantee holds for a list fixed "
+        "beforehand: state the possible answers as the domain."
+    )
+    return replace(column, cautions=(caution, *column.cautions))
+
+
+def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
+    """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
+    found: set[str] = set()
+    num_rows = 0
+    for batch in source.batches(source.frame.select(source.label().alias("label"))):
+        num_rows += batch.height
+        found.update(batch["label"].drop_nulls().unique().to_list())
+        found.difference_update(MISSING_TEXTS)
+        if len(found) > MAX_DISCOVERED:
+            raise DomainError(
+                f"{source.where} has more than {MAX_DISCOVERED:,} distinct values, so it is no "
+                "list of answers: choose another column, or list the answers with domain=[...] and "
+                "put the rest into one with other=True"
+            )
+        report("reading the answers", num_rows, None)
+    report("reading the answers", num_rows, num_rows)
+    return checked_domain(sorted_labels(found), source.where)
+
+
+def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
+    """Check a column of any texts; series of polars."""
+    import polars as pl
+
+    require_missing(missing, unless="words")
+    label = source.label()
+    text = pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)
+
+    def decode(batch: "pl.DataFrame") -> Rows:
+        texts = batch["text"]
+        return Rows(texts, texts.is_null().to_numpy())
+
+    encoding = Encoding(checked_for=("texts",), read={"text": text}, decode=decode)
+    return survey(source, encoding, missing, report)
+
+
+# --------------------------------------------------------------------- numbers and vectors
+def numbers(
+    source: Source,
+    limits: Limits,
+    report: Progress = no_progress,
+    *,
+    is_vector: bool = False,
+    missing: str = "error",
+    clip: bool = False,
+) -> Column:
+    """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
+    import polars as pl
+
+    require_missing(missing, unless="numbers")
+    commas = _decimal_commas(source)
+    read: dict[str, pl.Expr] = {}
+    for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
+        number, absent = _number(name, dtype, comma=name in commas)
+        read |= {f"number {place}": number, f"absent {place}": absent}
+
+    def decode(batch: "pl.DataFrame") -> Rows:
+        found = batch.select(pl.selectors.starts_with("number")).to_numpy()
+        values = np.ascontiguousarray(found, dtype=np.float64)
+        absent = batch.select(pl.selectors.starts_with("absent")).to_numpy()
+        is_missing = np.asarray(absent.any(axis=1))
+        is_bad = np.asarray((np.isnan(values) & ~absent).any(axis=1))
+        is_usable = ~(is_missing | is_bad)
+        is_outside = limits.outside(values) & is_usable
+        if clip and is_outside.any():
+            values = values.copy()
+            values[is_outside] = limits.clip(values[is_outside])
+            is_outside = np.zeros_like(is_outside)
+        return Rows(values if is_vector else values[:, 0], is_missing, (is_bad, is_outside))
+
+    return survey(
+        source,
+        Encoding(
+            checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
+            read=read,
+            decode=decode,
+            faults=(
+                Fault(
+                    "that is no number",
+                    "write numbers like 12.5, and leave unknown ones empty",
+                    DataError,
+                ),
+                Fault(
+                    f"outside {limits}",
+                    "state wider limits, or pass clip=True to move them to the nearest value "
+                    "inside",
+                ),
+            ),
+        ),
+        missing,
+        report,
+    )
+
+
+def _decimal_commas(source: Source) -> frozenset[str]:
+    """Return the columns of a table with semicolons in which no number has a decimal point."""
+    import polars as pl
+
+    if not source.has_decimal_commas:
+        return frozenset()
+    points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
+    with reading(source.origin):
+        has_point = points.collect().row(0)
+    return frozenset(name for name, found in zip(source.names, has_point, strict=True) if not found)
+
+
+def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, pl.Expr]":
+    """Return a column as numbers, and where it has none."""
+    import polars as pl
+
+    column = pl.col(name)
+    if dtype == pl.String:
+        text = column.str.strip_chars()
+        plain = text.str.replace(",", ".", literal=True) if comma else text
+        number = plain.cast(pl.Float64, strict=False)
+        is_nan = number.is_nan().fill_null(value=False)  # null where the text is no number
+        return number, column.is_null() | text.is_in(list(MISSING_TEXTS)) | is_nan
+    if dtype == pl.Boolean:
+        raise DataError(
+            f"column {name!r} is of type Boolean, which is no number: give 0 and 1, or ask for the "
+            "shares of true and false"
+        )
+    if dtype.is_numeric() or dtype == pl.Null:
+        number = column.cast(pl.Float64)
+        return number, number.is_null() | number.is_nan()
+    raise DataError(f"column {name!r} is of type {dtype}, which is no column of numbers")
+
+
+# --------------------------------------------------------------------- sets of answers
+def answer_sets(
+    source: Source,
+    domain: tuple[str, ...],
+    most: int,
+    report: Progress = no_progress,
+    *,
+    missing: str = "error",
+    separator: str = ";",
+    truncate: bool = False,
+) -> Column:
+    """Check a column of sets; codes in [0, k), then -1, shape (m, most), int32.
+
+    An empty text is an empty set; in a column of lists null is a missing one.
+    """
+    import polars as pl
+
+    require_missing(missing, unless="sets of answers")
+    if not separator:
+        raise ParameterError("separator is empty: give what stands between two answers, such as ;")
+    (name,), (dtype,) = source.names, source.dtypes
+    is_text = dtype == pl.String
+    if not is_text and not (isinstance(dtype, pl.List) and dtype.inner == pl.String):
+        raise DataError(
+            f"column {name!r} of {source.origin} is of type {dtype}: give text with separators, or "
+            "lists of text"
+        )
+    lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
+    code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()
+
+    def decode(batch: "pl.DataFrame") -> Rows:
+        flat = (
+            batch.with_row_index("owner")
+            .explode("answer")
+            .with_columns(pl.col("answer").str.strip_chars())
+            .filter(pl.col("answer").is_not_null() & (pl.col("answer") != ""))
+            .unique(["owner", "answer"], keep="first", maintain_order=True)
+            .with_columns(code.alias("code"))
+        )
+        owners = flat["owner"].to_numpy().astype(np.int64)
+        codes = flat["code"].fill_null(0).to_numpy().astype(np.int32)
+        sizes = np.bincount(owners, minlength=batch.height)
+        is_outside = np.zeros(batch.height, dtype=np.bool_)
+        is_outside[owners[flat["code"].is_null().to_numpy()]] = True
+        places = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
+        kept = places < most
+        table = np.full((batch.height, most), NO_ANSWER, dtype=np.int32)
+        table[owners[kept], places[kept]] = codes[kept]
+        is_missing = batch["answer"].is_null().to_numpy()
+        return Rows(table, is_missing, (is_outside, (sizes > most) & (not truncate)))
+
+    return survey(
+        source,
+        Encoding(
+            checked_for=("sets", domain, most),
+            read={"answer": lists},
+            decode=decode,
+            faults=(
+                Fault("with an answer outside the domain", "add it to domain=[...]"),
+                Fault(
+                    f"of more than max_answers = {most} answers",
+                    f"raise it, or pass truncate=True to keep the first {most} of each user",
+                ),
+            ),
+            domain=domain,
+        ),
+        missing,
+        report,
+    )

@@ -1,0 +1,48 @@
+"""Columns of each kind, opened from files and from values in memory."""
+
+import shuffledp as sdp
+from shuffledp.collection.source.columns import answers, numbers, open_column
+from shuffledp.collection.source.limits import Ball, Range
+from shuffledp.collection.source.tables import checked_domain, source_of_values
+
+
+def open_table(path, column, *, domain=None, **reading):
+    question = None if domain is None else sdp.Categories(domain)
+    return open_column(path, column, question, **reading)
+
+
+def answers_from_values(values, *, domain=None, **reading):
+    listed = None if domain is None else checked_domain(domain)
+    return answers(source_of_values("answer", values), listed, **reading)
+
+
+def open_words(path, column, **reading):
+    return open_column(path, column, sdp.Words(["tea"]), **reading)
+
+
+def words_from_values(values, **reading):
+    return sdp.Words(["tea"]).column(values, **reading)
+
+
+def open_numbers(path, columns, *, limits, **reading):
+    if isinstance(limits, Ball):
+        question = sdp.VectorMean(columns, norm_bound=limits.norm_bound)
+        return open_column(path, None, question, **reading)
+    return open_column(path, columns, sdp.Mean(limits.low, limits.high), **reading)
+
+
+def numbers_from_values(values, *, names, limits, is_vector=False):
+    if is_vector:
+        return sdp.VectorMean(names, norm_bound=limits.norm_bound).column(values)
+    return numbers(source_of_values(names[0], values), limits)
+
+
+def open_answer_sets(path, column, *, domain, max_answers, **reading):
+    return open_column(path, column, sdp.AnswerSets(domain, max_answers=max_answers), **reading)
+
+
+def answer_sets_from_values(values, *, domain, max_answers):
+    return sdp.AnswerSets(domain, max_answers=max_answers).column(values)
+
+
+__all__ = ["Ball", "Range"]
