@@ -8,12 +8,12 @@ import pytest
 from deploy.peers.protocol.link import simple_terms
 from graph_families import complete_graph
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.preparing import read_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.relay_client import RelayClient, plain_text_cautions
 from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
+from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 TERMS = simple_terms(complete_graph(6), PrivateKeys.generate(), rounds=2, report_bytes=4)

@@ -4,7 +4,7 @@ import pytest
 
 from deploy.make_vectors import make_task
 from deploy.test_system import GRACE_SECONDS, SMALL
-from shuffledp.deploy.settings import AnalyzerSettings, Keys, ShufflerSettings, write_task
+from shuffledp.deploy.servers.settings import AnalyzerSettings, Keys, ShufflerSettings, write_task
 
 
 @pytest.fixture

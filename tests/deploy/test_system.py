@@ -26,11 +26,11 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import account
 from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer.serving import batch_facts
 from shuffledp.deploy.client import Client, Limits
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.roles import batch_facts
-from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}
@@ -241,7 +241,7 @@ def test_nothing_but_the_multiset_is_released(tmp_path):
         with shuffler_for(TASK, folder) as shuffler:
             for place, index in enumerate(order):
                 report_id = (name.encode() * 15) + bytes([place])
-                info = m._outer_info(TASK.task_id, 0, report_id)
+                info = m.outer_info(TASK.task_id, 0, report_id)
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
                 report = m.Report(report_id=report_id, epoch=0, key=0, sealed=sealed)
                 shuffler.take(report.encode(), at(0, 100 * place))
@@ -276,7 +276,7 @@ def batch_of(task, records, *, number=1, signer="shuffler"):
 
 
 def record(report, task=TASK, key=9):
-    inner = m.seal(report, ANALYZER_KEY.public_key, m._inner_info(task.task_id))
+    inner = m.seal(report, ANALYZER_KEY.public_key, m.inner_info(task.task_id))
     return bytes([key]) + inner
 
 
@@ -300,7 +300,7 @@ def test_what_a_batch_says_counts_the_valid_the_new_and_the_honest(tmp_path):
 def test_a_user_is_hidden_among_the_reports_of_one_key_only(
     tmp_path, num_old, num_counted, num_reports
 ):
-    info = m._inner_info(TASK.task_id)
+    info = m.inner_info(TASK.task_id)
     records = [record(b"\0") for _ in range(5)]
     records += [b"\3" + m.seal(b"\1", SHUFFLER_KEY.public_key, info) for _ in range(num_old)]
     keys = {9: SEALING["analyzer"], 3: SEALING["shuffler"]}

@@ -21,9 +21,8 @@ from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
-from shuffledp.deploy.remote import Server
-from shuffledp.deploy.roles import collect_results
-from shuffledp.deploy.settings import ShufflerSettings, signing_key
+from shuffledp.deploy.remote import Server, collect_results
+from shuffledp.deploy.servers.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.task import Task
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"

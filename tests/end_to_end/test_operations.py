@@ -17,10 +17,9 @@ from deploy.test_system import upload
 from end_to_end.test_deployment import inner
 from golden.net.exchange import free_address
 from shuffledp.cli.main import TERMINATED, main
-from shuffledp.deploy.events import FIELDS
-from shuffledp.deploy.metrics import METRICS
 from shuffledp.deploy.remote import Server, fetch_keys
-from shuffledp.deploy.settings import read_task
+from shuffledp.deploy.servers.settings import read_task
+from shuffledp.deploy.servers.watch import FIELDS, METRICS
 
 REPOSITORY = Path(__file__).parents[2]
 OPERATIONS = REPOSITORY / "docs" / "operations"

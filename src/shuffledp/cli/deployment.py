@@ -156,7 +156,7 @@ def create(  # noqa: PLR0913  # one parameter an option
     if they are not one and the same does the shuffler protect anybody. Epochs begin now.
     """
     from shuffledp.deploy.admission import new_codes
-    from shuffledp.deploy.settings import Keys, write_task
+    from shuffledp.deploy.servers.settings import Keys, write_task
     from shuffledp.deploy.task import Task
     from shuffledp.deploy.wire import ProtocolError
 
@@ -249,7 +249,7 @@ def check(
     given = [f"--{name.replace('_', '-')}" for name, each in numbers.items() if each is not None]
     if task_file is None or given:
         raise click.UsageError(f"{given[0]} is for --dap: a task says its own")
-    from shuffledp.deploy.settings import read_task
+    from shuffledp.deploy.servers.settings import read_task
 
     made = read_task(task_file)
     made.check()
@@ -266,7 +266,7 @@ def _check_dap(
 ) -> None:
     """Print what the smallest batch of a DAP task keeps."""
     from shuffledp.deploy.dap import DapTask
-    from shuffledp.deploy.settings import bytes_of
+    from shuffledp.deploy.servers.settings import bytes_of
 
     if epsilon0 is None or delta is None:
         raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
@@ -349,9 +349,8 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     started again the one loses no report that it acknowledged, the other spends nothing twice.
     """
     require_service()
-    from shuffledp.deploy import roles
-    from shuffledp.deploy.key_files import keys_of
-    from shuffledp.deploy.settings import AnalyzerSettings, ShufflerSettings
+    from shuffledp.deploy.servers.key_files import keys_of
+    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
 
     is_shuffler = role == "shuffler"
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
@@ -365,12 +364,16 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
         made = settings.read_task()
         keys_of(settings, made)
         if isinstance(settings, ShufflerSettings):
-            settings.admission(made)
+            settings.read_codes(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
-        roles.serve_shuffler(settings, _say_url)
+        from shuffledp.deploy.shuffler.serving import serve_shuffler
+
+        serve_shuffler(settings, _say_url)
     else:
-        roles.serve_analyzer(settings, _say_url)
+        from shuffledp.deploy.analyzer.serving import serve_analyzer
+
+        serve_analyzer(settings, _say_url)
 
 
 def _say_url(url: str) -> None:
@@ -405,8 +408,8 @@ def collect(
     import json
 
     from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE, results_folder
-    from shuffledp.deploy.roles import collect_results
-    from shuffledp.deploy.settings import read_task, signing_key
+    from shuffledp.deploy.remote import collect_results
+    from shuffledp.deploy.servers.settings import read_task, signing_key
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")

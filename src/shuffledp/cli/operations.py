@@ -26,7 +26,7 @@ def rotate(*, folder: Path) -> None:
     numbers: 256 epochs from the present one. Keys of epochs are never replaced.
     """
     require_service()
-    from shuffledp.deploy.key_files import rotate as rotate_keys
+    from shuffledp.deploy.servers.key_files import rotate as rotate_keys
 
     made = rotate_keys(folder, time.time())
     epochs = "each epoch to come had one"
@@ -51,9 +51,9 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     dropped. Refused while reports are stored that the key opens; stop the server first.
     """
     require_service()
-    from shuffledp.deploy.key_files import destroy_by_hand, destroy_opening_key
-    from shuffledp.deploy.roles import open_shuffler
-    from shuffledp.deploy.settings import ShufflerSettings, read_settings
+    from shuffledp.deploy.servers.key_files import destroy_opening_key
+    from shuffledp.deploy.servers.settings import ShufflerSettings, read_settings
+    from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
 
     settings = read_settings(config)
     if isinstance(settings, ShufflerSettings):
@@ -82,7 +82,7 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     """
     require_service()
     from shuffledp.deploy.restore import verify as verify_store
-    from shuffledp.deploy.settings import read_settings
+    from shuffledp.deploy.servers.settings import read_settings
 
     found, wrong = verify_store(read_settings(config))
     for line in wrong:

@@ -80,7 +80,7 @@ def send(
     With TABLE, for pilots and load tests: one report a row, and the true answers in one file.
     """
     require_service()
-    from shuffledp.deploy.settings import codes_of, read_task
+    from shuffledp.deploy.servers.settings import codes_of, read_task
 
     made = read_task(task_file)
     own = [] if codes is None else codes_of(codes)
@@ -175,7 +175,7 @@ def _send_table(
 ) -> None:
     """Send the answers of a file, one report a row."""
     from shuffledp.collection.columns import Reading, open_column
-    from shuffledp.deploy.roles import send_values
+    from shuffledp.deploy.remote import send_values
 
     values = open_column(made.asked.question, table, column, Reading())
     if codes is not None and len(codes) < values.num_users:

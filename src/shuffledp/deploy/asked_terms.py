@@ -5,7 +5,7 @@ Layout: docs/explanation/report-encoding.md; docs/reference_client.py makes the 
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.questions import (
     AnswerSets,
-    Categories,
     Mean,
     VectorMean,
     Words,
+    question_from_json,
 )
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
@@ -230,24 +230,11 @@ def asked_fingerprint(written: Any) -> str:
 def _from_json(written: Any) -> AskedTerms:
     """Return the terms; whatever is wrong with them raises some error."""
     particulars = written["question"]
-    question = _QUESTIONS[particulars["kind"]](particulars, tuple(written["labels"]))
+    question = question_from_json(particulars, tuple(written["labels"]))
     text = written.get("text", "")
     if not isinstance(text, str):
         raise TypeError("text")
     return AskedTerms.of(question, written["randomizer"], written["epsilon0"], text)
-
-
-_QUESTIONS: Mapping[str, Callable[[Any, tuple[str, ...]], Question]] = {
-    Categories.kind: lambda _, labels: Categories(domain=labels),
-    Words.kind: lambda said, labels: Words(dictionary=labels, key=bytes.fromhex(said["key"])),
-    Mean.kind: lambda said, _: Mean(low=said["low"], high=said["high"], name=said["name"]),
-    VectorMean.kind: lambda said, _: VectorMean(
-        names=tuple(said["names"]), norm_bound=said["norm_bound"]
-    ),
-    AnswerSets.kind: lambda said, labels: AnswerSets(
-        domain=labels, max_answers=said["max_answers"]
-    ),
-}
 
 
 def _no_values(question: Question) -> Any:

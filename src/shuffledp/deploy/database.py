@@ -76,7 +76,7 @@ def open_store(folder: Path, url: str | None, layout: Layout, *, collection: byt
     if url is None:
         return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
     try:
-        from shuffledp.deploy.postgres import PostgresDatabase
+        from shuffledp.deploy.servers.postgres import PostgresDatabase
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'",

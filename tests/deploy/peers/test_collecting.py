@@ -12,7 +12,6 @@ from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.questions import Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.deploy.peers import collecting, relay_server
@@ -21,6 +20,7 @@ from shuffledp.deploy.peers.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.protocol.terms import graph_digest
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import FetchedStore
+from shuffledp.deploy.servers import http_server
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.of_runs import json_of_run, of_run
 from shuffledp.network.graph import Graph

@@ -15,7 +15,6 @@ from shuffledp.collection.questions import (
     Words,
 )
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy import http_server
 from shuffledp.deploy.peers.node_values import parse_users, read_node_values, value_of_one
 from shuffledp.deploy.peers.preparing import (
     prepare_terms,
@@ -26,6 +25,7 @@ from shuffledp.deploy.peers.preparing import (
     write_collection,
 )
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+from shuffledp.deploy.servers import http_server
 
 YES_NO = Categories(domain=("yes", "no"))
 

@@ -9,8 +9,7 @@ of the signed body.
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,27 +18,22 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import ParameterError, ShuffledpError
-from shuffledp.deploy.http_server import (
-    ConnectionLimits,
-    Room,
-    body_of,
-    failed,
-    listen,
-    make_server,
-    num_descriptors,
-    refused,
-    token_of,
-    told,
-    url_of,
-)
 from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.peers.stores import SqliteStore
+from shuffledp.deploy.servers.http_server import (
+    application,
+    body_of,
+    data_of,
+    listen,
+    make_server,
+    token_of,
+    url_of,
+)
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, join_messages
 from shuffledp.network.graph import Graph
 
@@ -261,37 +255,19 @@ def make_app(
 ) -> Starlette:
     """Return the application."""
     endpoints = _Endpoints(service)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        clock = asyncio.create_task(_run_clock(service, until_collected))
-        try:
-            yield
-        finally:
-            clock.cancel()
-            with suppress(asyncio.CancelledError):
-                await clock
-
-    return Starlette(
-        routes=[
-            Route("/status", told(endpoints.status), methods=["GET"]),
-            Route("/roster", told(endpoints.roster), methods=["GET"]),
-            Route("/registration/{node:number}", told(endpoints.register), methods=["PUT"]),
-            Route(
-                "/rounds/{round:number}/batches/{node:number}",
-                told(endpoints.send),
-                methods=["PUT"],
-            ),
-            Route(
-                "/rounds/{round:number}/mail/{node:number}", told(endpoints.mail), methods=["GET"]
-            ),
-            Route("/hand-in/{node:number}", told(endpoints.hand_in), methods=["PUT"]),
-            Route("/hand-ins", told(endpoints.hand_ins), methods=["GET"]),
-            Route("/hand-ins", told(endpoints.forget_hand_ins), methods=["DELETE"]),
-            Route("/record", told(endpoints.record), methods=["GET"]),
-        ],
-        lifespan=lifespan,
-        exception_handlers={HTTPException: refused, Exception: failed},
+    return application(
+        {
+            ("GET", "/status"): endpoints.status,
+            ("GET", "/roster"): endpoints.roster,
+            ("PUT", "/registration/{node:number}"): endpoints.register,
+            ("PUT", "/rounds/{round:number}/batches/{node:number}"): endpoints.send,
+            ("GET", "/rounds/{round:number}/mail/{node:number}"): endpoints.mail,
+            ("PUT", "/hand-in/{node:number}"): endpoints.hand_in,
+            ("GET", "/hand-ins"): endpoints.hand_ins,
+            ("DELETE", "/hand-ins"): endpoints.forget_hand_ins,
+            ("GET", "/record"): endpoints.record,
+        },
+        [lambda: _run_clock(service, until_collected)],
     )
 
 
@@ -307,7 +283,7 @@ class _Endpoints:
 
     async def roster(self, _: Request) -> Response:
         """Return all registrations, once registration has ended."""
-        return _data(self._service.core.roster.to_bytes())
+        return data_of(self._service.core.roster.to_bytes())
 
     async def register(self, request: Request) -> Response:
         """Take a user's registration."""
@@ -328,7 +304,7 @@ class _Endpoints:
     async def mail(self, request: Request) -> Response:
         """Return what came for a user in a round that is over."""
         node, number = self._node(request), request.path_params["round"]
-        return _data(self._service.mail(node, number, token_of(request)))
+        return data_of(self._service.mail(node, number, token_of(request)))
 
     async def hand_in(self, request: Request) -> Response:
         """Take what a user hands in."""
@@ -340,7 +316,7 @@ class _Endpoints:
 
     async def hand_ins(self, request: Request) -> Response:
         """Return all that was handed in, to the analyzer."""
-        return _data(join_messages(self._service.hand_ins(token_of(request))))
+        return data_of(join_messages(self._service.hand_ins(token_of(request))))
 
     async def forget_hand_ins(self, request: Request) -> Response:
         """Forget all that was handed in, when the analyzer has stored it."""
@@ -370,11 +346,6 @@ async def _run_clock(service: RelayService, until_collected: Callable[[], None] 
         if service.was_collected and until_collected is not None:
             until_collected()
         await asyncio.sleep(_TICK_SECONDS)
-
-
-def _data(content: bytes) -> Response:
-    """Return bytes as an answer."""
-    return Response(content, media_type="application/octet-stream")
 
 
 def serve_relay(
@@ -411,7 +382,7 @@ def serve_relay(
             now=now,
         )
         app = make_app(service, until_collected=stop if until_collected else None)
-        server = make_server(app, Room(ConnectionLimits.of_descriptors(num_descriptors())))
+        server = make_server(app)
         if clock.mode == "manual":
             _tell_on_lines(service)
         on_ready(url_of(listening))

@@ -9,15 +9,16 @@ from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.analyzer.serving import open_analyzer
 from shuffledp.deploy.client import Client
-from shuffledp.deploy.key_files import destroy_finished, destroy_key, keys_of, rotate
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.roles import open_analyzer, open_shuffler
-from shuffledp.deploy.settings import (
+from shuffledp.deploy.servers.key_files import destroy_key, keys_of, rotate
+from shuffledp.deploy.servers.settings import (
     Keys,
-    numbers_in,
     read_list,
+    sealing_keys,
 )
+from shuffledp.deploy.shuffler.serving import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 
@@ -50,7 +51,7 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
         late = sent(task, settings, epoch=0, numbers=(1,))
         assert shuffler.take(late, at(1, OVER)) == [Answer.LATE]
         assert shuffler.epochs_with_keys == list(range(2, 30))
-    assert numbers_in(folder) == list(range(2, 30))
+    assert list(sealing_keys(folder)) == list(range(2, 30))
 
 
 def test_a_key_that_cannot_be_destroyed_is_destroyed_later(make, monkeypatch):
@@ -142,7 +143,7 @@ def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_g
         assert main(["keys", "destroy", "--number", "0", "--config", config]) == 0
         assert said in capsys.readouterr().out
     assert main(["keys", "destroy", "--epoch", "0", "--config", config]) == 2
-    assert numbers_in(analyzer_settings.opening_keys) == [1]
+    assert list(sealing_keys(analyzer_settings.opening_keys)) == [1]
 
 
 def test_a_stopped_rotation_is_run_again(make, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ folder out of backups and snapshots.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy.database import write_new
 from shuffledp.deploy.messages import NUM_KEYS, SealKey, SignedKeys
-from shuffledp.deploy.settings import (
+from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     key_path,
@@ -30,7 +29,6 @@ from shuffledp.deploy.settings import (
     signing_key,
     write_key,
 )
-from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 
 
@@ -49,33 +47,6 @@ def destroy_key(folder: Path, number: int) -> bool:
     except OSError as error:
         raise OutputError(f"cannot destroy {path}: {error.strerror or error}") from None
     return True
-
-
-def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
-    """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
-    for epoch in shuffler.finished():
-        is_ours = destroy_key(folder, epoch)
-        shuffler.forget_key(epoch)
-        if is_ours:  # else another process of this shuffler has done it
-            yield epoch
-
-
-def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
-    """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
-    path = key_path(settings.sealing_keys, epoch)
-    if not path.exists():
-        return False
-    if epoch in shuffler.unreleased():
-        raise DataError(
-            f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
-            "until their batch is sealed or dropped"
-        )
-    if epoch not in shuffler.finished():
-        raise DataError(
-            f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
-            "until the epoch and its time of grace are over"
-        )
-    return destroy_key(settings.sealing_keys, epoch)
 
 
 def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:

@@ -4,6 +4,7 @@ Paths in it are relative to the file. Whatever it does not know it refuses.
 """
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
+from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
@@ -47,18 +48,23 @@ class Settings:
     def read(cls, path: Path) -> Self:
         """Read a file; raise `DataError` for a name it should not have, or lacks."""
         written = _written(path)
-        known = {each.name: each for each in fields(cls)}
+        known = [each.name for each in fields(cls)]
         for name in written:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
                 raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
         missing = [
-            name for name, each in known.items() if name not in written and each.default is MISSING
+            each.name
+            for each in fields(cls)
+            if each.name not in written and each.default is MISSING
         ]
         if missing:
             raise DataError(f"{path} lacks {', '.join(missing)}")
-        return cls(**{name: _value(known[name].type, each, path) for name, each in written.items()})
+        is_path = {each.name: "Path" in str(each.type) for each in fields(cls)}
+        for name, value in written.items():
+            written[name] = path.parent / str(value) if is_path[name] else value
+        return cls(**written)
 
     def of_instance(self, number: int) -> Self:
         """Return the settings of a further process of the role: its ports are 2 x number on."""
@@ -80,13 +86,6 @@ def _written(path: Path) -> dict[str, Any]:
         raise DataError(f"cannot read {path}: {error}") from None
 
 
-def _value(kind: Any, value: Any, path: Path) -> Any:
-    """Return a setting: paths from the file's own folder."""
-    if "Path" in str(kind):
-        return path.parent / str(value)
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShufflerSettings(Settings):
     """The shuffler's: the folder of keys has one an epoch, and is in no backup."""
@@ -105,9 +104,9 @@ class ShufflerSettings(Settings):
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
 
-    def admission(self, task: Task) -> Admission:
-        """Return who may send."""
-        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
+    def read_codes(self, task: Task) -> Codes | None:
+        """Return who may send; None for anybody."""
+        return None if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,19 +147,13 @@ def signing_key(path: Path) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_key_of(path))
 
 
-def sealing_key(path: Path) -> X25519PrivateKey:
-    """Read a key that opens seals."""
-    return X25519PrivateKey.from_private_bytes(_key_of(path))
-
-
 def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
     """Read the keys of a folder: the shuffler's by epoch, the analyzer's by number."""
-    return {number: sealing_key(key_path(folder, number)) for number in numbers_in(folder)}
-
-
-def numbers_in(folder: Path) -> list[int]:
-    """Return of which epochs, or of which numbers, a folder has keys."""
-    return sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
+    numbers = sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
+    return {
+        number: X25519PrivateKey.from_private_bytes(_key_of(key_path(folder, number)))
+        for number in numbers
+    }
 
 
 def key_path(folder: Path, number: int) -> Path:
@@ -301,9 +294,8 @@ def opening_list(
     task: Task, operator: Ed25519PrivateKey, key: X25519PrivateKey, serial: int, grace: float
 ) -> SignedKeys:
     """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
-    public = SealKey(number=(serial - 1) % NUM_KEYS, public_key=_public(key))
-    until = _end_of_list(task, task.num_epochs, grace)
-    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=[public])
+    keys, until = sealed_to({serial - 1: key}), _end_of_list(task, task.num_epochs, grace)
+    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=keys)
 
 
 def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
@@ -313,8 +305,6 @@ def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
 
 def _write_settings(path: Path, **settings: str | float) -> None:
     """Write settings as TOML, which has texts and numbers as JSON has them."""
-    import json
-
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     write_new(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
 
