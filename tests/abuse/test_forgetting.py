@@ -13,7 +13,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.collecting import fetch
 from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.protocol.messages import Mail, encode_mail, open_report
+from shuffledp.deploy.peers.protocol.messages import Letter, Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
 
@@ -48,9 +48,12 @@ def seized(collection, state):
 def mail_of(service, number):
     """Return what a relay can copy of a round: all letters, by recipient and sender."""
     copied = {}
-    for node in EVERYBODY:
-        for letter in service._store.mail(number, node):
-            copied.setdefault((node, letter.sender), []).append(letter)
+    query = (
+        "SELECT round, sender, place, recipient, content FROM mail WHERE round = ? AND place >= 0"
+    )
+    for row in service.relay.rows(query, (number,)):
+        letter = Letter(*row)
+        copied.setdefault((letter.recipient, letter.sender), []).append(letter)
     return copied
 
 
@@ -74,7 +77,7 @@ def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_af
     registered = runner.store.states()
     step(runner)
     step(runner)  # all have sent in round 1, and round 2 is open
-    copied, roster = mail_of(service, 1), service.core.roster
+    copied, roster = mail_of(service, 1), service.relay.roster
     before = runner.store.states()
     assert set(authors(collection, roster, copied, before)) == set(EVERYBODY)
     assert None not in authors(collection, roster, copied, before).values()
@@ -132,7 +135,7 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
     assert any(sealed in before for sealed in mail)
     runner.run()
     assert runner.client.status().phase == "over"
-    handed = [data for _, data in service._store.hand_ins()]
+    handed = [data for (data,) in service.relay.rows("SELECT message FROM hand_ins")]
     assert len(handed) == 6
     fetched_at = collection.folder.parent / f"{collection.folder.name}.fetched"
     with FetchedStore(fetched_at, collection.terms) as store:

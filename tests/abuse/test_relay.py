@@ -11,8 +11,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from deploy.peers.protocol.link import simple_terms
-from deploy.peers.protocol.memory_store import MemoryStore
+from deploy.peers.protocol.link import new_folder, quick_relay, simple_terms
 from graph_families import complete_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -21,7 +20,6 @@ from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import Limits
 from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
@@ -40,7 +38,7 @@ class Collection:
             GRAPH, keys, rounds=ROUNDS, report_bytes=4, even_traffic=even_traffic
         )
         self.entropy = Entropy.from_seed(5)
-        self.relay = RelayCore(self.terms, GRAPH, MemoryStore())
+        self.relay = quick_relay(self.terms, GRAPH, new_folder())
         self.peers = [
             Peer.create(
                 self.terms, GRAPH, node, bytes(4), self.entropy, limits=replace(ANY, **limits)
@@ -49,7 +47,7 @@ class Collection:
         ]
         for peer in self.peers:
             self.relay.register(peer.registration())
-        self.relay.start()
+        self.relay.go_on()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
 
     def run(self, refused_rounds):
@@ -64,7 +62,7 @@ class Collection:
                     peer.take_back(number)  # the answer was 410
                 else:
                     self.relay.accept_batch(batch)
-            self.relay.close_round(number)
+            self.relay.go_on()
             for peer in self.peers:
                 packet = self.relay.mail(peer.node, number, peer.mail_token(number))
                 sizes.append((peer.node, len(packet)))

@@ -194,7 +194,6 @@ def test_other_packages_are_asked_for(here, capsys, monkeypatch):
 def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
     from shuffledp.deploy.peers.preparing import read_terms
-    from shuffledp.deploy.peers.relay_server import RoundClock
     from shuffledp.network.graph_files import read_graph
 
     assert prepare() == 0
@@ -205,14 +204,12 @@ def relay(here, monkeypatch):
         urls.append(url)
         ready.set()
 
-    import time
-
     thread = threading.Thread(
         target=relay_server.serve_relay,
         args=(terms, read_graph(here / "edges.csv"), here / "r.db"),
         kwargs={
-            "clock": RoundClock(mode="all", round_seconds=3600.0),
-            "now": time.monotonic,
+            "is_eager": True,
+            "round_seconds": 3600.0,
             "on_ready": on_ready,
             "until_collected": True,
         },

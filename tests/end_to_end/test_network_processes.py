@@ -280,13 +280,13 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     clock = ("--clock", "all", "--round-seconds", "3600")
     # The relay: when it has kept the first batch of round 2, deleted its sender's mail, and not
     # said so yet. A peer: when it has taken mail and not saved it; then with old keys in the log.
-    relay, url = processes.relay(*clock, dies=("stores:SqliteStore:put_batch", "after", 13))
+    relay, url = processes.relay(*clock, dies=("relay:Relay:accept_batch", "after", 13))
     port = int(url.rpartition(":")[2])
     dies = ("protocol.peer:Peer:receive", "after", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     second = processes.peers(url, "6-11", "second.db")
     processes.killed(relay)
-    dies = ("stores:SqliteStore:forget_hand_ins", "after", 1)
+    dies = ("relay:Relay:forget_hand_ins", "after", 1)
     relay, url = processes.relay(*clock, port=port, dies=dies)
     processes.killed(first)
     dies = ("stores:PeerStore:wipe_log", "before", 1)

@@ -1,7 +1,6 @@
 """``shuffledp network prepare`` and ``relay``: terms of a collection, and what carries its mail."""
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,10 +188,10 @@ _LOOPBACK = "127.0.0.1"
 )
 @click.option(
     "--clock",
-    type=click.Choice(["interval", "all", "manual"]),
+    type=click.Choice(["interval", "all"]),
     default="interval",
     show_default=True,
-    help="Rounds end after their time; as soon as all have sent; or with a line on stdin.",
+    help="Rounds end after their time, or as soon as all have sent.",
 )
 @click.option("--until-collected", is_flag=True, help="Stop once the analyzer has all in a file.")
 def relay(  # one parameter an option
@@ -214,7 +213,7 @@ def relay(  # one parameter an option
     """
     require_service()
     from shuffledp.deploy.peers.preparing import read_terms
-    from shuffledp.deploy.peers.relay_server import RoundClock, serve_relay
+    from shuffledp.deploy.peers.relay_server import serve_relay
     from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
@@ -222,16 +221,12 @@ def relay(  # one parameter an option
         read,
         read_graph(graph),
         store,
-        RoundClock(
-            mode=clock,
-            round_seconds=round_seconds,
-            register_seconds=register_seconds,
-        ),
-        now=time.monotonic,
         on_ready=_say_url,
-        host=host,
-        port=port,
+        address=(host, port),
         until_collected=until_collected,
+        is_eager=clock == "all",
+        round_seconds=round_seconds,
+        register_seconds=register_seconds,
     )
 
 

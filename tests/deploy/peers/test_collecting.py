@@ -1,6 +1,5 @@
 """What the analyzer makes of collections that did not go as they should, and the server's parts."""
 
-import io
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
-from shuffledp.deploy.peers import collecting, relay_server
+from shuffledp.deploy.peers import collecting
 from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
 from shuffledp.deploy.peers.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.protocol.terms import graph_digest
@@ -87,7 +86,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
     found = fetch_with_store()
     assert len(found.collected.reports) == 6
     assert found.not_forgotten == ""
-    assert {data for _, data in service._store.hand_ins()} == {b""}
+    assert set(service.relay.rows("SELECT message FROM hand_ins")) == {(b"",)}
     # From now on no relay is needed.
     monkeypatch.setattr(http, "send", lambda *_, **__: pytest.fail("the relay is asked"))
     assert fetch_with_store().collected == found.collected
@@ -241,15 +240,6 @@ def test_the_end_is_waited_for(collection, monkeypatch):
     assert len(found.collected.reports) == 6
     assert waits == sorted(waits)
     assert seen[0] == ("rounds", 0, 3)
-
-
-def test_every_line_of_the_operator_ends_a_phase(collection, monkeypatch):
-    service, _ = collection.relay(mode="manual")
-    told = []
-    monkeypatch.setattr(service, "tell", lambda: told.append(True))
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n\n"))
-    relay_server._tell_on_lines(service).join(10.0)
-    assert len(told) == 2
 
 
 def test_a_relay_is_found_at_either_kind_of_address():

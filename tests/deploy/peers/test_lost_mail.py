@@ -32,7 +32,7 @@ def run_with(collection, tamper, *, when=("round", 1)):
     while (status := runner.client.status()).phase != "over":
         runner.step(status)
         if (status.phase, status.round) == when:
-            tamper(service._store)
+            tamper(service.relay)
     return runner, *collected(collection, http)
 
 

@@ -69,7 +69,7 @@ def _public(data):
 def test_who_is_a_round_behind_still_has_the_keys_of_that_round():
     scene = Scene()
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     scene.receive(1, nodes=range(1, 8))
     behind, ahead = scene.peers[0], scene.peers[1]
     _, up, _, _ = documented(scene, 0, 1, behind._state.secrets[1], 1)

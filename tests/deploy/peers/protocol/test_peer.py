@@ -160,7 +160,7 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
 def test_a_late_batch_is_taken_back(scene):
     scene.send(1, nodes=range(1, 8))
     late = scene.peers[0].outgoing(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     assert refusal(lambda: scene.relay.accept_batch(late)) == (Fault.PEER, Reason.LATE)
     scene.peers[0].take_back(1)
     # Not drawn anew in the same round: the relay has seen where the first one went.
@@ -208,7 +208,7 @@ def written(scene, *, sender=0, index=0, locker=None, inner=None, recipient=1):
 
 def test_mail_is_taken_once(scene):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     peer = scene.peers[1]
     packet = scene.packet(1, 1)
     peer.receive(1, packet)
@@ -220,7 +220,7 @@ def test_mail_is_taken_once(scene):
 
 def test_a_packet_that_cannot_be_read_changes_nothing(scene):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     peer = scene.peers[1]
     before = peer.to_bytes()
     packet = scene.packet(1, 1)
