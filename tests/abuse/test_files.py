@@ -5,13 +5,14 @@ import stat
 
 import pytest
 
-from deploy.peers.protocol.link import simple_terms
+from deploy.peers.protocol.link import ANY_SIZE, simple_terms
 from graph_families import complete_graph
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import cautions_about
 from shuffledp.deploy.peers.preparing import read_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.relay_client import RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
@@ -97,9 +98,9 @@ def test_deeply_nested_particulars_are_refused():
 )  # fmt: skip
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(ParameterError, match="is no URL"):
-        RelayClient(url)
+        RelayClient(url, ANY_SIZE)
     with pytest.raises(ParameterError, match="is no URL"):
-        plain_text_cautions(url)
+        cautions_about(url, "relay")
 
 
 def test_reasons_have_a_status():

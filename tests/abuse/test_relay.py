@@ -11,17 +11,17 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from deploy.peers.protocol.link import new_folder, quick_relay, simple_terms
+from deploy.peers.protocol.link import ANY_SIZE, new_folder, quick_relay, simple_terms
 from graph_families import complete_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import http_client
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.http_client import NoAnswerError, RefusedError, cautions_about
 from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import Limits
-from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
@@ -138,7 +138,7 @@ def relay_saying():
         threads.append(threading.Thread(target=serve, daemon=True))
         threads[-1].start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        return RelayClient(url, patience_seconds=patience, sizes=sizes)
+        return RelayClient(url, sizes or ANY_SIZE, patience_seconds=patience)
 
     yield make
     over.set()
@@ -177,7 +177,7 @@ def test_an_answer_without_end_is_given_up(relay_saying, line):
 
 def test_no_answer_is_larger_than_the_terms_allow(relay_saying):
     terms = simple_terms(GRAPH, PrivateKeys.generate(), rounds=ROUNDS, report_bytes=4)
-    sizes = AnswerSizes.of(terms, GRAPH)
+    sizes = answer_sizes(terms, GRAPH)
     client = relay_saying(OK + b"\r\n", b"x" * 4096, sizes=sizes)
     with client, pytest.raises(DataError, match="answer to /rounds/1/mail/2 is larger"):
         client.mail(1, 2, b"token")
@@ -186,11 +186,11 @@ def test_no_answer_is_larger_than_the_terms_allow(relay_saying):
 @pytest.mark.parametrize("even_traffic", [False, True])
 def test_the_sizes_hold_what_honest_relays_send(even_traffic):
     collection = Collection(even_traffic=even_traffic)
-    sizes = AnswerSizes.of(collection.terms, GRAPH)
-    for node, size in collection.run(()):
-        assert size <= sizes.mail_of(node)
-    assert len(collection.relay.roster.to_bytes()) <= sizes.roster
-    assert sum(len(peer.hand_in()) + 4 for peer in collection.peers) <= sizes.hand_ins
+    sizes = answer_sizes(collection.terms, GRAPH)
+    for _, size in collection.run(()):
+        assert size <= sizes["mail"]
+    assert len(collection.relay.roster.to_bytes()) <= sizes["roster"]
+    assert sum(len(peer.hand_in()) + 4 for peer in collection.peers) <= sizes["hand-ins"]
 
 
 @pytest.mark.parametrize("head", [OK + b"X-Slow: ", OK + b"Content-Length: 9000\r\n\r\n"])
@@ -204,7 +204,7 @@ def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypa
 @pytest.mark.parametrize("status", [301, 302, 304])
 def test_nothing_but_success_is_taken_for_success(status):
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
-    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1:1", ANY_SIZE, patience_seconds=0.0, client=http)
     with client, pytest.raises(RefusedError, match=f"HTTP {status}"):
         client.hand_in(0, b"")
 
@@ -212,7 +212,7 @@ def test_nothing_but_success_is_taken_for_success(status):
 @pytest.mark.parametrize("body", [b"[" * 10_000, b"[]", b"{}", b'{"phase": "x"}', b"\xff"])
 def test_a_status_that_is_none_is_refused(body):
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, content=body)))
-    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1:1", ANY_SIZE, patience_seconds=0.0, client=http)
     with client, pytest.raises(DataError, match="not one of a shuffledp relay"):
         client.status()
 
@@ -232,4 +232,4 @@ def test_numbers_of_a_status_are_numbers():
                                             ("https://relay.example", False),
                                             ("http://127.0.0.1:80", False)])  # fmt: skip
 def test_plain_http_to_another_machine_is_warned_of(url, warns):
-    assert bool(plain_text_cautions(url)) is warns
+    assert bool(cautions_about(url, "relay")) is warns

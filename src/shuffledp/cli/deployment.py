@@ -218,86 +218,15 @@ def create(  # noqa: PLR0913  # one parameter an option
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
-@click.argument("task_file", type=PATH, required=False)
-@click.option(
-    "--dap",
-    type=PATH,
-    metavar="FILE",
-    help="Instead of a task: a TaskConfiguration of DAP, whose devices randomize one-hot reports.",
-)
-@click.option("--epsilon0", type=float, help="For --dap: local epsilon of every report.")
-@click.option("--delta", type=float, help="For --dap: failure probability, such as 1e-8.")
-@click.option(
-    "--honest-fraction",
-    type=share,
-    help="For --dap: share of a batch that is honest for certain; by default all.",
-)
+@click.argument("task_file", type=PATH)
 @json_option
-def check(
-    *, task_file: Path | None, dap: Path | None, as_json: bool, **numbers: float | None
-) -> None:
-    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
-
-    With --dap: what the smallest batch of a DAP task keeps if each device runs k-ary randomized
-    response and hands the outcome in.
-    """
-    if (task_file is None) == (dap is None):
-        raise click.UsageError("give a task, or --dap with a file")
-    if dap is not None:
-        _check_dap(dap, as_json=as_json, **numbers)
-        return
-    given = [f"--{name.replace('_', '-')}" for name, each in numbers.items() if each is not None]
-    if task_file is None or given:
-        raise click.UsageError(f"{given[0]} is for --dap: a task says its own")
+def check(*, task_file: Path, as_json: bool) -> None:
+    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers."""
     from shuffledp.deploy.servers.settings import read_task
 
     made = read_task(task_file)
     made.check()
     _say_task(made, task_file, as_json=as_json)
-
-
-def _check_dap(
-    path: Path,
-    *,
-    as_json: bool,
-    epsilon0: float | None,
-    delta: float | None,
-    honest_fraction: float | None,
-) -> None:
-    """Print what the smallest batch of a DAP task keeps."""
-    from shuffledp.deploy.dap import DapTask
-    from shuffledp.deploy.servers.settings import bytes_of
-
-    if epsilon0 is None or delta is None:
-        raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
-    made = DapTask.decode(bytes_of(path))
-    found = made.guarantee(epsilon0=epsilon0, delta=delta, honest_fraction=honest_fraction or 1.0)
-    if as_json:
-        print_json(
-            {
-                "task": str(path),
-                "vdaf": made.vdaf,
-                "num_outcomes": made.num_outcomes,
-                "min_batch": made.min_batch_size,
-                "num_honest": found.num_users,
-                "guarantee": found.to_json_dict(),
-                "epsilon0": epsilon0,
-            }
-        )
-        return
-    print_facts(
-        [
-            ("task", f"{path}, {made.info.decode(errors='backslashreplace')}"),
-            ("aggregators", f"{made.leader_url} and {made.helper_url}"),
-            ("VDAF", f"{made.vdaf}, {made.num_outcomes:,} outcomes"),
-            (
-                "least batch",
-                f"{made.min_batch_size:,} reports, of which {found.num_users:,} count",
-            ),
-            *guarantee_facts(found)[:3],
-            ("if they collude", f"epsilon0 = {rounded(epsilon0, up=True)}"),
-        ]
-    )
 
 
 def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:

@@ -21,7 +21,7 @@ from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay import Relay
-from shuffledp.deploy.peers.relay_client import RelayClient
+from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.deploy.peers.relay_server import RelayService, make_app
 from shuffledp.deploy.peers.stores import PeerStore
 from shuffledp.network.graph import Graph
@@ -46,6 +46,12 @@ class InProcess(httpx.BaseTransport):
 
     def close(self):
         self._loop.close()
+
+
+def client_of(collection, http) -> RelayClient:
+    """Return a client of a relay in this process."""
+    sizes = answer_sizes(collection.terms, collection.graph)
+    return RelayClient(URL, sizes, patience_seconds=0.0, client=http)
 
 
 @dataclass
@@ -77,14 +83,15 @@ class Collection:
         agreed = replace(no_limits(self.terms), **limits)
         draw_reports(
             store, self.terms, self.graph, self.asked,
-            nodes=nodes, values=lambda: values, entropy=entropy, limits=agreed,
+            names={node: str(node) for node in nodes}, values=lambda: values,
+            entropy=entropy, limits=agreed,
         )  # fmt: skip
         return PeerRunner(
             terms=self.terms,
             graph=self.graph,
             store=store,
             nodes=nodes,
-            client=RelayClient(URL, patience_seconds=0.0, client=http),
+            client=client_of(self, http),
             entropy=entropy,
             limits=agreed,
         )

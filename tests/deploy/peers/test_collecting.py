@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.questions import Mean
 from shuffledp.core.entropy import Entropy
@@ -36,7 +37,7 @@ def over(collection):
     """A collection that is over, and what was fetched of it."""
     _, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     return collection, fetch(collection.terms, collection.keys, client)
 
 
@@ -63,7 +64,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
     # Before or after the request took effect: roster, hand-ins, record, and that they are stored.
     service, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     real, numbers = http.send, itertools.count()
 
     def send(request, **options):
@@ -95,7 +96,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
 def test_a_relay_that_is_gone_before_it_forgets_costs_no_result(collection, monkeypatch):
     _, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     path = collection.folder / "a.fetched"
 
     def gone(_):
@@ -231,7 +232,7 @@ def test_the_end_is_waited_for(collection, monkeypatch):
             runner.run()
 
     monkeypatch.setattr(collecting, "time", SimpleNamespace(sleep=sleep))
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
 
     def on_progress(stage, done, total):
         seen.append((stage, done, total))

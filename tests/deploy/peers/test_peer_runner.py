@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -21,7 +22,7 @@ EVERYBODY = [0, 1, 2, 3, 4, 5]
 
 
 def fetched(collection, http):
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     return fetch(collection.terms, collection.keys, client, wait_seconds=0.0)
 
 
@@ -226,7 +227,7 @@ def test_answers_are_drawn_once(collection):
         before = store.states()
         draw_reports(
             store, collection.terms, collection.graph, collection.asked,
-            nodes=EVERYBODY, values=never, entropy=entropy,
+            names=dict.fromkeys(EVERYBODY, ""), values=never, entropy=entropy,
         )  # fmt: skip
         assert store.states() == before
         assert list(before) == EVERYBODY

@@ -9,7 +9,7 @@ sent, again.
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shuffledp.core.entropy import Entropy
@@ -39,24 +39,23 @@ def draw_reports(  # one keyword an option
     graph: Graph,
     asked: AskedTerms,
     *,
-    nodes: Sequence[int],
+    names: Mapping[int, str],
     values: Callable[[], NodeValues],
     entropy: Entropy,
     limits: Limits = DEFAULT_LIMITS,
-    users: Sequence[str] | None = None,
 ) -> None:
     """Randomize the values of those users who have no report of that law yet, and save them.
 
     Who is in the store has his report already, whatever the table says now. Whose report of the
     same law on the same question is there, from another collection, sends it again: a second one,
-    drawn anew, would tell more. ``values`` is called only if a report is to be drawn.
+    drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
+    store; ``values`` is called only if a report is to be drawn.
     """
     described = json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":"))
     if described != terms.randomizer:
         raise ParameterError("asked is not what the terms ask: take both from the same terms")
     known = store.states()
-    names = [str(node) for node in nodes] if users is None else users
-    new = {node: name for node, name in zip(nodes, names, strict=True) if node not in known}
+    new = {node: name for node, name in names.items() if node not in known}
     if not new:
         return
     before: dict[str, list[Answer]] = defaultdict(list)

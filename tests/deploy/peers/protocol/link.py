@@ -160,6 +160,9 @@ def simple_terms(  # one keyword an option
     )
 
 
+#: For clients of a relay whose answers may have any size.
+ANY_SIZE = dict.fromkeys(("roster", "mail", "hand-ins", "record"), 1 << 26)
+
 _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
 
