@@ -33,7 +33,7 @@ from shuffledp.deploy.servers.http_server import (
     token_of,
     url_of,
 )
-from shuffledp.deploy.wire import join_messages
+from shuffledp.deploy.wire import opaque
 from shuffledp.network.graph import Graph
 
 # Seal, signature, digests and numbers around the messages of a batch or hand-in.
@@ -173,7 +173,7 @@ def _for_analyzer(service: RelayService) -> dict[tuple[str, str], Endpoint]:
         return JSONResponse(relay.status())
 
     async def hand_ins(request: Request) -> Response:
-        return data_of(join_messages(relay.hand_ins(token_of(request))))
+        return data_of(b"".join(map(opaque, relay.hand_ins(token_of(request)))))
 
     async def forget_hand_ins(request: Request) -> Response:
         relay.forget_hand_ins(token_of(request))

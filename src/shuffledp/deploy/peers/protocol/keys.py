@@ -129,7 +129,7 @@ class Registration:
 
     def to_bytes(self) -> bytes:
         """Return the registration as bytes."""
-        head = _REGISTRATION_MAGIC + wire.number(self.node)
+        head = _REGISTRATION_MAGIC + wire.uint(self.node)
         return head + self.identity_key + self.mail_key + self.signature
 
     @classmethod
@@ -162,7 +162,7 @@ class Registration:
 
 def _registered_text(terms: Terms, node: int, identity: bytes, mail_key: bytes) -> bytes:
     """Return what a registration signs."""
-    return wire.digest(b"registration", terms.digest(), wire.number(node), identity, mail_key)
+    return wire.digest(b"registration", terms.digest(), wire.uint(node), identity, mail_key)
 
 
 class Roster:
@@ -178,7 +178,7 @@ class Roster:
         #: Who registered, ascending.
         self.nodes = tuple(self._by_node)
         self.terms_digest = terms_digest
-        head = _ROSTER_MAGIC + terms_digest + wire.number(len(self.nodes))
+        head = _ROSTER_MAGIC + terms_digest + wire.uint(len(self.nodes))
         self._data = head + b"".join(item.to_bytes() for item in self._by_node.values())
         self._digest = wire.digest(b"roster", self._data)
         #: Digest of terms and roster: 32 bytes that every message after registration names.
@@ -249,7 +249,7 @@ def mail_token(keys: PrivateKeys, terms: Terms, node: int, round_number: int) ->
 
 def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
     """Return what `mail_token` signs."""
-    return wire.digest(b"mail token", terms.digest(), wire.number(node), wire.number(round_number))
+    return wire.digest(b"mail token", terms.digest(), wire.uint(node), wire.uint(round_number))
 
 
 def hand_ins_token(keys: PrivateKeys, terms: Terms) -> bytes:

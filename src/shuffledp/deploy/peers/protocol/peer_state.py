@@ -63,9 +63,9 @@ class PeerState:
         """Return the state as bytes, with a checksum."""
         parts = [_MAGIC, self.terms_digest]
         parts.append(wire.numbers(self.node, self.received_through, self.sent_in, self.short_since))
-        parts.append(wire.counted(self.keys.to_bytes()))
+        parts.append(wire.opaque(self.keys.to_bytes()))
         parts += [
-            wire.counted(value)
+            wire.opaque(value)
             for value in (
                 self.registration,
                 self.roster_digest,
@@ -74,14 +74,14 @@ class PeerState:
                 self.transcript,
             )
         ]
-        parts.append(wire.number(len(self.secrets)))
-        parts += [wire.number(node) + secret for node, secret in self.secrets.items()]
+        parts.append(wire.uint(len(self.secrets)))
+        parts += [wire.uint(node) + secret for node, secret in self.secrets.items()]
         for reports in (self.held, self.moving):
-            parts.append(wire.number(len(reports)))
-            parts += [wire.counted(report) for report in reports]
-        parts.append(wire.number(len(self.counts)))
+            parts.append(wire.uint(len(reports)))
+            parts += [wire.opaque(report) for report in reports]
+        parts.append(wire.uint(len(self.counts)))
         for name, count in sorted(self.counts.items()):
-            parts += [wire.counted(name.encode()), wire.number(count)]
+            parts += [wire.opaque(name.encode()), wire.uint(count)]
         body = b"".join(parts)
         return body + wire.digest(b"snapshot", body)
 
@@ -94,16 +94,14 @@ class PeerState:
             raise reader.error("its checksum does not fit: it is damaged")
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
-        node, received_through, sent_in, short_since = (reader.number() for _ in range(4))
-        keys = PrivateKeys.from_bytes(reader.counted())
+        node, received_through, sent_in, short_since = (reader.uint() for _ in range(4))
+        keys = PrivateKeys.from_bytes(reader.opaque())
         registration, roster_digest, batch, handed_in, transcript = (
-            reader.counted() for _ in range(5)
+            reader.opaque() for _ in range(5)
         )
-        secrets = {reader.number(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.number())}
-        held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
-        counts = Counter(
-            {reader.counted().decode(): reader.number() for _ in range(reader.number())}
-        )
+        secrets = {reader.uint(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.uint())}
+        held, moving = ([reader.opaque() for _ in range(reader.uint())] for _ in range(2))
+        counts = Counter({reader.opaque().decode(): reader.uint() for _ in range(reader.uint())})
         return cls(
             terms_digest=terms.digest(),
             node=node,
