@@ -18,7 +18,7 @@ from shuffledp.deploy.peers.exchange_account import (
     ExchangeRecord,
     exchange_facts,
 )
-from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
@@ -120,7 +120,7 @@ def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
 def _opened(terms: Terms, keys: PrivateKeys, everything: Everything) -> Fetched:
     """Return what was handed in, opened, with the record of the exchange."""
     roster = Roster.from_bytes(everything.roster, terms)
-    collected = Analyzer(terms, keys, roster).open(everything.hand_ins)
+    collected = open_all(everything.hand_ins, terms=terms, keys=keys, roster=roster)
     record = ExchangeRecord.of(terms, roster.nodes, everything.absences)
     transcript = final_transcript(roster, record.absences)
     return Fetched(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from deploy.peers.protocol.faults import PerfectTransport, Transport
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
@@ -259,9 +259,13 @@ class Link:
                 self._catch_up(peer, self._terms.rounds, roster)
                 self._relay.accept_hand_in(peer.hand_in())
         self._relay.go_on()
-        analyzer = Analyzer(self._terms, self._keys, roster)
         found = LinkResult(
-            collected=analyzer.open(self._relay.hand_ins(hand_ins_token(self._keys, self._terms))),
+            collected=open_all(
+                self._relay.hand_ins(hand_ins_token(self._keys, self._terms)),
+                terms=self._terms,
+                keys=self._keys,
+                roster=roster,
+            ),
             absences=self._relay.absences(),
             tallies={node: peer.counts for node, peer in self._peers.items()},
             num_refused=self._num_refused,

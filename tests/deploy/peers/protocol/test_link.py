@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.peers.protocol.messages import Refusal
-from shuffledp.deploy.peers.protocol.routes import Draws, draw_step
+from shuffledp.deploy.peers.protocol.routes import draw_step
 from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
@@ -229,7 +229,7 @@ LAW_GRAPH = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
 
 def counts_of_routes(laziness, num_trials, *, planted=False):
     """Return how often the report of user 0 ends where after two rounds, by the peers' draws."""
-    draws = Draws(Entropy.from_seed(5))
+    draws = Entropy.from_seed(5)
     terms = terms_on(LAW_GRAPH, laziness=laziness)
     counts = np.zeros(4)
     neighbours = [

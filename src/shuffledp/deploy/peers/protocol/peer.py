@@ -39,9 +39,10 @@ from shuffledp.deploy.peers.protocol.messages import (
 )
 from shuffledp.deploy.peers.protocol.peer_state import PeerState
 from shuffledp.deploy.peers.protocol.routes import (
-    Draws,
     batch_size,
+    choice,
     draw_step,
+    permuted,
     registered_neighbours,
 )
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
@@ -58,7 +59,7 @@ class Peer:
     """
 
     __slots__ = (
-        "_draws", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_state", "_terms",
+        "_entropy", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_state", "_terms",
     )  # fmt: skip
 
     def __init__(
@@ -68,7 +69,7 @@ class Peer:
         self._limits = limits
         self._graph = graph
         self._state = state
-        self._draws = Draws(entropy)
+        self._entropy = entropy
         self._roster: Roster | None = None
         self._pairs: Pairs | None = None
         self._neighbours: tuple[int, ...] = ()
@@ -238,7 +239,7 @@ class Peer:
                 Reason.EARLY if round_number > state.received_through + 1 else Reason.LATE,
             )
         self._drop_surplus()
-        staying, moving = draw_step(state.held, self._neighbours, self._terms, self._draws)
+        staying, moving = draw_step(state.held, self._neighbours, self._terms, self._entropy)
         contents = self._contents(moving)
         letters = self._letters(contents, round_number)
         batch = Batch(
@@ -255,7 +256,7 @@ class Peer:
     def _drop_surplus(self) -> None:
         """Keep as many reports as slots, chosen uniformly."""
         room = self._terms.slots[self.node]
-        held = self._draws.permuted(self._state.held)
+        held = permuted(self._entropy, self._state.held)
         self._state.counts["dropped"] += max(len(held) - room, 0)
         self._state.held = held[:room]
 
@@ -264,10 +265,10 @@ class Peer:
         if not self._neighbours:
             return []
         if self._terms.per_neighbour:
-            return self._draws.permuted(self._filled_up(moving))
+            return permuted(self._entropy, self._filled_up(moving))
         covers = batch_size(self._terms, self.node, self._neighbours) - len(moving)
-        to = [self._draws.choice(self._neighbours) for _ in range(covers)]
-        return self._draws.permuted([*moving, *((neighbour, None) for neighbour in to)])
+        to = [choice(self._entropy, self._neighbours) for _ in range(covers)]
+        return permuted(self._entropy, [*moving, *((neighbour, None) for neighbour in to)])
 
     def _filled_up(self, routed: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
         """Return the same number of envelopes to each neighbour; a surplus is dropped.
@@ -445,10 +446,10 @@ class Peer:
             )
         self._drop_surplus()
         room = num_places(self._terms, self.node)
-        chosen: list[bytes | None] = [*self._draws.permuted(state.held)[:room]]
+        chosen: list[bytes | None] = [*permuted(self._entropy, state.held)[:room]]
         chosen += [None] * (room - len(chosen))
         state.handed_in = encode_hand_in(
-            self._draws.permuted(chosen),
+            permuted(self._entropy, chosen),
             self.confirmation,
             terms=self._terms,
             roster=roster,
