@@ -208,9 +208,14 @@ def prepare(processes, num_users, degree, rounds):
     answers.to_frame().write_csv(processes.folder / "answers.csv")
     made = processes.start(
         "prepare", "--graph", "edges.csv", "--domain", "yes,no", "--epsilon0", "3",
-        "--rounds", str(rounds), "--delta", "1e-3", "--out", "c", "--json",
+        "--rounds", str(rounds), "--out", "c", "--json",
     )  # fmt: skip
-    return json.loads(processes.finish(made))
+    processes.finish(made)
+    account = processes.start(
+        "account", "edges.csv", "--epsilon0", "3", "--delta", "1e-3", "--rounds", str(rounds),
+        "--randomizer", "k-rr", "--k", "2", "--json",
+    )  # fmt: skip
+    return json.loads(processes.finish(account))["epsilon"]["upper"]
 
 
 @pytest.mark.slow
@@ -240,7 +245,8 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     assert collection["num_reports"] == collection["num_handed_in"] == 200
     assert collection["rejected"] == {}
     assert collection["num_absences"] == 0
-    assert result["guarantee"]["epsilon"] == expected["guarantee"]["epsilon"]
+    # Somebody holds more than there is room for with a probability that is taken off delta.
+    assert result["guarantee"]["epsilon"]["upper"] == pytest.approx(expected, rel=1e-6)
     assert result["warnings"] == []
     (yes,) = [row for row in result["estimates"] if row["value"] == "yes"]
     assert yes["lower"] <= 0.3 <= yes["upper"]
@@ -302,7 +308,7 @@ def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     assert 0 < collection["num_reports"] < 18
     network = result["network"]
     assert (network["num_users"], network["num_absences"]) == (18, 2 * 4 + 7 * 4)
-    assert result["guarantee"]["epsilon"]["upper"] > expected["guarantee"]["epsilon"]["upper"]
+    assert result["guarantee"]["epsilon"]["upper"] > expected
     relay.send_signal(signal.SIGTERM)
     assert processes.end(relay) == 143, processes.logs()
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.make_vectors import SIGNING, make_task
 from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
@@ -14,7 +15,6 @@ from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.key_files import destroy_key, keys_of, rotate
 from shuffledp.deploy.servers.settings import (
-    Keys,
     read_list,
     sealing_keys,
 )
@@ -164,7 +164,7 @@ def test_keys_that_are_not_those_of_the_list_are_refused(make):
         (settings.sealing_keys, settings),
         (analyzer_settings.opening_keys, analyzer_settings),
     ):
-        other = Keys.generate(1).opening.private_bytes_raw().hex()
+        other = X25519PrivateKey.generate().private_bytes_raw().hex()
         (folder / "0.key").write_text(other)
         with pytest.raises(DataError, match="another key than the list"):
             keys_of(each, task)

@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.database import Layout, open_store, rows_among
+from shuffledp.deploy.database import Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size
 from shuffledp.deploy.servers.budget import spend_for_batch
 from shuffledp.deploy.servers.opening import PAGE, Page, opened, workers
+from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 

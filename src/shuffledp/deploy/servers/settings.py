@@ -185,56 +185,40 @@ def bytes_of(path: Path) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
-    """All keys of a new task."""
-
-    operator: Ed25519PrivateKey
-    shuffler: Ed25519PrivateKey
-    analyzer: Ed25519PrivateKey
-    #: By epoch, of as many epochs as there are numbers.
-    sealing: Mapping[int, X25519PrivateKey]
-    opening: X25519PrivateKey
-
-    @classmethod
-    def generate(cls, num_epochs: int) -> Self:
-        """Draw new keys, by the operating system's randomness."""
-        return cls(
-            operator=Ed25519PrivateKey.generate(),
-            shuffler=Ed25519PrivateKey.generate(),
-            analyzer=Ed25519PrivateKey.generate(),
-            sealing={n: X25519PrivateKey.generate() for n in range(min(num_epochs, NUM_KEYS))},
-            opening=X25519PrivateKey.generate(),
-        )
-
-
 def write_task(
     folder: Path,
     task: Task,
-    keys: Keys,
+    operator: Ed25519PrivateKey,
     *,
     listen: tuple[str, str],
     grace_seconds: float,
     codes: Sequence[bytes] = (),
 ) -> None:
-    """Write a task with its keys and one file of settings a role, into a new folder."""
+    """Write a task with new keys and one file of settings a role, into a new folder."""
+    shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    epochs = range(min(task.num_epochs, NUM_KEYS))
+    sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
             (folder / name).mkdir(mode=0o700)
-    write_new(folder / "task.bin", task.encode(), mode=0o644)
-    sealing = sealed_to(keys.sealing)
-    sealing_list = shuffler_list(task, keys.operator, sealing, len(sealing), grace_seconds)
-    opening = opening_list(task, keys.operator, keys.opening, 1, grace_seconds)
-    write_new(folder / "shuffler/keys.bin", sealing_list.encode(), mode=0o644)
-    for role in ("shuffler/analyzer_", "analyzer/"):
-        write_new(folder / f"{role}keys.bin", opening.encode(), mode=0o644)
+    opening_keys = opening_list(task, operator, opening, 1, grace_seconds).encode()
+    public = {
+        "task.bin": task.encode(),
+        "shuffler/keys.bin": shuffler_list(
+            task, operator, sealed_to(sealing), len(sealing), grace_seconds
+        ).encode(),
+        "shuffler/analyzer_keys.bin": opening_keys,
+        "analyzer/keys.bin": opening_keys,
+    }
+    for name, data in public.items():
+        write_new(folder / name, data, mode=0o644)
     secrets: dict[str, Any] = {
-        "operator.key": keys.operator,
-        "shuffler/signing.key": keys.shuffler,
-        "analyzer/identity.key": keys.analyzer,
-        "analyzer/keys/0.key": keys.opening,
-        **{f"shuffler/keys/{number}.key": key for number, key in keys.sealing.items()},
+        "operator.key": operator,
+        "shuffler/signing.key": shuffler,
+        "analyzer/identity.key": analyzer,
+        "analyzer/keys/0.key": opening,
+        **{f"shuffler/keys/{number}.key": key for number, key in sealing.items()},
     }
     for name, key in secrets.items():
         write_key(folder / name, key)
@@ -251,7 +235,7 @@ def write_task(
         inner=_port_on(listen[0], 1),
         signing_key="shuffler/signing.key",
         sealing_keys="shuffler/keys",
-        analyzer=_public(keys.analyzer).hex(),
+        analyzer=_public(analyzer).hex(),
         grace_seconds=grace_seconds,
         **({"codes": _CODES} if codes else {}),
     )
@@ -264,7 +248,7 @@ def write_task(
         inner=_port_on(listen[1], 1),
         identity_key="analyzer/identity.key",
         opening_keys="analyzer/keys",
-        shuffler=_public(keys.shuffler).hex(),
+        shuffler=_public(shuffler).hex(),
         poll_seconds=min(60.0, task.epoch_seconds / 4),
     )
 

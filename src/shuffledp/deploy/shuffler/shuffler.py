@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import BudgetError
 from shuffledp.deploy.admission import Codes
-from shuffledp.deploy.database import Layout, open_store, rows_among
+from shuffledp.deploy.database import Layout
 from shuffledp.deploy.messages import (
     NUM_KEYS,
     Answer,
@@ -34,6 +34,7 @@ from shuffledp.deploy.messages import (
 )
 from shuffledp.deploy.servers.budget import spend_for_batch
 from shuffledp.deploy.servers.opening import PAGE, Page, opened
+from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.shuffler.batch_store import open_batches
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
