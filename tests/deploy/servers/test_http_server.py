@@ -228,7 +228,7 @@ def test_a_relay_with_1024_descriptors_and_1100_requests_that_never_end(tmp_path
         log = stack.enter_context((folder / "log").open("w"))
         relay = subprocess.Popen(
             ["sh", "-c", 'ulimit -n 1024; exec "$0" "$@"', program, "network", "relay",
-             "terms.json", "--graph", "edges.csv", "--store", "relay.db", "--clock", "manual"],
+             "terms.json", "--graph", "edges.csv", "--store", "relay.db"],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         stack.callback(relay.wait)

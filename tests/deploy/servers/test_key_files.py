@@ -43,7 +43,7 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
         shuffler.advance(at(0, OVER))
         assert list(destroy_finished(shuffler, folder)) == []
         assert shuffler.unreleased() == [0, 1]
-        assert shuffler.overview().num_short_epochs == 1
+        assert shuffler.num_short_epochs() == 1
         shuffler.advance(at(1, OVER))
         assert shuffler.sealed_after(0) == [2]
         assert list(destroy_finished(shuffler, folder)) == [0, 1]
