@@ -209,7 +209,7 @@ def test_a_report_that_is_released_again_is_dropped_and_said(tmp_path):
         for number in range(1, 4):
             others = [record(b"\1") for _ in range(4)]
             opened = analyzer.take(batch_of([victim, victim, *others], number=number))
-            assert (opened.num_repeated, opened.reports.num_reports) == (
+            assert (opened.counts["num_repeated"], opened.reports.num_reports) == (
                 (1, 5) if number == 1 else (2, 4)
             )
 
@@ -326,7 +326,7 @@ def test_junk_costs_nobody_elses_report(tmp_path):
         shuffler.advance(at(0, OVER))
         opened = analyzer.take(shuffler.fetch(1))
         assert sorted(opened.reports.data.tolist()) == [0, 0, 0, 0, 1]
-        assert opened.num_invalid == 20
+        assert opened.counts["num_invalid"] == 20
         assert {name: shuffler.counts()[name] for name in ("unopened", "duplicate")} == {
             "unopened": 20, "duplicate": 19,
         }  # fmt: skip

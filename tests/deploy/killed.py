@@ -60,11 +60,7 @@ _ANY = Opened(
     root=b"",
     reports=TASK.asked.codec.decode([b"\0"] * 3),
     guarantee=TASK.guarantee(3),
-    num_released=3,
-    num_repeated=0,
-    num_unopened=0,
-    num_invalid=0,
-    num_rare_key=0,
+    counts={"num_released": 3},
 )
 with tempfile.TemporaryDirectory() as _folder:
     write_results(result_of(TASK, _ANY), Path(_folder))

@@ -286,14 +286,18 @@ def test_what_a_batch_says_counts_the_valid_the_new_and_the_honest(tmp_path):
     bad = [record(b"\7", task), record(b"\0", TASK), record(b"\0", task, key=3)]
     with analyzer_for(task, tmp_path) as analyzer:
         opened = analyzer.take(batch_of(task, good + bad))
-        assert (opened.num_released, opened.num_invalid, opened.num_unopened) == (9, 1, 2)
+        assert (
+            opened.counts["num_released"],
+            opened.counts["num_invalid"],
+            opened.counts["num_unopened"],
+        ) == (9, 1, 2)
         assert opened.reports.num_reports == 6
         assert opened.guarantee.num_users == 3
         assert analyzer.take(batch_of(task, good + bad)).guarantee == opened.guarantee
         again = analyzer.take(
             batch_of(task, [*good, *(record(b"\0", task) for _ in range(3))], number=2)
         )
-        assert (again.num_repeated, again.reports.num_reports) == (6, 3)
+        assert (again.counts["num_repeated"], again.reports.num_reports) == (6, 3)
 
 
 @pytest.mark.parametrize(("num_old", "num_counted", "num_reports"), [(4, 4, 9), (2, 5, 5)])
@@ -307,7 +311,7 @@ def test_a_user_is_hidden_among_the_reports_of_one_key_only(
     with analyzer_for(TASK, tmp_path, opening_keys=keys) as analyzer:
         opened = analyzer.take(batch_of(TASK, records))
     assert opened.reports.num_reports == num_reports
-    assert opened.num_rare_key == 5 + num_old - num_reports
+    assert opened.counts["num_rare_key"] == 5 + num_old - num_reports
     assert opened.guarantee == TASK.guarantee(num_counted)
 
 

@@ -46,12 +46,9 @@ class Opened:
     reports: Reports
     #: For the honest share of ``reports`` of the rarest key: central epsilon at the task's delta.
     guarantee: Guarantee
-    num_released: int
-    num_repeated: int
-    num_unopened: int
-    num_invalid: int
-    #: Valid reports left out because fewer than the least batch are sealed to their key.
-    num_rare_key: int
+    #: How many records were released, and of these were in an earlier batch, do not open, are not
+    #: valid, or are left out because fewer than the least batch are sealed to their key.
+    counts: Mapping[str, int]
     #: What has been spent and what is left, this batch included; None without a ledger.
     ledger: Ledger | None = None
 
@@ -131,11 +128,13 @@ class Analyzer:
             root=batch.root,
             reports=reports,
             guarantee=self.task.guarantee(rarest),
-            num_released=len(batch.records),
-            num_repeated=len(batch.records) - len(fresh),
-            num_unopened=num_unopened,
-            num_invalid=num_invalid,
-            num_rare_key=num_rare_key,
+            counts={
+                "num_released": len(batch.records),
+                "num_repeated": len(batch.records) - len(fresh),
+                "num_unopened": num_unopened,
+                "num_invalid": num_invalid,
+                "num_rare_key": num_rare_key,
+            },
             ledger=ledger,
         )
 

@@ -96,11 +96,7 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "task": task.info,
         "batch": opened.number,
         "batch_sha256": opened.root.hex(),
-        "num_released": opened.num_released,
-        "num_repeated": opened.num_repeated,
-        "num_unopened": opened.num_unopened,
-        "num_invalid": opened.num_invalid,
-        "num_rare_key": opened.num_rare_key,
+        **opened.counts,
         "num_honest": opened.guarantee.num_users,
         "honest_fraction": task.honest_ppm / 1_000_000,
         "budget": None
