@@ -31,9 +31,14 @@ def collection(tmp_path):
         yield Collection(tmp_path, graph, asked, keys, terms, stack)
 
 
-def remembered(folder):
-    """Return all bytes of all files."""
-    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+class Remembered:
+    """All bytes of all files, and what they spell in hexadecimal."""
+
+    def __init__(self, folder):
+        self.data = b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+
+    def __contains__(self, secret):
+        return secret in self.data or secret.hex().encode() in self.data
 
 
 def step(runner):
@@ -62,11 +67,11 @@ def authors(collection, roster, copied, states):
     found = {}
     for (node, sender), letters in copied.items():
         peer = seized(collection, states[node])
-        peer._state.received_through, peer._state.held = 0, []  # as if none had been taken
+        peer.state.received_through, peer.state.held = 0, []  # as if none had been taken
         peer.begin(roster)
         mail = Mail(absent=(), letters=tuple(letters), codes={})
         peer.receive(1, encode_mail(mail, roster=roster, round_number=1, recipient=node))
-        for held in peer._state.held:
+        for held in peer.state.held:
             found[sender] = open_report(held, terms=collection.terms, keys=collection.keys)
     return found
 
@@ -85,10 +90,10 @@ def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_af
     after = runner.store.states()
     assert authors(collection, roster, copied, after) == {}
     # Nor with the states before, which are overwritten: no key of that round is in any file.
-    kept = remembered(collection.folder)
+    kept = Remembered(collection.folder)
     for node in EVERYBODY:
         first, old, new = (
-            seized(collection, states[node])._state for states in (registered, before, after)
+            seized(collection, states[node]).state for states in (registered, before, after)
         )
         gone = [*old.secrets.values(), first.keys._mail.private_bytes_raw()]
         assert len(gone) == 6
@@ -104,9 +109,9 @@ def test_the_relay_keeps_mail_no_longer_than_until_its_recipient_goes_on(collect
     for number in (1, 2, 3):
         step(runner)  # takes the mail of the round before, and sends
         sealed = [each.sealed for all_ in mail_of(service, number).values() for each in all_]
-        assert all(each in remembered(collection.folder) for each in sealed)
+        assert all(each in Remembered(collection.folder) for each in sealed)
         assert number == 1 or mail_of(service, number - 1) == {}
-        assert not [each for each in earlier if each in remembered(collection.folder)]
+        assert not [each for each in earlier if each in Remembered(collection.folder)]
         earlier = sealed
     answer = http.get(
         "/rounds/1/mail/0",
@@ -123,14 +128,14 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
         secret
         for state in runner.store.states().values()
         for secret in (
-            seized(collection, state)._state.keys.to_bytes()[4:36],
-            seized(collection, state)._state.held[0],
+            seized(collection, state).state.keys.to_bytes()[4:36],
+            seized(collection, state).state.held[0],
         )
     ]
     step(runner)
     step(runner)
     mail = [each.sealed for all_ in mail_of(service, 1).values() for each in all_]
-    before = remembered(collection.folder)
+    before = Remembered(collection.folder)
     assert all(secret in before for secret in secrets[::2])
     assert any(sealed in before for sealed in mail)
     runner.run()
@@ -142,7 +147,7 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
         found = fetch(collection.terms, collection.keys, runner.client, store=store)
     assert len(found.collected.reports) == 6
     assert found.not_forgotten == ""
-    after = remembered(collection.folder)
+    after = Remembered(collection.folder)
     assert not [secret for secret in [*secrets, *mail, *handed] if secret in after]
     runner.store.close()
     again = collection.runner(http, EVERYBODY).run()

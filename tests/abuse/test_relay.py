@@ -46,7 +46,7 @@ class Collection:
             for node in range(NUM_USERS)
         ]
         for peer in self.peers:
-            self.relay.register(peer.registration())
+            self.relay.register(peer.state.registration)
         self.relay.go_on()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
 
@@ -74,7 +74,7 @@ def test_a_report_that_never_moved_is_not_handed_in():
     collection = Collection()
     collection.run(range(1, ROUNDS + 1))
     victim = collection.peers[VICTIM]
-    assert victim.counts["absent"] == ROUNDS
+    assert victim.state.counts["absent"] == ROUNDS
     assert victim.withholds
     with pytest.raises(ProtocolError, match="absent in 4 of 4 rounds") as found:
         victim.hand_in()
@@ -88,7 +88,7 @@ def test_absences_are_counted_across_restarts(most, missed, hands_in):
     collection = Collection(most_absences=most)
     collection.run(range(1, missed + 1))
     peer = Peer.from_bytes(
-        collection.peers[VICTIM].to_bytes(), collection.terms, GRAPH, collection.entropy,
+        collection.peers[VICTIM].state.to_bytes(), collection.terms, GRAPH, collection.entropy,
         limits=replace(ANY, most_absences=most),
     )  # fmt: skip
     peer.begin(collection.roster)
@@ -109,7 +109,7 @@ def test_another_roster_than_the_one_required_is_refused():
     assert (found.value.fault, found.value.reason) == (Fault.RELAY, Reason.MISMATCH)
     digest = collection.roster.digest()
     peer = Peer.from_bytes(
-        collection.peers[0].to_bytes(), collection.terms, GRAPH, collection.entropy,
+        collection.peers[0].state.to_bytes(), collection.terms, GRAPH, collection.entropy,
         limits=replace(ANY, roster_digest=digest),
     )  # fmt: skip
     peer.begin(collection.roster)

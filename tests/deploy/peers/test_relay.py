@@ -55,7 +55,7 @@ def test_nobody_registers_after_the_start():
     scene = Scene(missing=(7,))
     late = Registration.make(scene.terms, 7, PrivateKeys.generate()).to_bytes()
     assert refusal(lambda: scene.relay.register(late)) == (Fault.PEER, Reason.LATE)
-    assert scene.relay.register(scene.peers[0].registration()) is False
+    assert scene.relay.register(scene.peers[0].state.registration) is False
 
 
 def test_too_few_registered(path):
@@ -142,7 +142,7 @@ def test_a_code_for_each_neighbour(scene, num_codes):
 def test_messages_are_of_whom_and_when_it_was_said(scene):
     wrong = (Fault.PEER, Reason.MALFORMED)
     peer, accept = scene.peers[0], scene.relay.accept_batch
-    assert refusal(lambda: scene.relay.register(peer.registration(), node=1)) == wrong
+    assert refusal(lambda: scene.relay.register(peer.state.registration, node=1)) == wrong
     assert refusal(lambda: accept(peer.outgoing(1), round_number=1, node=1)) == wrong
     assert refusal(lambda: accept(peer.outgoing(1), round_number=2, node=0)) == wrong
     assert accept(peer.outgoing(1), round_number=1, node=0)
@@ -219,7 +219,7 @@ def test_handing_in(scene):
     assert scene.relay.accept_hand_in(data) is True
     assert scene.relay.accept_hand_in(data) is False
     peer = scene.peers[0]
-    peer._state.handed_in = b""
+    peer.state.handed_in = b""
     assert refusal(lambda: scene.relay.accept_hand_in(peer.hand_in())) == (
         Fault.PEER,
         Reason.CONFLICT,

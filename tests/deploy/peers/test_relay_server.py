@@ -67,7 +67,7 @@ def test_status_says_how_far_it_is(opened):
 
 def test_the_user_and_the_round_of_the_path_are_those_of_the_body(opened):
     _, _, http, peers = opened
-    registration = peers[0].registration()
+    registration = peers[0].state.registration
     assert_refused(http.put("/registration/1", content=registration), 400, "sent as of user 1")
     assert_refused(http.put("/registration/6", content=registration), 404, "not in [0, 6)")
     batch = peers[0].outgoing(1)
@@ -90,7 +90,7 @@ def test_the_same_batch_again_is_acknowledged_and_kept_once(opened):
         head = {"Authorization": f"Signature {token[node]}"}
         packet = http.get(f"/rounds/1/mail/{node}", headers=head).content
         peers[node].receive(1, packet)
-        letters += peers[node].counts["report"] + peers[node].counts["cover"]
+        letters += peers[node].state.counts["report"] + peers[node].state.counts["cover"]
     assert letters == service.relay.terms.slots[0]
 
 
@@ -98,7 +98,7 @@ def test_another_batch_in_its_place_is_a_conflict(opened):
     _, _, http, peers = opened
     first = peers[0].outgoing(1)
     assert send(http, first).status_code == 204
-    peers[0]._state.sent_in = 0  # what a thief of the keys would do
+    peers[0].state.sent_in = 0  # what a thief of the keys would do
     second = peers[0].outgoing(1)
     assert second != first
     assert_refused(send(http, second), 409, "another batch")

@@ -64,10 +64,10 @@ class Scene:
             if node not in missing
         }
         for peer in self.peers.values():
-            self.relay.register(peer.registration())
+            self.relay.register(peer.state.registration)
         self.relay.go_on()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
-        self.registered = {node: peer.to_bytes() for node, peer in self.peers.items()}
+        self.registered = {node: peer.state.to_bytes() for node, peer in self.peers.items()}
         for peer in self.peers.values():
             peer.begin(self.roster)
 
@@ -95,7 +95,7 @@ class Scene:
         return peer
 
     def keys_of(self, node):
-        return self.peers[node]._state.keys
+        return self.peers[node].state.keys
 
     def pairs_of(self, node):
         return self.peers[node]._pairs

@@ -267,7 +267,7 @@ class Link:
                 roster=roster,
             ),
             absences=self._relay.absences(),
-            tallies={node: peer.counts for node, peer in self._peers.items()},
+            tallies={node: peer.state.counts for node, peer in self._peers.items()},
             num_refused=self._num_refused,
         )
         self._relay.close()
@@ -276,7 +276,7 @@ class Link:
     def _register(self) -> Roster:
         """Register all peers, and give them the roster."""
         for peer in self._peers.values():
-            self._relay.register(peer.registration())
+            self._relay.register(peer.state.registration)
         self._relay.go_on()
         roster = Roster.from_bytes(self._relay.roster.to_bytes(), self._terms)
         for peer in self._peers.values():
@@ -297,7 +297,7 @@ class Link:
         """Send one batch, perhaps again after a restart."""
         data = peer.outgoing(round_number)
         if round_number in self._faults.peer_restarts:
-            snapshot = peer.to_bytes()
+            snapshot = peer.state.to_bytes()
             self._deliver(data, round_number, node)
             roster = self._relay.roster
             limits = no_limits(self._terms)
@@ -325,7 +325,7 @@ class Link:
 
     def _settle(self, peer: Peer, round_number: int) -> None:
         """Send a batch again after its round; take it back if it was not accepted in time."""
-        if peer.sent_in == round_number:
+        if peer.state.sent_in == round_number:
             try:
                 self._relay.accept_batch(peer.outgoing(round_number))
             except ProtocolError:
@@ -334,7 +334,7 @@ class Link:
 
     def _catch_up(self, peer: Peer, through: int, roster: Roster) -> None:
         """Let a peer take the mail of all rounds that are over, trying until it can be read."""
-        for round_number in range(peer.received_through + 1, through + 1):
+        for round_number in range(peer.state.received_through + 1, through + 1):
             token = peer.mail_token(round_number)
             packet = self._relay.mail(peer.node, round_number, token)
             arriving = self._transport.to_peer(

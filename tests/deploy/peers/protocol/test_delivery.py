@@ -174,11 +174,11 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
     to_others = (1, 2, 6, 7)
     for node in to_others:
         shown(scene, node, 1, absent=lambda _: (0,))
-    taken = sum(scene.peers[node].counts["report"] for node in to_others)
-    refused = sum(scene.peers[node].counts[Refusal.STRANGER.name] for node in to_others)
+    taken = sum(scene.peers[node].state.counts["report"] for node in to_others)
+    refused = sum(scene.peers[node].state.counts[Refusal.STRANGER.name] for node in to_others)
     assert refused == scene.terms.slots[0]
-    held = [inner for node in to_others for inner in scene.peers[node]._state.held]
-    assert scene.peers[0]._state.held[0] not in held
+    held = [inner for node in to_others for inner in scene.peers[node].state.held]
+    assert scene.peers[0].state.held[0] not in held
     assert taken <= 7
     assert short(scene) == set()
     # Said to be there he knows better.

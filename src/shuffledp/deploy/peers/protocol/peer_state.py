@@ -38,7 +38,7 @@ class PeerState:
     secrets: dict[int, bytes] = field(default_factory=dict)
     # Empty before the roster is taken.
     roster_digest: bytes = b""
-    # See `Peer`.
+    # The last round whose mail has been taken, and for which a batch was drawn; 0 at first.
     received_through: int = 0
     sent_in: int = 0
     # The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
@@ -48,7 +48,9 @@ class PeerState:
     moving: list[bytes] = field(default_factory=list)
     # Empty before handing in.
     handed_in: bytes = b""
-    # How many envelopes of which kind.
+    # Envelopes taken with a "report" and as "cover", reports "dropped" for want of room, rounds
+    # "absent" of those whose mail was taken, and envelopes refused, by the name of the `Refusal`;
+    # nobody but the user is to see it.
     counts: Counter[str] = field(default_factory=Counter)
     # Of the rounds whose mail was taken; empty before the roster is taken.
     transcript: bytes = b""
@@ -66,7 +68,7 @@ class PeerState:
         return bool(self.batch) and self.sent_in > self.received_through
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes, with a checksum."""
+        """Return private keys and reports, unencrypted, with a checksum; keep it secret."""
         plain: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         plain["keys"] = self.keys.to_bytes()
         plain["secrets"] = [[node, secret.hex()] for node, secret in self.secrets.items()]
