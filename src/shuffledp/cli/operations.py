@@ -28,15 +28,16 @@ def rotate(*, folder: Path) -> None:
     require_service()
     from shuffledp.deploy.servers.key_files import rotate as rotate_keys
 
-    made = rotate_keys(folder, time.time())
-    epochs = "each epoch to come had one"
-    if made.epochs:
-        epochs = f"{made.epochs[0]} to {made.epochs[-1]}"
-    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {made.opening}")]
-    lines += [("for the analyzer", str(path)) for path in made.analyzer]
-    lines += [("for the shuffler", str(path)) for path in made.shuffler if path.suffix == ".bin"]
-    if made.epochs:
-        lines.append(("", f"{folder / 'shuffler' / 'keys'}: {len(made.epochs)} files"))
+    made, number = rotate_keys(folder, time.time())
+    epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
+    new = {
+        "analyzer": [f"analyzer/keys/{number}.key", "analyzer/keys.bin"],
+        "shuffler": ["shuffler/analyzer_keys.bin"],
+    }
+    if made:
+        new["shuffler"] += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
+    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {number}")]
+    lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
     print_facts(lines)
 
 

@@ -38,6 +38,14 @@ def write_new(path: Path, data: bytes, *, mode: int) -> None:
         os.fsync(file.fileno())
 
 
+def bytes_of(path: Path) -> bytes:
+    """Return what a file holds."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
 class Database:
     """One SQLite file, held by one program; a context manager.
 

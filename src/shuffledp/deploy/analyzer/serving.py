@@ -6,27 +6,22 @@ Results lie in folders named by their batch's number.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from os import PathLike
 from pathlib import Path
-from typing import ClassVar
 
-from numpy.typing import DTypeLike
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.accounting.ledger_files import open_ledger
-from shuffledp.collection.arrangements import UNIFORM, Stage
+from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.output import results_folder, write_results
 from shuffledp.collection.plan import plan
 from shuffledp.collection.results import About, Guarantee, Result
 from shuffledp.collection.run import estimate
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
-from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.analyzer.analyzer import Analyzer, Opened
 from shuffledp.deploy.remote import FILES, Server
 from shuffledp.deploy.servers.http_server import data_of
@@ -40,35 +35,17 @@ from shuffledp.deploy.task import Task
 _POLL_PATIENCE_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
     """A uniform shuffle done by a shuffler elsewhere, whose guarantee the analyzer has stated."""
 
-    stated: Guarantee
-    name: ClassVar[str] = "uniform"
-    remedy: ClassVar[str] = ""
+    name, remedy, stage = "uniform", "", UNIFORM.stage
 
-    def guarantee(
-        self,
-        profile: LocalProfile,  # noqa: ARG002  # the protocol's, as the next ones
-        num_users: int,  # noqa: ARG002
-        *,
-        delta: float,  # noqa: ARG002
-        with_lower: bool = True,  # noqa: ARG002
-    ) -> Guarantee:
+    def __init__(self, stated: Guarantee) -> None:
+        self._stated = stated
+
+    def guarantee(self, *_: object, **__: object) -> Guarantee:
         """Return the guarantee of the batch, which counts honest reports only."""
-        return self.stated
-
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
-        """Return what shuffles reports."""
-        return UNIFORM.stage(dtype=dtype, row_shape=row_shape, entropy=entropy, directory=directory)
+        return self._stated
 
 
 def result_of(task: Task, opened: Opened) -> Result:
@@ -80,7 +57,7 @@ def result_of(task: Task, opened: Opened) -> Result:
         epsilon0=asked.epsilon0,
         delta=delta,
         randomizer=asked.randomizer.name,
-        shuffling=Deployed(stated=opened.guarantee),
+        shuffling=Deployed(opened.guarantee),
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()

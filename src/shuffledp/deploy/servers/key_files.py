@@ -6,7 +6,6 @@ folder out of backups and snapshots.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,22 +82,10 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
     return keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rotated:
-    """What `rotate` made, for both servers: new files, and lists that replace others."""
-
-    #: Epochs that have a key now; none if each epoch had one.
-    epochs: range
-    #: Number of the analyzer's new key.
-    opening: int
-    #: Files of the shuffler and of the analyzer, below the task's folder.
-    shuffler: tuple[Path, ...]
-    analyzer: tuple[Path, ...]
-
-
-def rotate(folder: Path, now: float) -> Rotated:
+def rotate(folder: Path, now: float) -> tuple[range, int]:
     """Make the analyzer's next key, and keys of epochs as far as numbers reach; sign the lists.
 
+    Return which epochs have a key now, none if each had one, and the number of the analyzer's.
     Private keys are on disk before the lists name them. Stopped in between it can be run again.
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
@@ -109,26 +96,16 @@ def rotate(folder: Path, now: float) -> Rotated:
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
     made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
     _write_keys(shuffler / "keys", made)
-    files = [key_path(shuffler / "keys", epoch) for epoch in made]
     if made:
         known = [*sealed_to(made), *_of_epochs(before, first)]
-        _replace(
-            shuffler / "keys.bin",
-            shuffler_list(task, operator, known, epochs.stop, grace),
-        )
-        files.append(shuffler / "keys.bin")
+        _replace(shuffler / "keys.bin", shuffler_list(task, operator, known, epochs.stop, grace))
     serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
     opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
     after = opening_list(task, operator, opening, serial, grace)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         _replace(path, after)
-    return Rotated(
-        epochs=epochs,
-        opening=number,
-        shuffler=(*files, shuffler / "analyzer_keys.bin"),
-        analyzer=(key_path(analyzer / "keys", number), analyzer / "keys.bin"),
-    )
+    return epochs, number
 
 
 def _of_epochs(listed: SignedKeys, first: int) -> list[SealKey]:

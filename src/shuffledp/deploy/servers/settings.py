@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import Codes, read_codes, write_code
-from shuffledp.deploy.database import write_new
+from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
@@ -175,14 +175,6 @@ def _key_of(path: Path) -> bytes:
     if len(key) != KEY_BYTES:
         raise DataError(f"{path} holds no key of {KEY_BYTES} bytes in hexadecimal")
     return key
-
-
-def bytes_of(path: Path) -> bytes:
-    """Return what a file holds."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def write_task(
