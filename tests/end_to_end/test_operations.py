@@ -76,7 +76,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
             Server(task, task.shuffler_url, "shuffler") as one,
             Server(task, task.analyzer_url, "analyzer") as other,
         ):
-            sealing, opening = fetch_keys(one, other, time.time())
+            sealing, opening = fetch_keys(one, other)
         epoch = task.epoch_at(time.time())
         ids = [bytes([17, 34, 51]) * 4 + number.to_bytes(4, "big") for number in range(NUM_REPORTS)]
         body = b"".join(

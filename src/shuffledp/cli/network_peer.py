@@ -18,7 +18,12 @@ from shuffledp.cli.options import (
 from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shuffledp.collection.question import Question
+    from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -102,7 +107,6 @@ def peer(  # one parameter an option
     require_service()
     from shuffledp.core.entropy import Entropy
     from shuffledp.deploy.http_client import cautions_about
-    from shuffledp.deploy.peers.node_values import NodeValues, read_node_values, value_of_one
     from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
     from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
     from shuffledp.deploy.peers.protocol.terms import Limits
@@ -110,6 +114,7 @@ def peer(  # one parameter an option
     from shuffledp.deploy.peers.stores import PeerStore
     from shuffledp.network.graph_files import read_graph
 
+    rows = {"table": table, "column": column, "id_column": id_column}
     limits = Limits(**{name: value for name, value in agreed.items() if value is not None})
     read, asked = read_terms(terms)
     network = read_graph(graph)
@@ -127,27 +132,9 @@ def peer(  # one parameter an option
                 ("terms", read.digest().hex()),
             ]
         )
-        if table is not None:
-            many = read_node_values(
-                asked.question,
-                table,
-                column,
-                labels=network.labels,
-                num_nodes=network.num_users,
-                id_column=id_column,
-            )
-            names = {node: network.name_of(node) for node in sorted(many.nodes.tolist())}
-        else:
-            names = {user or 0: ""}
-            if store.states().keys() - names:
-                raise DataError(f"{state} is of another user: name a file of this user's own")
-
-        def values() -> NodeValues:
-            if table is not None:
-                return many
-            said = str(click.prompt("Answer")) if answer is None else answer
-            return value_of_one(asked.question, user or 0, said)
-
+        names, values = _names_and_values(asked.question, network, user, answer, **rows)
+        if user is not None and store.states().keys() - names:
+            raise DataError(f"{state} is of another user: name a file of this user's own")
         draw_reports(
             store, read, network, asked,
             names=names, values=values, entropy=entropy, limits=limits,
@@ -166,6 +153,37 @@ def peer(  # one parameter an option
             )
             outcome = runner.run()
     _print_outcome(outcome)
+
+
+def _names_and_values(
+    question: "Question",
+    network: "Graph",
+    user: int | None,
+    answer: str | None,
+    *,
+    table: Path | None,
+    column: str | None,
+    id_column: str | None,
+) -> "tuple[dict[int, str], Callable[[], NodeValues]]":
+    """Return names by node, the same in all collections, and what reads their values."""
+    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
+
+    if table is not None:
+        many = read_node_values(
+            question,
+            table,
+            column,
+            labels=network.labels,
+            num_nodes=network.num_users,
+            id_column=id_column,
+        )
+        return {node: network.name_of(node) for node in sorted(many.nodes.tolist())}, lambda: many
+
+    def of_one() -> "NodeValues":
+        said = str(click.prompt("Answer")) if answer is None else answer
+        return value_of_one(question, user or 0, said)
+
+    return {user or 0: ""}, of_one
 
 
 _ENDED_BADLY = {

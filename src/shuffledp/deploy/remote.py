@@ -36,7 +36,7 @@ _MOST_KEYS_BYTES = 1 << 14
 _MOST_FILE_BYTES = 1 << 28
 
 
-class Server:
+class Server(HttpClient):
     """A role as others reach it; a context manager."""
 
     def __init__(
@@ -52,13 +52,7 @@ class Server:
         self._operator_key = task.operator_key
         self._report_size = report_size(task.asked.codec.num_report_bytes)
         self._base = f"/tasks/{self._task_id.hex()}"
-        self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        super().__init__(url, server=role, patience_seconds=patience_seconds)
 
     def _ask(self, method: str, path: str, most: int) -> bytes:
         """Make a request, signed if there is a key."""
@@ -66,7 +60,7 @@ class Server:
         token = None
         if self._key is not None:
             token = self._key.sign(signed_request(self._task_id, method, path))
-        return self._http.request(method, path, token=token, most=most)
+        return self.request(method, path, token=token, most=most)
 
     def keys(self, name: str = "keys") -> SignedKeys:
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
@@ -77,7 +71,7 @@ class Server:
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         number = len(body) // self._report_size
-        return decode_answers(self._http.request("POST", f"{self._base}/reports", body), number)
+        return decode_answers(self.request("POST", f"{self._base}/reports", body), number)
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""
@@ -110,12 +104,10 @@ class Server:
         return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
 
 
-def fetch_keys(shuffler: Server, analyzer: Server, now: float) -> tuple[SignedKeys, SignedKeys]:
-    """Return both lists, not over; raise if the servers say other things of the analyzer's."""
+def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKeys]:
+    """Return both lists; raise if the servers say other things of the analyzer's."""
     sealing, opening = shuffler.keys(), analyzer.keys()
     require_agreement(shuffler.keys("analyzer_keys"), opening)
-    for each in (sealing, opening):
-        each.require_current(now)
     return sealing, opening
 
 
@@ -141,7 +133,9 @@ def send_values(
         Server(task, task.shuffler_url, "shuffler") as shuffler,
         Server(task, task.analyzer_url, "analyzer") as analyzer,
     ):
-        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer, now())
+        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer)
+        for each in (shuffler_keys, analyzer_keys):
+            each.require_current(now())
         done = 0
         for block in values:
             reports = asked.codec.encode(asked.randomizer.randomize(block, entropy))

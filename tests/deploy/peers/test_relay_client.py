@@ -112,5 +112,5 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch):
         RelayClient("http://localhost:1", ANY_SIZE) as near,
         RelayClient("http://relay.invalid", ANY_SIZE) as far,
     ):
-        assert not near._http._client.trust_env
-        assert far._http._client.trust_env
+        assert not near._client.trust_env
+        assert far._client.trust_env

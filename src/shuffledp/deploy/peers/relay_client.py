@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import httpx
 import numpy as np
@@ -74,7 +74,7 @@ class RelayStatus:
             )
 
 
-class RelayClient:
+class RelayClient(HttpClient):
     """A connection to a relay, with patience: what fails on the way is tried again."""
 
     def __init__(
@@ -88,51 +88,43 @@ class RelayClient:
         """``sizes`` are those of `answer_sizes`."""
         self._sizes = sizes
         patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-        self._http = HttpClient(url, server="relay", patience_seconds=patience, client=client)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        super().__init__(url, server="relay", patience_seconds=patience, client=client)
 
     def status(self) -> RelayStatus:
         """Return what the relay is doing."""
-        return RelayStatus.from_json(json_of(self._http.request("GET", "/status")))
+        return RelayStatus.from_json(json_of(self.request("GET", "/status")))
 
     def register(self, node: int, registration: bytes) -> None:
         """Hand over a user's registration."""
-        self._http.request("PUT", f"/registration/{node}", registration)
+        self.request("PUT", f"/registration/{node}", registration)
 
     def roster(self) -> bytes:
         """Return all registrations, once registration has ended."""
-        return self._http.request("GET", "/roster", most=self._sizes["roster"])
+        return self.request("GET", "/roster", most=self._sizes["roster"])
 
     def send(self, round_number: int, node: int, batch: bytes) -> None:
         """Hand over what a user sends in a round."""
-        self._http.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
+        self.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
 
     def mail(self, round_number: int, node: int, token: bytes) -> bytes:
         """Return what came for a user in a round that is over."""
         path = f"/rounds/{round_number}/mail/{node}"
-        return self._http.request("GET", path, token=token, most=self._sizes["mail"])
+        return self.request("GET", path, token=token, most=self._sizes["mail"])
 
     def hand_in(self, node: int, handed: bytes) -> None:
         """Hand over a user's reports to the analyzer."""
-        self._http.request("PUT", f"/hand-in/{node}", handed)
+        self.request("PUT", f"/hand-in/{node}", handed)
 
     def hand_ins(self, token: bytes) -> list[bytes]:
         """Return everything that was handed in."""
         most = self._sizes["hand-ins"]
-        return split_messages(self._http.request("GET", "/hand-ins", token=token, most=most))
+        return split_messages(self.request("GET", "/hand-ins", token=token, most=most))
 
     def forget_hand_ins(self, token: bytes) -> None:
         """Say that everything that was handed in is stored, so that the relay deletes it."""
-        self._http.request("DELETE", "/hand-ins", token=token)
+        self.request("DELETE", "/hand-ins", token=token)
 
     def absences(self, token: bytes) -> object:
         """Return who was absent in each round, as it stands in the relay's JSON, unchecked."""
-        written = json_of(
-            self._http.request("GET", "/record", token=token, most=self._sizes["record"])
-        )
+        written = json_of(self.request("GET", "/record", token=token, most=self._sizes["record"]))
         return written.get("absent") if isinstance(written, dict) else None

@@ -119,12 +119,6 @@ def test_rosters_and_terms_all_have_different_contexts():
     assert len({roster.context for roster in rosters}) == 4
 
 
-def test_a_user_twice():
-    again = Registration.make(TERMS, 0, BOB)
-    found = refusal(lambda: Roster.from_registrations(TERMS, [FIRST, again]))
-    assert found == (Fault.RELAY, Reason.CONFLICT)
-
-
 def test_a_roster_out_of_order():
     head = Roster.from_registrations(TERMS, [FIRST, SECOND]).to_bytes()[: 4 + 32 + 4]
     for items in ([SECOND, FIRST], [FIRST, FIRST]):
