@@ -114,7 +114,6 @@ def peer(  # one parameter an option
     from shuffledp.deploy.peers.stores import PeerStore
     from shuffledp.network.graph_files import read_graph
 
-    rows = {"table": table, "column": column, "id_column": id_column}
     limits = Limits(**{name: value for name, value in agreed.items() if value is not None})
     read, asked = read_terms(terms)
     network = read_graph(graph)
@@ -132,7 +131,9 @@ def peer(  # one parameter an option
                 ("terms", read.digest().hex()),
             ]
         )
-        names, values = _names_and_values(asked.question, network, user, answer, **rows)
+        names, values = _names_and_values(
+            asked.question, network, user, answer, table=table, column=column, id_column=id_column
+        )
         if user is not None and store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
         draw_reports(
