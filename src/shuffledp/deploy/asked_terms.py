@@ -206,25 +206,20 @@ class AskedTerms:
         }
 
     @classmethod
-    def from_json_dict(cls, written: object) -> "AskedTerms":
+    def from_json_dict(cls, written: Any) -> "AskedTerms":
         """Return the terms that `to_json_dict` wrote; raise for others, or another law."""
         try:
             asked = _from_json(written)
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
-        if asked.randomizer.fingerprint != asked_fingerprint(written):
+        if asked.randomizer.fingerprint != (said := written.get("fingerprint")):
             raise DataError(
-                f"the terms name the law {asked_fingerprint(written)!r} and this version of "
+                f"the terms name the law {said!r} and this version of "
                 f"shuffledp draws from {asked.randomizer.fingerprint!r}: use the version that "
                 "prepared the collection"
             )
         return asked
-
-
-def asked_fingerprint(written: Any) -> str:
-    """Return the fingerprint that the terms name."""
-    return str(written.get("fingerprint"))
 
 
 def _from_json(written: Any) -> AskedTerms:

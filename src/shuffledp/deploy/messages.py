@@ -167,17 +167,6 @@ class SignedKeys:
             )
 
 
-def require_agreement(one: SignedKeys, other: SignedKeys) -> None:
-    """Raise unless both servers say the same of the analyzer's keys: else some are led apart."""
-    if one != other:
-        raise ProtocolError(
-            f"shuffler and analyzer serve other keys of the analyzer, serials {one.serial} and "
-            f"{other.serial}: send nothing now; if it stays so, ask the operator",
-            fault=Fault.OPERATOR,
-            reason=Reason.CONFLICT,
-        )
-
-
 def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
     """Return what is signed of a list of keys."""
     return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)

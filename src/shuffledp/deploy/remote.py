@@ -22,10 +22,10 @@ from shuffledp.deploy.messages import (
     SignedKeys,
     decode_answers,
     report_size,
-    require_agreement,
     signed_request,
 )
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 #: What a result is made of.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
@@ -107,7 +107,13 @@ class Server(HttpClient):
 def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKeys]:
     """Return both lists; raise if the servers say other things of the analyzer's."""
     sealing, opening = shuffler.keys(), analyzer.keys()
-    require_agreement(shuffler.keys("analyzer_keys"), opening)
+    if (said := shuffler.keys("analyzer_keys")) != opening:  # else some devices are led apart
+        raise ProtocolError(
+            f"shuffler and analyzer serve other keys of the analyzer, serials {said.serial} and "
+            f"{opening.serial}: send nothing now; if it stays so, ask the operator",
+            fault=Fault.OPERATOR,
+            reason=Reason.CONFLICT,
+        )
     return sealing, opening
 
 

@@ -162,8 +162,7 @@ class Exchange:
 
     Given who registered and who was away when, reports move independently: in a round that a user
     misses all reports that he holds stay. Cost: exact laws where a registered user was away, so
-    O(rounds m) for each user; otherwise as `NetworkMixing`. Without ``arrived`` all that these
-    users hold comes to the analyzer.
+    O(rounds m) for each user; otherwise as `NetworkMixing`.
     """
 
     def __init__(
@@ -171,16 +170,14 @@ class Exchange:
         terms: Terms,
         graph: Graph,
         record: ExchangeRecord,
-        arrived: Arrived | None = None,
+        arrived: Arrived,
         *,
         on_progress: Progress | None = None,
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         registered = np.zeros(terms.num_users, dtype=bool)
         registered[record.nodes] = True
-        self.doubts: tuple[str, ...] = ()
-        if arrived is not None:
-            self.doubts = arrived.doubts(terms, graph, registered, record.absences)
+        self.doubts = arrived.doubts(terms, graph, registered, record.absences)
         # Where nobody registered one user alone stands for them: as little can be hidden.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = overload_probability(

@@ -36,14 +36,13 @@ def test_reports_and_their_holders():
     assert collected.reports == tuple(reports_of(3))
     assert collected.holders == (1, 1, 4)
     assert collected.confirmations == {1: CONFIRMATION, 2: CONFIRMATION, 4: CONFIRMATION}
-    assert collected.num_covers == 3 * ROOM - 3
-    assert (collected.num_hand_ins, collected.num_missing) == (3, 5)
+    assert collected.num_hand_ins == 3
     assert collected.rejected == {}
 
 
 def test_nothing_at_all():
     collected = opened([])
-    assert (collected.reports, collected.num_missing) == ((), 8)
+    assert (collected.reports, collected.num_hand_ins) == ((), 0)
 
 
 def test_a_report_twice():

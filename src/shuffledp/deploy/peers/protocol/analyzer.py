@@ -25,13 +25,8 @@ class Collected:
     reports: tuple[bytes, ...]
     # Who handed in which.
     holders: tuple[int, ...]
-    # Empty places.
-    num_covers: int
     # Users who handed in.
     num_hand_ins: int
-    # Users of the graph less reports: never registered, lost on the way, or (under the protocol
-    # "single") kept back.
-    num_missing: int
     # What was left out, by reason: hand-ins and single places.
     rejected: Mapping[str, int]
     # What those say of the delivery whose hand-ins opened.
@@ -58,7 +53,6 @@ def open_all(
     seen: set[bytes] = set()
     reports: list[bytes] = []
     holders: list[int] = []
-    num_covers = 0
     confirmations: dict[int, Confirmation] = {}
     for holder in sorted(by_holder):
         opened = open_hand_in(
@@ -74,19 +68,15 @@ def open_all(
         confirmations[holder], places = opened
         for place in places:
             content = _open_place(place, seen, terms, keys)
-            if content is None:
-                num_covers += 1
-            elif isinstance(content, Refusal):
+            if isinstance(content, Refusal):
                 rejected[str(content)] += 1
-            else:
+            elif content is not None:
                 reports.append(content)
                 holders.append(holder)
     return Collected(
         reports=tuple(reports),
         holders=tuple(holders),
-        num_covers=num_covers,
         num_hand_ins=len(by_holder),
-        num_missing=max(terms.num_users - len(reports), 0),
         rejected=dict(rejected),
         confirmations=confirmations,
     )
