@@ -15,7 +15,7 @@ certify            3
 channels          10
 compose           15
 demo               1
-deploy             3
+deploy             4
 estimate          34
 explain            3
 groups            28

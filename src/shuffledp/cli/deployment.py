@@ -25,7 +25,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
-from shuffledp.report.wording import without_shuffler_line
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.deploy.task import Task
@@ -263,15 +263,73 @@ def _planned(
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
-@click.argument("task_file", type=PATH)
+@click.argument("task_file", type=PATH, required=False)
+@click.option("--dap", type=PATH, metavar="FILE", help="Instead: a TaskConfiguration of DAP.")
+@click.option("--epsilon0", type=float, help="For --dap: local epsilon of every report.")
+@click.option("--delta", type=float, help="For --dap: failure probability, such as 1e-8.")
+@click.option(
+    "--honest-fraction",
+    type=share,
+    help="For --dap: share of a batch that is honest for certain; by default all.",
+)
 @json_option
-def check(*, task_file: Path, as_json: bool) -> None:
-    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers."""
+def check(
+    *, task_file: Path | None, dap: Path | None, as_json: bool, **numbers: float | None
+) -> None:
+    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
+
+    With --dap: what the smallest batch of a DAP task keeps if each device runs k-ary randomized
+    response and hands the outcome in.
+    """
     from shuffledp.deploy.servers.settings import read_task
 
-    made = read_task(task_file)
-    made.check()
-    _say_task(made, task_file, as_json=as_json)
+    given = {name: each for name, each in numbers.items() if each is not None}
+    if task_file is None and dap is not None:
+        _check_dap(dap, given, as_json=as_json)
+    elif task_file is None or dap is not None:
+        raise click.UsageError("give a task, or --dap with a file")
+    elif given:
+        name = next(iter(given)).replace("_", "-")
+        raise click.UsageError(f"--{name} is for --dap: a task says its own")
+    else:
+        made = read_task(task_file)
+        made.check()
+        _say_task(made, task_file, as_json=as_json)
+
+
+def _check_dap(path: Path, numbers: dict[str, float], *, as_json: bool) -> None:
+    """Print what the smallest batch of a DAP task keeps."""
+    from shuffledp.deploy.dap import DapTask
+    from shuffledp.deploy.database import bytes_of
+
+    if not {"epsilon0", "delta"} <= numbers.keys():
+        raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
+    made = DapTask.decode(bytes_of(path))
+    found = made.guarantee(**numbers)
+    if as_json:
+        print_json(
+            {
+                "task": str(path),
+                "vdaf": made.vdaf,
+                "num_outcomes": made.num_outcomes,
+                "min_batch": made.min_batch_size,
+                "num_honest": found.num_users,
+                "guarantee": found.to_json_dict(),
+                "epsilon0": numbers["epsilon0"],
+            }
+        )
+        return
+    batch = f"{made.min_batch_size:,} reports, of which {found.num_users:,} count"
+    print_facts(
+        [
+            ("task", f"{path}, {made.info.decode(errors='backslashreplace')}"),
+            ("aggregators", f"{made.leader_url} and {made.helper_url}"),
+            ("VDAF", f"{made.vdaf}, {made.num_outcomes:,} outcomes"),
+            ("least batch", batch),
+            *guarantee_facts(found)[:3],
+            ("if they collude", f"epsilon0 = {rounded(numbers['epsilon0'], up=True)}"),
+        ]
+    )
 
 
 def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:

@@ -214,6 +214,7 @@ MORE_RUNS = [
     ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
      " --rounds 5 --protocol single --out prepared --json"),
     ("demo", "demo --seed 1 --out demo"),
+    ("deploy", "task check --dap dap.bin --epsilon0 4 --delta 1e-8 --json"),
 ]  # fmt: skip
 
 

@@ -1,0 +1,129 @@
+"""Tasks of the Distributed Aggregation Protocol: what a batch of randomized reports in one keeps.
+
+A device that runs k-ary randomized response and hands the outcome in as a one-hot vector
+(Prio3Histogram), or as a bit (Prio3Count), lets two aggregators that do not work together learn
+how often each outcome came up, and nothing else. That is what a shuffler's batch says too: the
+histogram is a function of the multiset of reports, and the multiset of the histogram. So whatever
+is proved of a uniform shuffle of min_batch_size reports is proved of such a batch, as long as a
+report is in one batch and that is collected once, which the protocol asks for.
+
+Layout: ``TaskConfiguration`` of draft-ietf-ppm-dap-18, sections 4.1 and 4.2; type codes of the
+VDAFs from draft-irtf-cfrg-vdaf. Whoever reads such a task checks that min_batch_size is enough for
+the privacy that is claimed, which nothing in it says (ietf-wg-ppm/draft-ietf-ppm-dap#271).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from shuffledp.collection.account import account
+from shuffledp.collection.results import Guarantee
+from shuffledp.deploy.wire import Fault, Reader, Reason
+
+_BATCH_MODES: Final = (1, 2)  # time_interval, leader_selected; neither has parameters
+_TASK_INTERVAL: Final = 1
+_INTERVAL_BYTES: Final = 16  # start and duration
+
+_COUNT: Final = 1
+_HISTOGRAM: Final = 4
+_OTHER_VDAFS: Final = {2: "Prio3Sum", 3: "Prio3SumVec", 5: "Prio3MultihotCountVec"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DapTask:
+    """What matters for privacy of a task's configuration."""
+
+    info: bytes
+    leader_url: str
+    helper_url: str
+    #: Fewest reports in a batch that is collected.
+    min_batch_size: int
+    vdaf: str
+    #: Outcomes of the randomizer: buckets of the histogram, or the two values of a bit.
+    num_outcomes: int
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return the task that a TaskConfiguration describes, of one-hot reports in a histogram."""
+        reader = Reader(data, "DAP task", Fault.OPERATOR)
+        info = reader.opaque(1)
+        leader_url, helper_url = reader.text(2), reader.text(2)
+        time_precision, min_batch_size = reader.uint(8), reader.uint(8)
+        batch_mode, batch_config = reader.uint(1), reader.opaque(2)
+        vdaf_type, vdaf_config = reader.uint(4), reader.opaque(2)
+        extensions = reader.opaque(2)
+        reader.finish()
+        for name, size in (("task_info", info), ("a URL", leader_url), ("a URL", helper_url)):
+            if not size:
+                raise reader.error(f"{name} is empty")
+        for name, number in (
+            ("time_precision", time_precision),
+            ("min_batch_size", min_batch_size),
+        ):
+            if not number:
+                raise reader.error(f"{name} is 0: give at least 1")
+        if batch_mode not in _BATCH_MODES:
+            raise reader.error(f"batch mode {batch_mode} is not known", Reason.MISMATCH)
+        if batch_config:
+            raise reader.error(f"batch mode {batch_mode} has no parameters, and some are there")
+        _require_known(extensions, reader)
+        vdaf, num_outcomes = _vdaf(vdaf_type, vdaf_config, reader)
+        return cls(
+            info=info,
+            leader_url=leader_url,
+            helper_url=helper_url,
+            min_batch_size=min_batch_size,
+            vdaf=vdaf,
+            num_outcomes=num_outcomes,
+        )
+
+    def guarantee(
+        self, *, epsilon0: float, delta: float, honest_fraction: float = 1.0
+    ) -> Guarantee:
+        """Return what the smallest batch keeps if each device ran k-ary randomized response."""
+        return account(
+            randomizer="k-rr",
+            domain_size=self.num_outcomes,
+            epsilon0=epsilon0,
+            num_users=self.min_batch_size,
+            delta=delta,
+            honest_fraction=honest_fraction,
+        )
+
+
+def _require_known(extensions: bytes, whole: Reader) -> None:
+    """Raise unless all extensions are known, and each is there once, in their order."""
+    reader = Reader(extensions, "DAP task's extensions", Fault.OPERATOR)
+    last = -1
+    while not reader.is_at_end:
+        kind, data = reader.uint(2), reader.opaque(2)
+        if kind <= last:
+            raise whole.error("its extensions are not in the order of their types, each once")
+        if kind != _TASK_INTERVAL:
+            raise whole.error(
+                f"extension {kind} is not known, and could change what a batch is", Reason.MISMATCH
+            )
+        if len(data) != _INTERVAL_BYTES:
+            raise whole.error(f"its interval has {len(data)} bytes, not {_INTERVAL_BYTES}")
+        last = kind
+
+
+def _vdaf(kind: int, config: bytes, whole: Reader) -> tuple[str, int]:
+    """Return the name of a VDAF, and how many outcomes its one-hot reports tell apart."""
+    reader = Reader(config, "DAP task's VDAF", Fault.OPERATOR)
+    if kind == _COUNT:
+        reader.finish()
+        return "Prio3Count", 2
+    if kind == _HISTOGRAM:
+        length, chunk_length = reader.uint(4), reader.uint(4)
+        reader.finish()
+        if length < 2 or not chunk_length:
+            raise whole.error(
+                f"a histogram of {length} buckets in chunks of {chunk_length}: at least 2 buckets "
+                "and chunks of 1 are needed"
+            )
+        return "Prio3Histogram", length
+    raise whole.error(
+        f"VDAF {_OTHER_VDAFS.get(kind, f'0x{kind:08x}')} does not aggregate one-hot reports: check "
+        "a task of Prio3Histogram or Prio3Count",
+        Reason.MISMATCH,
+    )
