@@ -70,6 +70,7 @@ def peer(*options):
         ({"laziness": 65535 / 65536, "rounds": 1}, (), "stays with its user with probability"),
         ({}, ("--least-users", "13"), "for 12 users, fewer than least_users = 13"),
         ({"slots": [200_000] * 12}, (), "MB of traffic, more than max_megabytes = 100"),
+        ({}, ("--max-megabytes", "0.001"), "more than max_megabytes = 0.001"),
         ({}, ("--terms-digest", "00" * 32), "not the one that is required"),
     ],
 )
@@ -141,9 +142,9 @@ def test_every_limit_of_the_command_reaches_the_protocol(here, monkeypatch):
     publish(here)
     assert peer("--answer", "yes") == 2
     digest = bytes(range(32))
-    options = ("--roster-digest", digest.hex(), "--least-users", "11")
+    options = ("--most-absences", "0", "--roster-digest", digest.hex(), "--least-users", "11")
     assert peer(*options) == 2
-    assert found == [Limits(), Limits(roster_digest=digest, least_users=11)]
+    assert found == [Limits(), Limits(most_absences=0, roster_digest=digest, least_users=11)]
 
 
 def test_what_terms_say_cannot_write_to_the_terminal():

@@ -125,6 +125,7 @@ ONE = ("--user", "3", "--answer", "yes")
         (["--user", "9", "--answer", "yes"], "9"),
         (["--table", "answers.csv", "--column", "answer", "--id", "answer"], "the same identifier"),
         (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
+        (["--most-absences", "-1", *ONE], "most_absences"),
         (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),
         (["--roster-digest", "x" * 64, *ONE], "64 hexadecimal digits"),
     ],
@@ -290,7 +291,7 @@ def test_peers_say_what_went_wrong(capsys):
         "1 users, node 1 among them, came after registration",
         "1 users, node 2 among them, came after handing in",
         "4 reports were dropped",
-        "1 users, node 4 among them, missed more than a quarter of the rounds",
+        "1 users, node 4 among them, missed more rounds than --most-absences",
         "7 forged",
         "2 users, node 0 among them, missed mail that was sent to them",
     ):

@@ -70,10 +70,23 @@ if TYPE_CHECKING:
     help="Fewest registered users to take part with; by default 10.",
 )
 @click.option(
+    "--max-megabytes",
+    "most_megabytes",
+    type=float,
+    metavar="X",
+    help="Most traffic in all; by default 100.",
+)
+@click.option(
     "--terms-digest",
     type=digest,
     metavar="HEX",
     help="Take part by these terms only; their digest is printed.",
+)
+@click.option(
+    "--most-absences",
+    type=whole_number,
+    metavar="N",
+    help="Hand in nothing after more missed rounds than this; by default a quarter of all.",
 )
 @click.option(
     "--roster-digest",
@@ -190,7 +203,7 @@ def _names_and_values(
 _ENDED_BADLY = {
     "late": "came after registration had ended and took no part",
     "lost": "came after handing in had ended: the reports they held are lost",
-    "withheld": "missed more than a quarter of the rounds and handed in nothing: a relay that "
+    "withheld": "missed more rounds than --most-absences and handed in nothing: a relay that "
     "refuses all that one user sends would get a report whose author it knows",
     "short": "missed mail that was sent to them, or heard of others who did: the analyzer is told, "
     "and claims no more than epsilon0",
