@@ -32,7 +32,7 @@ def admitting(folder, codes=CODES):
         folder,
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(TASK.num_epochs), SEALING["shuffler"]),
-        codes=Codes(codes, TASK.task_id),
+        admission=Codes(codes, TASK.task_id),
     )
 
 

@@ -403,7 +403,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
         made = settings.read_task()
         keys_of(settings, made)
         if isinstance(settings, ShufflerSettings):
-            settings.read_codes(made)
+            settings.admission(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
         from shuffledp.deploy.shuffler.serving import serve_shuffler

@@ -13,7 +13,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -27,6 +27,21 @@ _GROUP: Final = 4  # letters between hyphens
 
 # Of all epochs together, about 100 bytes each; with the fewest epochs below.
 _MOST_IDS_KEPT: Final = 2_000_000
+
+
+class Admission(Protocol):
+    """Decides whose reports the shuffler takes in."""
+
+    def admits(self, epoch: int, report_id: bytes) -> bool:
+        """Return whether a report of an epoch may have an id."""
+
+
+class Anybody:
+    """Admits all: only the honest fraction stands between one owner and many reports."""
+
+    def admits(self, epoch: int, report_id: bytes) -> bool:  # noqa: ARG002  # an interface
+        """Return True."""
+        return True
 
 
 class Codes:

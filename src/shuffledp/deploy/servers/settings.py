@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.admission import Codes, read_codes, write_code
+from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
@@ -104,9 +104,9 @@ class ShufflerSettings(Settings):
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
 
-    def read_codes(self, task: Task) -> Codes | None:
-        """Return who may send; None for anybody."""
-        return None if self.codes is None else Codes(codes_of(self.codes), task.task_id)
+    def admission(self, task: Task) -> Admission:
+        """Return who may send."""
+        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         signing_key=signing_key(settings.signing_key),
         sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
-        codes=settings.read_codes(task),
+        admission=settings.admission(task),
         ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import BudgetError
-from shuffledp.deploy.admission import Codes
+from shuffledp.deploy.admission import Admission, Anybody
 from shuffledp.deploy.database import Layout
 from shuffledp.deploy.messages import (
     NUM_KEYS,
@@ -93,21 +93,20 @@ class Shuffler:
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
-        codes: Codes | None = None,
+        admission: Admission | None = None,
         ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
         """``sealing_keys`` are by epoch: those of epochs whose reports are not all released.
 
-        With codes only those who have one may send. With a ledger each batch is spent before it is
-        written, and waits if the budget is too small. It is the shuffler's own: it counts the
-        records, of which the analyzer may use fewer.
+        With a ledger each batch is spent before it is written, and waits if the budget is too
+        small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
         several processes may share; by default both are in ``folder``, for one process.
         """
         task.check()
-        self._codes, self._ledger = codes, ledger
+        self._admission, self._ledger = admission or Anybody(), ledger
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
@@ -173,7 +172,7 @@ class Shuffler:
             return Answer.LATE
         if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
-        if self._codes is not None and not self._codes.admits(report.epoch, report.report_id):
+        if not self._admission.admits(report.epoch, report.report_id):
             return Answer.NOT_ADMITTED
         return None
 
