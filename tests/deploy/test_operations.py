@@ -15,12 +15,13 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.cli.main import main
-from shuffledp.core.errors import BudgetError, DataError
+from shuffledp.core.errors import BudgetError, DataError, OutputError
 from shuffledp.deploy.analyzer.serving import AnalyzerWatch, open_analyzer, publish
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.key_files import destroy_key
 from shuffledp.deploy.servers.serving import inner_app
 from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
+from shuffledp.deploy.shuffler import serving
 from shuffledp.deploy.shuffler.serving import (
     ShufflerWatch,
     destroy_finished,
@@ -249,6 +250,39 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
     events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert events[0] == "store_failed"
     assert "store_works" in events
+
+
+def test_a_batch_that_cannot_be_written_is_opened_once_and_written_when_it_can(make, monkeypatch):
+    task, settings, _ = make()
+    opened, failed, real_open = [], [], serving.opened_in
+
+    async def opening(executor, pages):
+        opened.append(True)
+        return await real_open(executor, pages)
+
+    async def scenario(shuffler):
+        watch = ShufflerWatch(shuffler)
+        release = serving._release_batches(shuffler, watch, lambda: at(0, OVER), 0.001)
+        running = asyncio.ensure_future(release)
+        while not shuffler.sealed_after(0):
+            await asyncio.sleep(0.01)
+        running.cancel()
+
+    monkeypatch.setattr(serving, "opened_in", opening)
+    with open_shuffler(settings) as shuffler:
+        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        real_write = shuffler._batches.write
+
+        def write(number, data):
+            if len(failed) < 3:
+                failed.append(number)
+                raise OutputError("no space left")
+            real_write(number, data)
+
+        monkeypatch.setattr(shuffler._batches, "write", write)
+        asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
+        assert shuffler.batch(1).size == 3
+    assert (failed, opened) == ([1, 1, 1], [True])
 
 
 # ---------------------------------------------------------------- a backup

@@ -129,7 +129,7 @@ def test_what_is_asked_and_promised_is_said(answers, capsys):
     assert found_in(capsys.readouterr().out) == record
     assert main(["task", "check", "task/task.bin"]) == 0
     out = capsys.readouterr().out
-    assert 'choices      "yes", "no"' in out
+    assert 'choices          "yes", "no"' in out
     assert "a guess" in out
     assert main(["task", "check", "answers.csv"]) == 2
     assert main(["task", "check", "absent"]) == 2

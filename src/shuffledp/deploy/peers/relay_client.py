@@ -45,7 +45,7 @@ def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStatus:
-    """What matters of what a relay says about itself; see `RelayService.status`."""
+    """What matters of what a relay says about itself; see `Relay.status`."""
 
     phase: str
     round: int
