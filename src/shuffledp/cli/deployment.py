@@ -264,7 +264,7 @@ def _planned(
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
 @click.argument("task_file", type=PATH, required=False)
-@click.option("--dap", type=PATH, metavar="FILE", help="Instead: a TaskConfiguration of DAP.")
+@click.option("--dap", type=PATH, metavar="FILE", help="Instead of a task of ours: one of DAP.")
 @click.option("--epsilon0", type=float, help="For --dap: local epsilon of every report.")
 @click.option("--delta", type=float, help="For --dap: failure probability, such as 1e-8.")
 @click.option(
