@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.collection.account import account
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer import Analyzer
-from shuffledp.deploy.opening import Outer
+from shuffledp.deploy.analyzer.analyzer import Analyzer
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.settings import read_task, sealing_keys
-from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.servers.opening import opened
+from shuffledp.deploy.servers.settings import read_task, sealing_keys
+from shuffledp.deploy.shuffler.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 NUM_CONNECTIONS = 64
@@ -171,7 +171,7 @@ def beside(function, baseline):
 
 def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
     task, keys, _, reports = sealed
-    infos = [m._outer_info(task.task_id, 0, each.report_id) for each in reports]
+    infos = [m.outer_info(task.task_id, 0, each.report_id) for each in reports]
 
     def hpke():
         for each, info in zip(reports, infos, strict=True):
@@ -180,12 +180,10 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
     signing = Ed25519PrivateKey.generate()
     with Shuffler(task, tmp_path, signing_key=signing, sealing_keys=keys) as shuffler:
         shuffler.take_reports(reports, task.start)
-        (number,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
-        state = shuffler.batch(number)
-        assert all(isinstance(each, Outer) for each in shuffler.pages(number))
+        (state,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
 
         def release():
-            shuffler.write(state, [page.open() for page in shuffler.pages(number)])
+            shuffler.write(state, [opened(page) for page in shuffler.to_open(state)[1]])
 
         taken, alone = beside(release, hpke)
         benchmark.pedantic(release, rounds=1)
@@ -197,7 +195,7 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
 def test_analyzer_opens_and_counts(benchmark, sealed, tmp_path):
     task, keys, inner, reports = sealed
     records = [each.open_outer(task.task_id, keys[0]) for each in reports]
-    info = m._inner_info(task.task_id)
+    info = m.inner_info(task.task_id)
     signing = Ed25519PrivateKey.generate()
     batch = m.Batch.signed(
         signing, task.task_id, records, number=1, epochs=(0, 0), record_size=m.sealed_size(1)

@@ -17,17 +17,17 @@ from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import http_client
-from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.analyzer.analyzer import Analyzer
 from shuffledp.deploy.client import Client
-from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import Answer, report_size
-from shuffledp.deploy.settings import (
+from shuffledp.deploy.servers.key_files import keys_of
+from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     read_task,
     signing_key,
 )
-from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.shuffler.shuffler import Shuffler
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")

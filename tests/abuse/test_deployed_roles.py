@@ -16,20 +16,20 @@ from deploy.make_vectors import (
     SEALING,
     SIGNING,
     make_task,
+    open_record,
     public,
 )
 from deploy.test_system import key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.analyzer.analyzer import Analyzer
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.service import shuffler_app
-from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler.serving import ShufflerWatch, shuffler_app
+from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.watch import ShufflerWatch, Watch
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 4, "honest_ppm": 1_000_000, "epsilon": "2"}
@@ -75,7 +75,7 @@ def sent(report, *, number, task=TASK, epoch=0):
 
 def record(report, task=TASK):
     """Return a record of a batch, as anybody can make it who knows the analyzer's key."""
-    inner = m.seal(report, ANALYZER_KEY.public_key, m._inner_info(task.task_id))
+    inner = m.seal(report, ANALYZER_KEY.public_key, m.inner_info(task.task_id))
     return bytes([ANALYZER_KEY.number]) + inner
 
 
@@ -134,7 +134,7 @@ def test_a_weaker_task_for_some_is_another_task_and_its_reports_join_no_others(t
         assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 4
         assert shuffler.counts()["unopened"] == 1
         others = [record(b"\1", weaker), *(record(b"\0") for _ in range(4))]
-        assert analyzer.take(batch_of(others, number=2)).num_unopened == 1
+        assert analyzer.take(batch_of(others, number=2)).counts["num_unopened"] == 1
 
 
 def test_no_field_of_a_task_changes_without_its_id():
@@ -162,8 +162,8 @@ def test_a_shuffler_opens_no_report_with_all_its_keys(tmp_path):
             shuffler.fetch(1), TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
         )
     for each in found.records:
-        assert m.open_record(TASK.task_id, each, {9: SEALING["shuffler"]}) is None
-        assert open_seal(each[1:], SEALING["shuffler"], m._inner_info(TASK.task_id)) is None
+        assert open_record(TASK.task_id, each, {9: SEALING["shuffler"]}) is None
+        assert open_seal(each[1:], SEALING["shuffler"], m.inner_info(TASK.task_id)) is None
 
 
 @pytest.mark.parametrize("share", [1_000_000, 250_000])
@@ -196,7 +196,7 @@ def test_a_batch_cannot_be_filled_up_with_what_does_not_count(tmp_path, padding)
             analyzer.take(batch_of([*REAL, *padding()]))
         assert (caught.value.fault, caught.value.reason) == (Fault.SHUFFLER, Reason.EARLY)
         # Nothing of it counts as seen: the same reports in a batch of enough are counted.
-        assert analyzer.take(batch_of([*REAL, record(b"\0")])).num_repeated == 0
+        assert analyzer.take(batch_of([*REAL, record(b"\0")])).counts["num_repeated"] == 0
 
 
 REAL = [record(b"\0") for _ in range(3)]
@@ -209,7 +209,7 @@ def test_a_report_that_is_released_again_is_dropped_and_said(tmp_path):
         for number in range(1, 4):
             others = [record(b"\1") for _ in range(4)]
             opened = analyzer.take(batch_of([victim, victim, *others], number=number))
-            assert (opened.num_repeated, opened.reports.num_reports) == (
+            assert (opened.counts["num_repeated"], opened.reports.num_reports) == (
                 (1, 5) if number == 1 else (2, 4)
             )
 
@@ -252,7 +252,7 @@ def test_an_analyzer_who_hears_the_network_opens_nothing_that_comes_in(tmp_path)
         assert report.open_outer(TASK.task_id, SEALING["analyzer"]) is None
         for start in range(len(report.sealed) - 48):
             inner = report.sealed[start : start + RECORD_SIZE - 1]
-            assert open_seal(inner, SEALING["analyzer"], m._inner_info(TASK.task_id)) is None
+            assert open_seal(inner, SEALING["analyzer"], m.inner_info(TASK.task_id)) is None
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def app(tmp_path):
                 public_keys=b"",
                 analyzer_keys=b"",
                 analyzer_key=public(SIGNING["analyzer"]),
-                watch=ShufflerWatch(Watch.of("shuffler"), shuffler, tmp_path),
+                watch=ShufflerWatch(shuffler, tmp_path),
                 now=lambda: at(0),
             ),
         )
@@ -319,14 +319,14 @@ def test_junk_costs_nobody_elses_report(tmp_path):
             noise = m.Report(report_id=bytes([number]) * 16, epoch=0, key=0, sealed=bytes(98))
             shuffler.take(noise.encode(), at(0))
             # One inner seal under many ids.
-            info = m._outer_info(TASK.task_id, 0, bytes([number, 1]) * 8)
+            info = m.outer_info(TASK.task_id, 0, bytes([number, 1]) * 8)
             sealed = m.seal(same, public(SEALING["shuffler"]), info)
             copy = m.Report(report_id=bytes([number, 1]) * 8, epoch=0, key=0, sealed=sealed)
             assert shuffler.take(copy.encode(), at(0)) == [Answer.ACCEPTED]
         shuffler.advance(at(0, OVER))
         opened = analyzer.take(shuffler.fetch(1))
         assert sorted(opened.reports.data.tolist()) == [0, 0, 0, 0, 1]
-        assert opened.num_invalid == 20
+        assert opened.counts["num_invalid"] == 20
         assert {name: shuffler.counts()[name] for name in ("unopened", "duplicate")} == {
             "unopened": 20, "duplicate": 19,
         }  # fmt: skip

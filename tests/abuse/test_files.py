@@ -5,19 +5,20 @@ import stat
 
 import pytest
 
-from deploy.peers.protocol.link import simple_terms
+from deploy.peers.protocol.link import ANY_SIZE, simple_terms
 from graph_families import complete_graph
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import cautions_about
 from shuffledp.deploy.peers.preparing import read_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.relay_client import RelayClient, plain_text_cautions
-from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
+from shuffledp.deploy.peers.relay_client import RelayClient
+from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
+from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 TERMS = simple_terms(complete_graph(6), PrivateKeys.generate(), rounds=2, report_bytes=4)
-KINDS = [SqliteStore, PeerStore]
+KINDS = [FetchedStore, PeerStore]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,20 +53,20 @@ def test_a_store_with_two_names_or_that_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("a.db", "pipe"):
         with pytest.raises(DataError, match="no file of one name only"):
-            SqliteStore(tmp_path / name, TERMS)
+            FetchedStore(tmp_path / name, TERMS)
 
 
 def test_a_store_of_somebody_else_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a.db").touch()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(DataError, match="belongs to another user"):
-        SqliteStore(tmp_path / "a.db", TERMS)
+        FetchedStore(tmp_path / "a.db", TERMS)
 
 
 def test_a_store_in_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(OutputError, match="cannot write"):
-        SqliteStore(tmp_path / "a" / "b.db", TERMS)
+        FetchedStore(tmp_path / "a" / "b.db", TERMS)
 
 
 @pytest.mark.parametrize("depth", [900, 5_000, 200_000])
@@ -97,9 +98,9 @@ def test_deeply_nested_particulars_are_refused():
 )  # fmt: skip
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(ParameterError, match="is no URL"):
-        RelayClient(url)
+        RelayClient(url, ANY_SIZE)
     with pytest.raises(ParameterError, match="is no URL"):
-        plain_text_cautions(url)
+        cautions_about(url, "relay")
 
 
 def test_reasons_have_a_status():

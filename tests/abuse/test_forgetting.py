@@ -13,7 +13,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.collecting import fetch
 from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.protocol.messages import Mail, encode_mail, open_report
+from shuffledp.deploy.peers.protocol.messages import Letter, Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
 
@@ -31,9 +31,14 @@ def collection(tmp_path):
         yield Collection(tmp_path, graph, asked, keys, terms, stack)
 
 
-def remembered(folder):
-    """Return all bytes of all files."""
-    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+class Remembered:
+    """All bytes of all files, and what they spell in hexadecimal."""
+
+    def __init__(self, folder):
+        self.data = b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+
+    def __contains__(self, secret):
+        return secret in self.data or secret.hex().encode() in self.data
 
 
 def step(runner):
@@ -48,9 +53,12 @@ def seized(collection, state):
 def mail_of(service, number):
     """Return what a relay can copy of a round: all letters, by recipient and sender."""
     copied = {}
-    for node in EVERYBODY:
-        for letter in service._store.mail(number, node):
-            copied.setdefault((node, letter.sender), []).append(letter)
+    query = (
+        "SELECT round, sender, place, recipient, content FROM mail WHERE round = ? AND place >= 0"
+    )
+    for row in service.relay.rows(query, (number,)):
+        letter = Letter(*row)
+        copied.setdefault((letter.recipient, letter.sender), []).append(letter)
     return copied
 
 
@@ -59,11 +67,11 @@ def authors(collection, roster, copied, states):
     found = {}
     for (node, sender), letters in copied.items():
         peer = seized(collection, states[node])
-        peer._state.received_through, peer._state.held = 0, []  # as if none had been taken
+        peer.state.received_through, peer.state.held = 0, []  # as if none had been taken
         peer.begin(roster)
         mail = Mail(absent=(), letters=tuple(letters), codes={})
         peer.receive(1, encode_mail(mail, roster=roster, round_number=1, recipient=node))
-        for held in peer._state.held:
+        for held in peer.state.held:
             found[sender] = open_report(held, terms=collection.terms, keys=collection.keys)
     return found
 
@@ -74,7 +82,7 @@ def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_af
     registered = runner.store.states()
     step(runner)
     step(runner)  # all have sent in round 1, and round 2 is open
-    copied, roster = mail_of(service, 1), service.core.roster
+    copied, roster = mail_of(service, 1), service.relay.roster
     before = runner.store.states()
     assert set(authors(collection, roster, copied, before)) == set(EVERYBODY)
     assert None not in authors(collection, roster, copied, before).values()
@@ -82,10 +90,10 @@ def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_af
     after = runner.store.states()
     assert authors(collection, roster, copied, after) == {}
     # Nor with the states before, which are overwritten: no key of that round is in any file.
-    kept = remembered(collection.folder)
+    kept = Remembered(collection.folder)
     for node in EVERYBODY:
         first, old, new = (
-            seized(collection, states[node])._state for states in (registered, before, after)
+            seized(collection, states[node]).state for states in (registered, before, after)
         )
         gone = [*old.secrets.values(), first.keys._mail.private_bytes_raw()]
         assert len(gone) == 6
@@ -101,9 +109,9 @@ def test_the_relay_keeps_mail_no_longer_than_until_its_recipient_goes_on(collect
     for number in (1, 2, 3):
         step(runner)  # takes the mail of the round before, and sends
         sealed = [each.sealed for all_ in mail_of(service, number).values() for each in all_]
-        assert all(each in remembered(collection.folder) for each in sealed)
+        assert all(each in Remembered(collection.folder) for each in sealed)
         assert number == 1 or mail_of(service, number - 1) == {}
-        assert not [each for each in earlier if each in remembered(collection.folder)]
+        assert not [each for each in earlier if each in Remembered(collection.folder)]
         earlier = sealed
     answer = http.get(
         "/rounds/1/mail/0",
@@ -120,26 +128,26 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
         secret
         for state in runner.store.states().values()
         for secret in (
-            seized(collection, state)._state.keys.to_bytes()[4:36],
-            seized(collection, state)._state.held[0],
+            seized(collection, state).state.keys.to_bytes()[4:36],
+            seized(collection, state).state.held[0],
         )
     ]
     step(runner)
     step(runner)
     mail = [each.sealed for all_ in mail_of(service, 1).values() for each in all_]
-    before = remembered(collection.folder)
+    before = Remembered(collection.folder)
     assert all(secret in before for secret in secrets[::2])
     assert any(sealed in before for sealed in mail)
     runner.run()
     assert runner.client.status().phase == "over"
-    handed = [data for _, data in service._store.hand_ins()]
+    handed = [data for (data,) in service.relay.rows("SELECT message FROM hand_ins")]
     assert len(handed) == 6
     fetched_at = collection.folder.parent / f"{collection.folder.name}.fetched"
     with FetchedStore(fetched_at, collection.terms) as store:
         found = fetch(collection.terms, collection.keys, runner.client, store=store)
     assert len(found.collected.reports) == 6
     assert found.not_forgotten == ""
-    after = remembered(collection.folder)
+    after = Remembered(collection.folder)
     assert not [secret for secret in [*secrets, *mail, *handed] if secret in after]
     runner.store.close()
     again = collection.runner(http, EVERYBODY).run()

@@ -11,19 +11,17 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from deploy.peers.protocol.link import simple_terms
-from deploy.peers.protocol.memory_store import MemoryStore
+from deploy.peers.protocol.link import ANY_SIZE, new_folder, quick_relay, simple_terms
 from graph_families import complete_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import http_client
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.http_client import NoAnswerError, RefusedError, cautions_about
 from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import Limits
-from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
@@ -40,7 +38,7 @@ class Collection:
             GRAPH, keys, rounds=ROUNDS, report_bytes=4, even_traffic=even_traffic
         )
         self.entropy = Entropy.from_seed(5)
-        self.relay = RelayCore(self.terms, GRAPH, MemoryStore())
+        self.relay = quick_relay(self.terms, GRAPH, new_folder())
         self.peers = [
             Peer.create(
                 self.terms, GRAPH, node, bytes(4), self.entropy, limits=replace(ANY, **limits)
@@ -48,8 +46,8 @@ class Collection:
             for node in range(NUM_USERS)
         ]
         for peer in self.peers:
-            self.relay.register(peer.registration())
-        self.relay.start()
+            self.relay.register(peer.state.registration)
+        self.relay.go_on()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
 
     def run(self, refused_rounds):
@@ -64,7 +62,7 @@ class Collection:
                     peer.take_back(number)  # the answer was 410
                 else:
                     self.relay.accept_batch(batch)
-            self.relay.close_round(number)
+            self.relay.go_on()
             for peer in self.peers:
                 packet = self.relay.mail(peer.node, number, peer.mail_token(number))
                 sizes.append((peer.node, len(packet)))
@@ -76,7 +74,7 @@ def test_a_report_that_never_moved_is_not_handed_in():
     collection = Collection()
     collection.run(range(1, ROUNDS + 1))
     victim = collection.peers[VICTIM]
-    assert victim.counts["absent"] == ROUNDS
+    assert victim.state.counts["absent"] == ROUNDS
     assert victim.withholds
     with pytest.raises(ProtocolError, match="absent in 4 of 4 rounds") as found:
         victim.hand_in()
@@ -90,7 +88,7 @@ def test_absences_are_counted_across_restarts(most, missed, hands_in):
     collection = Collection(most_absences=most)
     collection.run(range(1, missed + 1))
     peer = Peer.from_bytes(
-        collection.peers[VICTIM].to_bytes(), collection.terms, GRAPH, collection.entropy,
+        collection.peers[VICTIM].state.to_bytes(), collection.terms, GRAPH, collection.entropy,
         limits=replace(ANY, most_absences=most),
     )  # fmt: skip
     peer.begin(collection.roster)
@@ -111,7 +109,7 @@ def test_another_roster_than_the_one_required_is_refused():
     assert (found.value.fault, found.value.reason) == (Fault.RELAY, Reason.MISMATCH)
     digest = collection.roster.digest()
     peer = Peer.from_bytes(
-        collection.peers[0].to_bytes(), collection.terms, GRAPH, collection.entropy,
+        collection.peers[0].state.to_bytes(), collection.terms, GRAPH, collection.entropy,
         limits=replace(ANY, roster_digest=digest),
     )  # fmt: skip
     peer.begin(collection.roster)
@@ -140,7 +138,7 @@ def relay_saying():
         threads.append(threading.Thread(target=serve, daemon=True))
         threads[-1].start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        return RelayClient(url, patience_seconds=patience, sizes=sizes)
+        return RelayClient(url, sizes or ANY_SIZE, patience_seconds=patience)
 
     yield make
     over.set()
@@ -179,7 +177,7 @@ def test_an_answer_without_end_is_given_up(relay_saying, line):
 
 def test_no_answer_is_larger_than_the_terms_allow(relay_saying):
     terms = simple_terms(GRAPH, PrivateKeys.generate(), rounds=ROUNDS, report_bytes=4)
-    sizes = AnswerSizes.of(terms, GRAPH)
+    sizes = answer_sizes(terms, GRAPH)
     client = relay_saying(OK + b"\r\n", b"x" * 4096, sizes=sizes)
     with client, pytest.raises(DataError, match="answer to /rounds/1/mail/2 is larger"):
         client.mail(1, 2, b"token")
@@ -188,11 +186,11 @@ def test_no_answer_is_larger_than_the_terms_allow(relay_saying):
 @pytest.mark.parametrize("even_traffic", [False, True])
 def test_the_sizes_hold_what_honest_relays_send(even_traffic):
     collection = Collection(even_traffic=even_traffic)
-    sizes = AnswerSizes.of(collection.terms, GRAPH)
-    for node, size in collection.run(()):
-        assert size <= sizes.mail_of(node)
-    assert len(collection.relay.roster.to_bytes()) <= sizes.roster
-    assert sum(len(peer.hand_in()) + 4 for peer in collection.peers) <= sizes.hand_ins
+    sizes = answer_sizes(collection.terms, GRAPH)
+    for _, size in collection.run(()):
+        assert size <= sizes["mail"]
+    assert len(collection.relay.roster.to_bytes()) <= sizes["roster"]
+    assert sum(len(peer.hand_in()) + 4 for peer in collection.peers) <= sizes["hand-ins"]
 
 
 @pytest.mark.parametrize("head", [OK + b"X-Slow: ", OK + b"Content-Length: 9000\r\n\r\n"])
@@ -206,7 +204,7 @@ def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypa
 @pytest.mark.parametrize("status", [301, 302, 304])
 def test_nothing_but_success_is_taken_for_success(status):
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
-    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1:1", ANY_SIZE, patience_seconds=0.0, client=http)
     with client, pytest.raises(RefusedError, match=f"HTTP {status}"):
         client.hand_in(0, b"")
 
@@ -214,7 +212,7 @@ def test_nothing_but_success_is_taken_for_success(status):
 @pytest.mark.parametrize("body", [b"[" * 10_000, b"[]", b"{}", b'{"phase": "x"}', b"\xff"])
 def test_a_status_that_is_none_is_refused(body):
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, content=body)))
-    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1:1", ANY_SIZE, patience_seconds=0.0, client=http)
     with client, pytest.raises(DataError, match="not one of a shuffledp relay"):
         client.status()
 
@@ -234,4 +232,4 @@ def test_numbers_of_a_status_are_numbers():
                                             ("https://relay.example", False),
                                             ("http://127.0.0.1:80", False)])  # fmt: skip
 def test_plain_http_to_another_machine_is_warned_of(url, warns):
-    assert bool(plain_text_cautions(url)) is warns
+    assert bool(cautions_about(url, "relay")) is warns

@@ -15,7 +15,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import HttpClient
-from shuffledp.deploy.peers import peer_runner
+from shuffledp.deploy.peers import peer_runner, relay_client
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.peer_runner import draw_reports, spending_facts
 from shuffledp.deploy.peers.preparing import prepare_terms
@@ -42,6 +42,7 @@ def terms_of(asked, **options):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(relay_client, "PATIENCE_SECONDS", 0.0)
     edges = [f"{a},{b}" for a in range(12) for b in range(a)]
     (tmp_path / "edges.csv").write_text("\n".join(edges) + "\n")
     return tmp_path
@@ -57,7 +58,7 @@ def publish(here, **changes):
 
 def peer(*options):
     return main.main(["network", "peer", "terms.json", "--graph", "edges.csv", "--relay",
-                      "http://127.0.0.1:1", "--patience", "0", "--user", "3", "--state", "me.db",
+                      "http://127.0.0.1:1", "--user", "3", "--state", "me.db",
                       *options])  # fmt: skip
 
 
@@ -181,7 +182,7 @@ def test_a_peer_refuses_by_default(options, laziness):
 def test_a_peer_refuses_a_small_roster():
     terms = terms_of(asked_with(), least_registered=1)
     peers = [Peer.create(terms, GRAPH, node, bytes(terms.report_bytes), ENTROPY) for node in (0, 1)]
-    items = [Registration.from_bytes(each.registration(), terms) for each in peers]
+    items = [Registration.from_bytes(each.state.registration, terms) for each in peers]
     with pytest.raises(ProtocolError, match="2 users have registered, fewer than least_users"):
         peers[0].begin(Roster.from_registrations(terms, items))
 
@@ -215,8 +216,8 @@ class Home:
         terms = terms_of(asked)
         values = replace(YES, values=np.full(12, value))
         with PeerStore(self.path, terms) as store:
-            draw_reports(store, terms, GRAPH, asked, nodes=[3], values=lambda: values,
-                         entropy=ENTROPY, limits=Limits(**limits), users=[""])  # fmt: skip
+            draw_reports(store, terms, GRAPH, asked, names={3: ""}, values=lambda: values,
+                         entropy=ENTROPY, limits=Limits(**limits))  # fmt: skip
             return [each.report for each in store.answers(asked.question_digest)]
 
     def told(self, asked):
@@ -253,5 +254,5 @@ def test_another_law_on_the_same_question_is_counted(tmp_path, other):
 def test_values_are_randomized_as_the_terms_say_only(tmp_path):
     terms = terms_of(asked_with(1.0))
     with PeerStore(tmp_path / "me.db", terms) as store, pytest.raises(ParameterError, match="same"):
-        draw_reports(store, terms, GRAPH, asked_with(3.0), nodes=[3], values=lambda: YES,
+        draw_reports(store, terms, GRAPH, asked_with(3.0), names={3: "3"}, values=lambda: YES,
                      entropy=ENTROPY)  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from shuffledp.cli import main, network_peer
 from shuffledp.deploy.http_client import NoAnswerError
-from shuffledp.deploy.peers import relay_server
+from shuffledp.deploy.peers import relay_client, relay_server
 from shuffledp.deploy.peers.peer_runner import PeersOutcome
 from shuffledp.deploy.peers.relay_client import RelayClient
 
@@ -22,6 +22,7 @@ HANGING_SECONDS = 600.0
 def here(tmp_path, monkeypatch):
     """Work in a folder with a graph of six friends."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(relay_client, "PATIENCE_SECONDS", 0.0)
     edges = [f"{a},{b}" for a in range(6) for b in range(a)]
     (tmp_path / "edges.csv").write_text("\n".join(edges) + "\n")
     (tmp_path / "path.csv").write_text("0,1\n1,2\n2,3\n3,4\n4,5\n")
@@ -49,7 +50,7 @@ def collect(*arguments, url="http://127.0.0.1:1", key="c/analyzer.key", graph="e
 
 def peer(*arguments, url="http://127.0.0.1:1", terms="c/terms.json", graph="edges.csv"):
     return run(
-        "peer", terms, "--graph", graph, "--relay", url, "--state", "p.db", "--patience", "0",
+        "peer", terms, "--graph", graph, "--relay", url, "--state", "p.db",
         "--least-users", "2",
         *arguments,
     )  # fmt: skip
@@ -63,15 +64,14 @@ def error_of(capsys):
 
 
 def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
-    assert prepare("--delta", "1e-3") == 0
+    assert prepare() == 0
     out = capsys.readouterr().out
-    for text in ("c/terms.json", "c/analyzer.key", "messages a user and round", "epsilon  "):
+    for text in ("c/terms.json", "c/analyzer.key", "messages a user and round"):
         assert text in out
-    assert prepare("--json", "--delta", "1e-3", "--protocol", "single", "--lazy", "0.2",
+    assert prepare("--json", "--protocol", "single", "--lazy", "0.2",
                    "--even-traffic", "--least-registered", "4", out="d") == 0  # fmt: skip
     facts = json.loads(capsys.readouterr().out)
     assert facts["num_users"] == 6
-    assert 0.0 < facts["guarantee"]["epsilon"]["upper"] <= 1.0
     terms = json.loads((here / "d/terms.json").read_text())
     assert (terms["protocol"], terms["least_registered"]) == ("single", 4)
     assert terms["laziness"] == round(0.2 * 65536) / 65536
@@ -94,7 +94,6 @@ def test_prepare_replaces_nothing(here, capsys):
         (["--lazy", "1"], "lazy"),
         (["--randomizer", "k-r"], "did you mean 'k-rr'"),
         (["--least-registered", "7"], "least_registered"),
-        (["--delta", "0"], "delta"),
         (["--graph", "absent.csv"], "absent.csv"),
         (["--graph", "path.csv"], "bipartite"),
         (["--domain", "yes"], "yes"),
@@ -124,9 +123,8 @@ ONE = ("--user", "3", "--answer", "yes")
         ([*ONE, "--column", "answer"], "are for --table"),
         (["--user", "3", "--answer", "maybe"], "outside the domain"),
         (["--user", "9", "--answer", "yes"], "9"),
-        (["--table", "answers.csv", "--column", "answer", "--users", "5-7"], "no row for node 6"),
+        (["--table", "answers.csv", "--column", "answer", "--id", "answer"], "the same identifier"),
         (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
-        (["--patience", "-1", *ONE], "patience"),
         (["--most-absences", "-1", *ONE], "most_absences"),
         (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),
         (["--roster-digest", "x" * 64, *ONE], "64 hexadecimal digits"),
@@ -194,7 +192,6 @@ def test_other_packages_are_asked_for(here, capsys, monkeypatch):
 def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
     from shuffledp.deploy.peers.preparing import read_terms
-    from shuffledp.deploy.peers.relay_server import RoundClock
     from shuffledp.network.graph_files import read_graph
 
     assert prepare() == 0
@@ -205,14 +202,12 @@ def relay(here, monkeypatch):
         urls.append(url)
         ready.set()
 
-    import time
-
     thread = threading.Thread(
         target=relay_server.serve_relay,
         args=(terms, read_graph(here / "edges.csv"), here / "r.db"),
         kwargs={
-            "clock": RoundClock(mode="all", round_seconds=3600.0),
-            "now": time.monotonic,
+            "is_eager": True,
+            "round_seconds": 3600.0,
             "on_ready": on_ready,
             "until_collected": True,
         },
@@ -245,7 +240,9 @@ def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
         target=network_peer.peer.main, args=(one,), kwargs={"standalone_mode": False}
     )
     alone.start()
-    many = ["--table", "answers.csv", "--column", "answer", "--users", "0-2,4,5"]
+    others = {"who": [0, 1, 2, 4, 5], "answer": ["yes", "no", "yes", "yes", "no"]}
+    pl.DataFrame(others).write_csv(here / "others.csv")
+    many = ["--table", "others.csv", "--column", "answer", "--id", "who"]
     assert peer(*many, url=relay) == 0
     alone.join()
     with monkeypatch.context() as leaving:
@@ -291,8 +288,8 @@ def test_peers_say_what_went_wrong(capsys):
     captured = capsys.readouterr()
     said = " ".join(captured.err.split())
     for text in (
-        "1 users came after registration",
-        "1 users came after handing in",
+        "1 users, node 1 among them, came after registration",
+        "1 users, node 2 among them, came after handing in",
         "4 reports were dropped",
         "1 users, node 4 among them, missed more rounds than --most-absences",
         "7 forged",

@@ -335,20 +335,18 @@ def test_threads_of_a_child_process_renew_a_stream_once(keys, monkeypatch):
 FORK_PROGRAM = """
 import ctypes, os, sys, warnings
 warnings.simplefilter("ignore")  # newer Pythons dislike any fork
-from shuffledp.deploy.peers.protocol.routes import Draws
 from shuffledp.core.entropy import Entropy, draw_below
 
 entropy = Entropy.from_operating_system()
 generator = entropy.generator()
 simulation = Entropy.from_seed(1)
-draws = Draws(entropy)
-draws.below(2**64)
+draw_below(entropy, 1, 2**63)
 for source in (entropy, simulation):
     source.words(10)
 generator.bit_generator.random_raw(10)
 
 def show():
-    print("secret", *entropy.words(50), *[draws.below(2**64) for _ in range(50)])
+    print("secret", *entropy.words(50), *draw_below(entropy, 50, 2**63))
     if past_python == "no":  # generators notice forks of Python only
         print("secret", *generator.bit_generator.random_raw(50))
     print("simulated", *simulation.words(50))

@@ -1,10 +1,11 @@
 """A task in files, as its operator makes it."""
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from deploy.make_vectors import make_task
+from deploy.make_vectors import make_task, public
 from deploy.test_system import GRACE_SECONDS, SMALL
-from shuffledp.deploy.settings import AnalyzerSettings, Keys, ShufflerSettings, write_task
+from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, write_task
 
 
 @pytest.fixture
@@ -12,12 +13,11 @@ def make(tmp_path):
     """Return what writes a task with keys, and returns it with both settings."""
 
     def written(**changes):
-        keys = Keys.generate(changes.get("num_epochs", 30))
-        operator = keys.operator.public_key().public_bytes_raw()
-        task = make_task(**SMALL | {"operator_key": operator, **changes})
+        operator = Ed25519PrivateKey.generate()
+        task = make_task(**SMALL | {"operator_key": public(operator), **changes})
         folder = tmp_path / "task"
         listens = ("127.0.0.1:0", "127.0.0.1:0")
-        write_task(folder, task, keys, listen=listens, grace_seconds=GRACE_SECONDS)
+        write_task(folder, task, operator, listen=listens, grace_seconds=GRACE_SECONDS)
         shuffler = ShufflerSettings.read(folder / "shuffler.toml")
         return task, shuffler, AnalyzerSettings.read(folder / "analyzer.toml")
 

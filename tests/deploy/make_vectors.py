@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.collection.questions import Categories
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError, uint
 
@@ -55,6 +56,12 @@ REPORT_BYTES = TASK.asked.codec.num_report_bytes
 RECORD_SIZE = m.sealed_size(REPORT_BYTES)
 
 
+def open_record(task_id, record, keys):
+    """Return the randomized report in a record of a batch; None if it is sealed to no key."""
+    key = keys.get(record[0])
+    return None if key is None else open_seal(record[1:], key, m.inner_info(task_id))
+
+
 def decoders():
     """Return, by kind of message, what takes its bytes apart, or refuses them."""
     return {
@@ -94,7 +101,7 @@ def make_messages():
     return {
         "task": TASK.encode(),
         "keys": keys.encode(),
-        "upload": m.encode_upload(reports),
+        "upload": b"".join(each.encode() for each in reports),
         "batch": b"".join(batch.encode()),
     }
 

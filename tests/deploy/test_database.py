@@ -7,7 +7,8 @@ import pytest
 
 from deploy.databases import ENGINES, store_of
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.deploy.database import Database, Layout, open_store, rows_among
+from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.servers.stores import open_store, rows_among
 
 OLD = Layout(kind="shelf", application_id=7, version=1, tables=("CREATE TABLE books (title TEXT)",))
 NEW = replace(

@@ -20,6 +20,7 @@ from deploy.make_vectors import (
     TASK,
     make_messages,
     make_task,
+    open_record,
     public,
 )
 from deploy.test_dap import COUNT, dap_task
@@ -62,7 +63,7 @@ def read_batch(data):
         public(SIGNING["shuffler"]),
     )  # fmt: skip
     for record in batch.records:
-        m.open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
+        open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
     return batch
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.databases import ENGINES, store_of
 from deploy.killed import Victim, run_analyzer, run_client, run_shuffler
-from deploy.make_vectors import SEALING, make_task
+from deploy.make_vectors import SEALING, make_task, open_record
 from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
@@ -112,7 +112,7 @@ def test_a_client_makes_one_report_and_sends_it_until_it_arrives(tmp_path, num_k
             continue
         (report,) = m.decode_upload(body, 1)
         record = report.open_outer(TASK.task_id, SEALING["shuffler"])
-        text = m.open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
+        text = open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
         seen.setdefault(number, set()).add((report.report_id, text))
         if draw.integers(4) and client.ask((number,)):  # else the shuffler's answer is lost
             done.add(number)

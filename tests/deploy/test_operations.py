@@ -9,25 +9,30 @@ import shutil
 import httpx
 import pytest
 
-from deploy.test_key_files import sent
+from deploy.servers.test_key_files import sent
 from deploy.test_system import DAY, OVER, at
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.cli.main import main
-from shuffledp.core.errors import BudgetError, DataError
-from shuffledp.deploy.events import FIELDS, EventHandler, EventLog
-from shuffledp.deploy.key_files import destroy_finished, destroy_key
+from shuffledp.core.errors import BudgetError, DataError, OutputError
+from shuffledp.deploy.analyzer.serving import AnalyzerWatch, open_analyzer, publish
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.metrics import Metrics
-from shuffledp.deploy.roles import open_analyzer, open_shuffler, publish
-from shuffledp.deploy.service import inner_app, shuffler_app
-from shuffledp.deploy.watch import AnalyzerWatch, ShufflerWatch, Watch
+from shuffledp.deploy.servers.key_files import destroy_key
+from shuffledp.deploy.servers.serving import inner_app
+from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
+from shuffledp.deploy.shuffler import serving
+from shuffledp.deploy.shuffler.serving import (
+    ShufflerWatch,
+    destroy_finished,
+    open_shuffler,
+    shuffler_app,
+)
 
 
 # ---------------------------------------------------------------- events and numbers
 def test_events_and_their_fields_are_closed_lists(capsys):
-    log = EventLog("shuffler")
+    log = Watch("shuffler")
     log.say("batch_sealed", batch=3, reports=500)
     log.say("store_failed", reason="no\nspace " + "x" * 1000)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -46,7 +51,7 @@ def test_events_and_their_fields_are_closed_lists(capsys):
 
 def test_what_the_http_library_logs_is_told_without_values(capsys):
     logger = logging.getLogger("a library")
-    logger.handlers[:] = [EventHandler(EventLog("shuffler"))]
+    logger.handlers[:] = [EventHandler(Watch("shuffler"))]
     logger.propagate = False
     logger.info("from 192.0.2.1")
     logger.warning("no request of %s", "192.0.2.1")
@@ -63,11 +68,11 @@ def test_what_the_http_library_logs_is_told_without_values(capsys):
 
 
 def test_numbers_are_written_as_prometheus_reads_them():
-    metrics = Metrics("shuffler")
+    metrics = Watch("shuffler")
     metrics.set("reports_total", 7, "accepted")
     metrics.observe("commit_seconds", 0.5)
     metrics.observe("commit_seconds", 0.25)
-    assert metrics.text() == (
+    assert metrics.numbers() == (
         "# HELP shuffledp_shuffler_reports_total Reports by what became of them.\n"
         "# TYPE shuffledp_shuffler_reports_total counter\n"
         'shuffledp_shuffler_reports_total{outcome="accepted"} 7\n'
@@ -104,9 +109,8 @@ def number_of(watch, name):
 
 def test_a_shuffler_says_how_it_is(make, capsys):
     task, settings, _ = make()
-    watch = Watch.of("shuffler")
     with open_shuffler(settings) as shuffler:
-        follower = ShufflerWatch(watch, shuffler, settings.sealing_keys)
+        follower = watch = ShufflerWatch(shuffler, settings.sealing_keys)
         for epoch, numbers in ((0, (1, 2)), (1, (3,))):
             shuffler.take(sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
             for state in shuffler.advance(at(epoch, OVER)):
@@ -136,7 +140,7 @@ def test_a_shuffler_says_how_it_is(make, capsys):
     ]  # fmt: skip
     destroy_key(settings.sealing_keys, 3)
     with open_shuffler(settings) as shuffler:
-        follower = ShufflerWatch(watch, shuffler, settings.sealing_keys)
+        follower = watch = ShufflerWatch(shuffler, settings.sealing_keys)
         follower.tick(at(3))
         assert readiness(watch) == (503, "there is no key for epoch 3: rotate keys\n")
         assert number_of(watch, "shuffler_key_present") == 0
@@ -147,13 +151,13 @@ def test_a_shuffler_says_how_it_is(make, capsys):
 def test_an_analyzer_says_how_it_is(tmp_path, capsys):
     ledger = tmp_path / "ledger.json"
     save_ledger(Ledger(epsilon=3.0, delta=0.0).spend(StatedRelease(epsilon=1.0)), ledger)
-    follower = AnalyzerWatch(watch := Watch.of("analyzer"), ledger, lambda: 77.0)
+    follower = watch = AnalyzerWatch(ledger, lambda: 77.0)
     assert readiness(watch)[0] == 503
     follower.shuffler_answered()
     follower.published(4, 900)
     follower.refused(5, DataError("no"))
     follower.refused(6, BudgetError("spent"))
-    follower.tick(1, 2)
+    follower.tick(1)
     for name, expected in (
         ("budget_epsilon", 3),
         ("budget_left_epsilon", 2),
@@ -170,7 +174,7 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys):
     assert readiness(watch) == (503, "no answer\n")
     follower.shuffler_answered()
     ledger.write_text("{")
-    follower.tick(1, 2)
+    follower.tick(1)
     assert "no ledger" in readiness(watch)[1]
     events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert events == [
@@ -182,17 +186,18 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys):
 def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, capsys):
     """No file may grow: uploads are answered by 503 until it may, and then all goes on."""
     task, settings, _ = make()
-    watch, clock = Watch.of("shuffler"), [at(0)]
+    clock = [at(0)]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     uploads = [sent(task, settings, epoch=0, numbers=range(at, at + 5)) for at in range(0, 200, 5)]
 
     async def scenario(shuffler):
+        watch = ShufflerWatch(shuffler)
         app = shuffler_app(
             shuffler,
             public_keys=b"",
             analyzer_keys=b"",
             analyzer_key=bytes(32),
-            watch=ShufflerWatch(watch, shuffler),
+            watch=watch,
             now=lambda: clock[0],
             tick_seconds=0.01,
         )
@@ -245,6 +250,39 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
     events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert events[0] == "store_failed"
     assert "store_works" in events
+
+
+def test_a_batch_that_cannot_be_written_is_opened_once_and_written_when_it_can(make, monkeypatch):
+    task, settings, _ = make()
+    opened, failed, real_open = [], [], serving.opened_in
+
+    async def opening(executor, pages):
+        opened.append(True)
+        return await real_open(executor, pages)
+
+    async def scenario(shuffler):
+        watch = ShufflerWatch(shuffler)
+        release = serving._release_batches(shuffler, watch, lambda: at(0, OVER), 0.001)
+        running = asyncio.ensure_future(release)
+        while not shuffler.sealed_after(0):
+            await asyncio.sleep(0.01)
+        running.cancel()
+
+    monkeypatch.setattr(serving, "opened_in", opening)
+    with open_shuffler(settings) as shuffler:
+        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        real_write = shuffler._batches.write
+
+        def write(number, data):
+            if len(failed) < 3:
+                failed.append(number)
+                raise OutputError("no space left")
+            real_write(number, data)
+
+        monkeypatch.setattr(shuffler._batches, "write", write)
+        asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
+        assert shuffler.batch(1).size == 3
+    assert (failed, opened) == ([1, 1, 1], [True])
 
 
 # ---------------------------------------------------------------- a backup

@@ -26,11 +26,11 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import account
 from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer.serving import batch_facts
 from shuffledp.deploy.client import Client, Limits
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.roles import batch_facts
-from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}
@@ -241,7 +241,7 @@ def test_nothing_but_the_multiset_is_released(tmp_path):
         with shuffler_for(TASK, folder) as shuffler:
             for place, index in enumerate(order):
                 report_id = (name.encode() * 15) + bytes([place])
-                info = m._outer_info(TASK.task_id, 0, report_id)
+                info = m.outer_info(TASK.task_id, 0, report_id)
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
                 report = m.Report(report_id=report_id, epoch=0, key=0, sealed=sealed)
                 shuffler.take(report.encode(), at(0, 100 * place))
@@ -276,7 +276,7 @@ def batch_of(task, records, *, number=1, signer="shuffler"):
 
 
 def record(report, task=TASK, key=9):
-    inner = m.seal(report, ANALYZER_KEY.public_key, m._inner_info(task.task_id))
+    inner = m.seal(report, ANALYZER_KEY.public_key, m.inner_info(task.task_id))
     return bytes([key]) + inner
 
 
@@ -286,28 +286,32 @@ def test_what_a_batch_says_counts_the_valid_the_new_and_the_honest(tmp_path):
     bad = [record(b"\7", task), record(b"\0", TASK), record(b"\0", task, key=3)]
     with analyzer_for(task, tmp_path) as analyzer:
         opened = analyzer.take(batch_of(task, good + bad))
-        assert (opened.num_released, opened.num_invalid, opened.num_unopened) == (9, 1, 2)
+        assert (
+            opened.counts["num_released"],
+            opened.counts["num_invalid"],
+            opened.counts["num_unopened"],
+        ) == (9, 1, 2)
         assert opened.reports.num_reports == 6
         assert opened.guarantee.num_users == 3
         assert analyzer.take(batch_of(task, good + bad)).guarantee == opened.guarantee
         again = analyzer.take(
             batch_of(task, [*good, *(record(b"\0", task) for _ in range(3))], number=2)
         )
-        assert (again.num_repeated, again.reports.num_reports) == (6, 3)
+        assert (again.counts["num_repeated"], again.reports.num_reports) == (6, 3)
 
 
 @pytest.mark.parametrize(("num_old", "num_counted", "num_reports"), [(4, 4, 9), (2, 5, 5)])
 def test_a_user_is_hidden_among_the_reports_of_one_key_only(
     tmp_path, num_old, num_counted, num_reports
 ):
-    info = m._inner_info(TASK.task_id)
+    info = m.inner_info(TASK.task_id)
     records = [record(b"\0") for _ in range(5)]
     records += [b"\3" + m.seal(b"\1", SHUFFLER_KEY.public_key, info) for _ in range(num_old)]
     keys = {9: SEALING["analyzer"], 3: SEALING["shuffler"]}
     with analyzer_for(TASK, tmp_path, opening_keys=keys) as analyzer:
         opened = analyzer.take(batch_of(TASK, records))
     assert opened.reports.num_reports == num_reports
-    assert opened.num_rare_key == 5 + num_old - num_reports
+    assert opened.counts["num_rare_key"] == 5 + num_old - num_reports
     assert opened.guarantee == TASK.guarantee(num_counted)
 
 

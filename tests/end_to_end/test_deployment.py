@@ -21,9 +21,8 @@ from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
-from shuffledp.deploy.remote import Server
-from shuffledp.deploy.roles import collect_results
-from shuffledp.deploy.settings import ShufflerSettings, signing_key
+from shuffledp.deploy.remote import Server, collect_results
+from shuffledp.deploy.servers.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.task import Task
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"
@@ -130,7 +129,7 @@ def test_what_is_asked_and_promised_is_said(answers, capsys):
     assert found_in(capsys.readouterr().out) == record
     assert main(["task", "check", "task/task.bin"]) == 0
     out = capsys.readouterr().out
-    assert 'choices      "yes", "no"' in out
+    assert 'choices          "yes", "no"' in out
     assert "a guess" in out
     assert main(["task", "check", "answers.csv"]) == 2
     assert main(["task", "check", "absent"]) == 2

@@ -16,10 +16,10 @@ from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.deploy.admission import read_codes, write_code
 from shuffledp.deploy.client import Client, default_store
-from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.settings import ShufflerSettings, read_task, signing_key
-from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.servers.key_files import keys_of
+from shuffledp.deploy.servers.settings import ShufflerSettings, read_task, signing_key
+from shuffledp.deploy.shuffler.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 TASK = Path("task/task.bin")

@@ -17,10 +17,9 @@ from deploy.test_system import upload
 from end_to_end.test_deployment import inner
 from golden.net.exchange import free_address
 from shuffledp.cli.main import TERMINATED, main
-from shuffledp.deploy.events import FIELDS
-from shuffledp.deploy.metrics import METRICS
 from shuffledp.deploy.remote import Server, fetch_keys
-from shuffledp.deploy.settings import read_task
+from shuffledp.deploy.servers.settings import read_task
+from shuffledp.deploy.servers.watch import FIELDS, METRICS
 
 REPOSITORY = Path(__file__).parents[2]
 OPERATIONS = REPOSITORY / "docs" / "operations"
@@ -77,7 +76,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
             Server(task, task.shuffler_url, "shuffler") as one,
             Server(task, task.analyzer_url, "analyzer") as other,
         ):
-            sealing, opening = fetch_keys(one, other, time.time())
+            sealing, opening = fetch_keys(one, other)
         epoch = task.epoch_at(time.time())
         ids = [bytes([17, 34, 51]) * 4 + number.to_bytes(4, "big") for number in range(NUM_REPORTS)]
         body = b"".join(

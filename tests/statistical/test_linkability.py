@@ -16,7 +16,7 @@ from deploy.test_system import SMALL
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch
-from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.shuffler.shuffler import Shuffler
 
 # A binomial count further than 5.7 standard deviations from its mean; eight of them.
 FALSE_POSITIVE_RATE = 1e-7
@@ -108,14 +108,14 @@ def play(folder, games, leak=None, *, seed=2):
         for epoch in range(games):
             # Sealed anew: where a record lies among the sorted ones is drawn with its seal.
             inner = [
-                bytes([9]) + m.seal(b"\0", ANALYZER_KEY.public_key, m._inner_info(task.task_id))
+                bytes([9]) + m.seal(b"\0", ANALYZER_KEY.public_key, m.inner_info(task.task_id))
                 for _ in range(3)
             ]
             order = draw.permutation(3)
             ids = [draw.bytes(16) for _ in inner]
             uploads = [b"", b""]
             for place, index in enumerate(order):
-                info = m._outer_info(task.task_id, epoch, ids[index])
+                info = m.outer_info(task.task_id, epoch, ids[index])
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
                 report = m.Report(report_id=ids[index], epoch=epoch, key=epoch % 256, sealed=sealed)
                 uploads[place > 0] += report.encode()

@@ -1,5 +1,6 @@
 """``shuffledp task``, ``serve`` and ``collect``: a collection across many devices."""
 
+import math
 import re
 import sys
 import time
@@ -20,9 +21,9 @@ from shuffledp.cli.options import (
     share,
     whole_number,
 )
-from shuffledp.cli.task_terms import planned_terms, terms_of
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
+from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
@@ -79,7 +80,12 @@ def task() -> None:
     help="Share of a batch that is honest for certain: only these hide anybody.",
 )
 @click.option(
-    "--epoch", type=duration, default="1d", show_default=True, help="A batch covers so much time."
+    "--epoch",
+    "epoch_seconds",
+    type=duration,
+    default="1d",
+    show_default=True,
+    help="A batch covers so much time.",
 )
 @click.option("--num-epochs", type=whole_number, default=30, show_default=True, metavar="N")
 @click.option(
@@ -107,7 +113,6 @@ def task() -> None:
 @click.option("--info", default="a collection", show_default=True, help="Name of the task.")
 @click.option(
     "--shuffler",
-    "shuffler_listen",
     default="127.0.0.1:8410",
     show_default=True,
     metavar="ADDRESS:PORT",
@@ -115,7 +120,6 @@ def task() -> None:
 )
 @click.option(
     "--analyzer",
-    "analyzer_listen",
     default="127.0.0.1:8420",
     show_default=True,
     metavar="ADDRESS:PORT",
@@ -128,26 +132,17 @@ def task() -> None:
 def create(  # noqa: PLR0913  # one parameter an option
     *,
     text: str,
-    randomizer: str | None,
-    epsilon0: float | None,
-    epsilon: str | None,
-    delta: str | None,
     plan_file: Path | None,
-    min_batch: int,
     honest_fraction: float,
-    epoch: int,
-    num_epochs: int,
     grace: int,
-    short_batch: Any,
     num_codes: int,
-    info: str,
-    shuffler_listen: str,
-    analyzer_listen: str,
+    shuffler: str,
+    analyzer: str,
     shuffler_url: str | None,
     analyzer_url: str | None,
     out: Path,
     as_json: bool,
-    **question: Any,
+    **given: Any,
 ) -> None:
     """Write a task, its keys, and one file of settings for each of the two servers.
 
@@ -155,76 +150,121 @@ def create(  # noqa: PLR0913  # one parameter an option
     analyzer.toml and the folder analyzer to whoever runs the analyzer, and keep operator.key. Only
     if they are not one and the same does the shuffler protect anybody. Epochs begin now.
     """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from shuffledp.deploy.admission import new_codes
-    from shuffledp.deploy.settings import Keys, write_task
+    from shuffledp.deploy.servers.settings import write_task
     from shuffledp.deploy.task import Task
     from shuffledp.deploy.wire import ProtocolError
 
-    asked = Asked(**question)
+    fields = {name: given.pop(name) for name in _FIELDS}
+    promised = {name: given.pop(name) for name in ("randomizer", "epsilon0", "epsilon", "delta")}
+    asked = Asked(**given)
     require_non_negative("codes", num_codes)
+    remedy = ""
     if plan_file is None:
-        terms = terms_of(
-            asked, text, randomizer=randomizer, epsilon0=epsilon0, epsilon=epsilon, delta=delta
-        )
+        promise = _promise(asked, text, **promised)
     else:
-        terms = planned_terms(
-            plan_file,
-            asked,
-            text,
-            honest_fraction=honest_fraction,
-            epsilon=epsilon,
-            randomizer=randomizer,
-            epsilon0=epsilon0,
-            delta=delta,
-        )
+        promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
-    keys = Keys.generate(num_epochs)
+    operator = Ed25519PrivateKey.generate()
     made = Task(
-        info=info,
-        shuffler_url=shuffler_url or f"http://{shuffler_listen}",
-        analyzer_url=analyzer_url or f"http://{analyzer_listen}",
+        **fields,
+        **promise,
+        shuffler_url=shuffler_url or f"http://{shuffler}",
+        analyzer_url=analyzer_url or f"http://{analyzer}",
         start=int(time.time()),
-        epoch_seconds=epoch,
-        num_epochs=num_epochs,
-        min_batch=min_batch,
         honest_ppm=round(honest_fraction * 1_000_000),
-        short_batch=short_batch,
-        asked=terms.asked,
-        epsilon=terms.epsilon,
-        delta=terms.delta,
-        operator_key=keys.operator.public_key().public_bytes_raw(),
+        operator_key=operator.public_key().public_bytes_raw(),
     )
     try:
         made.check()
     except ProtocolError as error:
-        raise DataError(f"{error}{terms.remedy}") from None
-    if 0 < num_codes < min_batch:
+        raise DataError(f"{error}{remedy}") from None
+    if 0 < num_codes < made.min_batch:
         print_warnings(
             [
                 f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
-                f"{min_batch:,}: a batch needs several epochs, or never comes about"
+                f"{made.min_batch:,}: a batch needs several epochs, or never comes about"
             ]
         )
     write_task(
         out,
         made,
-        keys,
-        listen=(shuffler_listen, analyzer_listen),
+        operator,
+        listen=(shuffler, analyzer),
         grace_seconds=grace,
         codes=new_codes(num_codes),
     )
     _say_task(made, out / "task.bin", as_json=as_json)
 
 
+_FIELDS = ("info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
+
+
+def _promise(
+    asked: Asked,
+    text: str,
+    *,
+    randomizer: str | None,
+    epsilon0: float | None,
+    epsilon: str | None,
+    delta: str | None,
+) -> dict[str, Any]:
+    """Return fields of a task that options name: what is asked, and what each batch is to keep."""
+    from shuffledp.deploy.asked_terms import AskedTerms
+
+    if epsilon0 is None or epsilon is None or delta is None:
+        raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
+    question = asked.question()
+    if question is None:
+        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    name = randomizer or next(iter(question.candidates()))
+    terms = AskedTerms.of(question, name, epsilon0, text)
+    return {"asked": terms, "epsilon": epsilon, "delta": delta}
+
+
+def _planned(
+    file: Path,
+    asked: Asked,
+    text: str,
+    honest_fraction: float,
+    *,
+    epsilon: str | None,
+    **others: object,
+) -> tuple[dict[str, Any], str]:
+    """Return the same from a saved plan, all of whose users are honest; and what to try else.
+
+    Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
+    batch is: others are not saved.
+    """
+    from shuffledp.collection.plan import Plan
+    from shuffledp.deploy.asked_terms import AskedTerms
+
+    beside = [f"--{name}" for name, each in others.items() if each is not None]
+    if beside or asked.is_given:
+        what = beside[0] if beside else "the question"
+        raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
+    found = Plan.load(file)
+    if found.rounds != 1:
+        raise click.UsageError(
+            f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
+            "task once: plan one round"
+        )
+    terms = AskedTerms.of(found.question, found.randomizer.name, found.asked_epsilon0, text)
+    remedy = (
+        f"; the plan is for {found.num_users:,} honest users: give --min-batch "
+        f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
+        "with --epsilon"
+    )
+    said = {"epsilon": epsilon or plain(found.target_epsilon), "delta": plain(found.target_delta)}
+    return {"asked": terms, **said}, remedy
+
+
 @task.command(epilog="Example: shuffledp task check task/task.bin")
 @click.argument("task_file", type=PATH, required=False)
-@click.option(
-    "--dap",
-    type=PATH,
-    metavar="FILE",
-    help="Instead of a task: a TaskConfiguration of DAP, whose devices randomize one-hot reports.",
-)
+@click.option("--dap", type=PATH, metavar="FILE", help="Instead of a task of ours: one of DAP.")
 @click.option("--epsilon0", type=float, help="For --dap: local epsilon of every report.")
 @click.option("--delta", type=float, help="For --dap: failure probability, such as 1e-8.")
 @click.option(
@@ -241,37 +281,31 @@ def check(
     With --dap: what the smallest batch of a DAP task keeps if each device runs k-ary randomized
     response and hands the outcome in.
     """
-    if (task_file is None) == (dap is None):
+    from shuffledp.deploy.servers.settings import read_task
+
+    given = {name: each for name, each in numbers.items() if each is not None}
+    if task_file is None and dap is not None:
+        _check_dap(dap, given, as_json=as_json)
+    elif task_file is None or dap is not None:
         raise click.UsageError("give a task, or --dap with a file")
-    if dap is not None:
-        _check_dap(dap, as_json=as_json, **numbers)
-        return
-    given = [f"--{name.replace('_', '-')}" for name, each in numbers.items() if each is not None]
-    if task_file is None or given:
-        raise click.UsageError(f"{given[0]} is for --dap: a task says its own")
-    from shuffledp.deploy.settings import read_task
-
-    made = read_task(task_file)
-    made.check()
-    _say_task(made, task_file, as_json=as_json)
+    elif given:
+        name = next(iter(given)).replace("_", "-")
+        raise click.UsageError(f"--{name} is for --dap: a task says its own")
+    else:
+        made = read_task(task_file)
+        made.check()
+        _say_task(made, task_file, as_json=as_json)
 
 
-def _check_dap(
-    path: Path,
-    *,
-    as_json: bool,
-    epsilon0: float | None,
-    delta: float | None,
-    honest_fraction: float | None,
-) -> None:
+def _check_dap(path: Path, numbers: dict[str, float], *, as_json: bool) -> None:
     """Print what the smallest batch of a DAP task keeps."""
     from shuffledp.deploy.dap import DapTask
-    from shuffledp.deploy.settings import bytes_of
+    from shuffledp.deploy.database import bytes_of
 
-    if epsilon0 is None or delta is None:
+    if not {"epsilon0", "delta"} <= numbers.keys():
         raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
     made = DapTask.decode(bytes_of(path))
-    found = made.guarantee(epsilon0=epsilon0, delta=delta, honest_fraction=honest_fraction or 1.0)
+    found = made.guarantee(**numbers)
     if as_json:
         print_json(
             {
@@ -281,53 +315,58 @@ def _check_dap(
                 "min_batch": made.min_batch_size,
                 "num_honest": found.num_users,
                 "guarantee": found.to_json_dict(),
-                "epsilon0": epsilon0,
+                "epsilon0": numbers["epsilon0"],
             }
         )
         return
+    batch = f"{made.min_batch_size:,} reports, of which {found.num_users:,} count"
     print_facts(
         [
             ("task", f"{path}, {made.info.decode(errors='backslashreplace')}"),
             ("aggregators", f"{made.leader_url} and {made.helper_url}"),
             ("VDAF", f"{made.vdaf}, {made.num_outcomes:,} outcomes"),
-            (
-                "least batch",
-                f"{made.min_batch_size:,} reports, of which {found.num_users:,} count",
-            ),
+            ("least batch", batch),
             *guarantee_facts(found)[:3],
-            ("if they collude", f"epsilon0 = {rounded(epsilon0, up=True)}"),
+            ("if they collude", f"epsilon0 = {rounded(numbers['epsilon0'], up=True)}"),
         ]
     )
 
 
 def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
     """Print what a task asks and promises."""
-    found, loss = made.guarantee(), made.asked.randomizer.epsilon0
-    if as_json:
-        print_json(
-            {
-                "task": str(path),
-                "task_id": made.task_id.hex(),
-                "asked": made.asked.to_json_dict(),
-                "min_batch": made.min_batch,
-                "num_honest": made.num_honest,
-                "promised": {"epsilon": float(made.epsilon), "delta": float(made.delta)},
-                "guarantee": found.to_json_dict(),
-                "epsilon0": loss,
-            }
-        )
+    if not as_json:
+        print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
         return
-    print_facts(
-        [
-            ("task", f"{path}, {made.info}"),
-            ("id", made.task_id.hex()),
-            *made.asked.facts(),
-            ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
-            ("promised", f"epsilon <= {made.epsilon} at delta = {made.delta}"),
-            *guarantee_facts(found)[:3],
-            ("no shuffler", without_shuffler_line(made.asked.randomizer.profile)),
-        ]
+    print_json(
+        {
+            "task": str(path),
+            "task_id": made.task_id.hex(),
+            "asked": made.asked.to_json_dict(),
+            "min_batch": made.min_batch,
+            "num_honest": made.num_honest,
+            "promised": {"epsilon": float(made.epsilon), "delta": float(made.delta)},
+            "guarantee": made.guarantee().to_json_dict(),
+            "epsilon0": made.asked.randomizer.epsilon0,
+        }
     )
+
+
+def task_facts(made: "Task") -> list[tuple[str, str]]:
+    """Return what somebody is to know before they answer, as it is computed here."""
+    found = made.guarantee()
+    return [
+        ("task", re.sub(r"\s+", " ", made.info)),
+        *made.asked.facts(),
+        ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
+        (
+            "with a shuffler",
+            f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
+            f"promised {made.epsilon}",
+        ),
+        ("without one", without_shuffler_line(made.asked.randomizer.profile)),
+        ("shuffler", made.shuffler_url),
+        ("analyzer", made.analyzer_url),
+    ]
 
 
 @click.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
@@ -349,9 +388,8 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     started again the one loses no report that it acknowledged, the other spends nothing twice.
     """
     require_service()
-    from shuffledp.deploy import roles
-    from shuffledp.deploy.key_files import keys_of
-    from shuffledp.deploy.settings import AnalyzerSettings, ShufflerSettings
+    from shuffledp.deploy.servers.key_files import keys_of
+    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
 
     is_shuffler = role == "shuffler"
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
@@ -368,12 +406,16 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
             settings.admission(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
-        roles.serve_shuffler(settings, _say_url)
+        from shuffledp.deploy.shuffler.serving import serve_shuffler
+
+        serve_shuffler(settings, say_url)
     else:
-        roles.serve_analyzer(settings, _say_url)
+        from shuffledp.deploy.analyzer.serving import serve_analyzer
+
+        serve_analyzer(settings, say_url)
 
 
-def _say_url(url: str) -> None:
+def say_url(url: str) -> None:
     """Print where a server is, at once also into a pipe."""
     click.echo(url)
     sys.stdout.flush()
@@ -405,8 +447,8 @@ def collect(
     import json
 
     from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE, results_folder
-    from shuffledp.deploy.roles import collect_results
-    from shuffledp.deploy.settings import read_task, signing_key
+    from shuffledp.deploy.remote import collect_results
+    from shuffledp.deploy.servers.settings import read_task, signing_key
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")

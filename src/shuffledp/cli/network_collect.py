@@ -81,9 +81,10 @@ def collect(  # noqa: PLR0913  # one parameter an option
         require_non_negative("wait", wait)
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.question import EstimateOptions
+    from shuffledp.deploy.http_client import cautions_about
     from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.preparing import read_key, read_terms
-    from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
     from shuffledp.network.graph_files import read_graph
@@ -92,11 +93,11 @@ def collect(  # noqa: PLR0913  # one parameter an option
     keys = read_key(key, read)
     network = read_graph(graph)
     read.require_graph(network)
-    print_warnings(plain_text_cautions(url))
+    print_warnings(cautions_about(url, "relay"))
     options = EstimateOptions(confidence=confidence)
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
-        RelayClient(url, sizes=AnswerSizes.of(read, network)) as client,
+        RelayClient(url, answer_sizes(read, network)) as client,
         FetchedStore(key.with_name(f"{key.name}{_FETCHED}"), read) as store,
         progress_bar() as on_progress,
     ):

@@ -1,7 +1,5 @@
 """``shuffledp network peer``: taking part in a collection, as one user or as many."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +15,11 @@ from shuffledp.cli.options import (
     terms_argument,
     whole_number,
 )
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shuffledp.collection.question import Question
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     metavar="COLUMN",
     help="Column of --table with the users' names in the graph; else row numbers are nodes.",
 )
-@click.option("--users", metavar="0-99,150", help="Nodes of --table to take part as; else all.")
 @click.option(
     "--max-epsilon0",
     "most_epsilon0",
@@ -96,15 +94,18 @@ if TYPE_CHECKING:
     metavar="HEX",
     help="Take part with the users of this roster only; its digest is printed.",
 )
-@click.option(
-    "--patience",
-    type=float,
-    default=300.0,
-    show_default=True,
-    help="Seconds to try again while the relay does not answer.",
-)
-def peer(
-    *, terms: Path, graph: Path, url: str, state: Path, patience: float, **options: Any
+def peer(  # one parameter an option
+    *,
+    terms: Path,
+    graph: Path,
+    url: str,
+    state: Path,
+    user: int | None,
+    answer: str | None,
+    table: Path | None,
+    column: str | None,
+    id_column: str | None,
+    **agreed: Any,
 ) -> None:
     """Take part in the collection of TERMS, as one user or as many.
 
@@ -112,51 +113,52 @@ def peer(
     limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
     started again with the same state, it goes on where it was.
     """
+    if (table is None) == (user is None) or (table and answer is not None):
+        raise click.UsageError("give --user and --answer, or --table")
+    if table is None and (column, id_column) != (None, None):
+        raise click.UsageError("--column and --id are for --table")
     require_service()
-    require_non_negative("patience", patience)
     from shuffledp.core.entropy import Entropy
+    from shuffledp.deploy.http_client import cautions_about
     from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
     from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
     from shuffledp.deploy.peers.protocol.terms import Limits
-    from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import PeerStore
     from shuffledp.network.graph_files import read_graph
 
-    who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
-    limits = Limits(**{name: value for name, value in options.items() if value is not None})
+    limits = Limits(**{name: value for name, value in agreed.items() if value is not None})
     read, asked = read_terms(terms)
     network = read_graph(graph)
     read.require_graph(network)
-    limits.require_terms(read, network, who.user or 0)
+    limits.require_terms(read, network, user or 0)
     entropy = Entropy.from_operating_system()
-    sizes = AnswerSizes.of(read, network)
-    print_warnings(plain_text_cautions(url))
-    with (
-        PeerStore(state, read) as store,
-        RelayClient(url, patience_seconds=patience, sizes=sizes) as client,
-    ):
+    print_warnings(cautions_about(url, "relay"))
+    with PeerStore(state, read) as store, RelayClient(url, answer_sizes(read, network)) as client:
         print_facts(
             [
                 *asked.facts(),
                 *traffic_facts(read, network),
                 ("least crowd", f"{max(read.least_registered, limits.least_users):,} users"),
-                *([] if who.user is None else spending_facts(store, asked, "")),
+                *([] if user is None else spending_facts(store, asked, "")),
                 ("terms", read.digest().hex()),
             ]
         )
-        nodes, names, values = who.values(asked.question, network)
-        if who.user is not None and set(store.states()) - {who.user}:
+        names, values = _names_and_values(
+            asked.question, network, user, answer, table=table, column=column, id_column=id_column
+        )
+        if user is not None and store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
         draw_reports(
             store, read, network, asked,
-            nodes=nodes, values=values, entropy=entropy, limits=limits, users=names,
+            names=names, values=values, entropy=entropy, limits=limits,
         )  # fmt: skip
         with progress_bar() as on_progress:
             runner = PeerRunner(
                 terms=read,
                 graph=network,
                 store=store,
-                nodes=nodes,
+                nodes=list(names),
                 client=client,
                 entropy=entropy,
                 limits=limits,
@@ -167,89 +169,56 @@ def peer(
     _print_outcome(outcome)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Users:
-    """Whom the command stands for, by its options."""
+def _names_and_values(
+    question: "Question",
+    network: "Graph",
+    user: int | None,
+    answer: str | None,
+    *,
+    table: Path | None,
+    column: str | None,
+    id_column: str | None,
+) -> "tuple[dict[int, str], Callable[[], NodeValues]]":
+    """Return names by node, the same in all collections, and what reads their values."""
+    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
 
-    user: int | None
-    answer: str | None
-    table: Path | None
-    column: str | None
-    id_column: str | None
-    users: str | None
-
-    def __post_init__(self) -> None:
-        if (self.table is None) == (self.user is None) or (self.table and self.answer is not None):
-            raise click.UsageError("give --user and --answer, or --table")
-        if self.table is None and (self.column, self.id_column, self.users) != (None, None, None):
-            raise click.UsageError("--column, --id and --users are for --table")
-
-    def values(
-        self, question: "Question", network: "Graph"
-    ) -> "tuple[list[int], list[str], Callable[[], NodeValues]]":
-        """Return nodes, names that are the same in all collections, and what returns values."""
-        from shuffledp.deploy.peers.node_values import (
-            parse_users,
-            read_node_values,
-            value_of_one,
+    if table is not None:
+        many = read_node_values(
+            question,
+            table,
+            column,
+            labels=network.labels,
+            num_nodes=network.num_users,
+            id_column=id_column,
         )
+        return {node: network.name_of(node) for node in sorted(many.nodes.tolist())}, lambda: many
 
-        if self.table is not None:
-            read = read_node_values(
-                question,
-                self.table,
-                self.column,
-                labels=network.labels,
-                num_nodes=network.num_users,
-                id_column=self.id_column,
-                users=None if self.users is None else parse_users(self.users),
-            )
-            nodes = [int(node) for node in read.nodes]
-            labels = network.labels
-            return (
-                nodes,
-                [str(node) if labels is None else labels[node] for node in nodes],
-                (lambda: read),
-            )
-        node = self.user or 0
+    def of_one() -> "NodeValues":
+        said = str(click.prompt("Answer")) if answer is None else answer
+        return value_of_one(question, user or 0, said)
 
-        def of_one() -> "NodeValues":
-            said = str(click.prompt("Answer")) if self.answer is None else self.answer
-            return value_of_one(question, node, said)
-
-        return [node], [""], of_one
+    return {user or 0: ""}, of_one
 
 
-_USER_OPTIONS = ("user", "answer", "table", "column", "id_column", "users")
+_ENDED_BADLY = {
+    "late": "came after registration had ended and took no part",
+    "lost": "came after handing in had ended: the reports they held are lost",
+    "withheld": "missed more rounds than --most-absences and handed in nothing: a relay that "
+    "refuses all that one user sends would get a report whose author it knows",
+    "short": "missed mail that was sent to them, or heard of others who did: the analyzer is told, "
+    "and claims no more than epsilon0",
+}
 
 
 def _print_outcome(outcome: "PeersOutcome") -> None:
     """Print how it went, and what went wrong."""
-    found = []
-    if outcome.late:
-        found.append(
-            f"{len(outcome.late):,} users came after registration had ended and took no part, node "
-            f"{outcome.late[0]} among them"
-        )
-    if outcome.lost:
-        found.append(
-            f"{len(outcome.lost):,} users came after handing in had ended, node {outcome.lost[0]} "
-            "among them: the reports they held are lost"
-        )
-    if outcome.withheld:
-        found.append(
-            f"{len(outcome.withheld):,} users, node {outcome.withheld[0]} among them, missed more "
-            "rounds than --most-absences and handed in nothing: a relay that refuses all that one "
-            "user sends would get a report whose author it knows"
-        )
+    found = [
+        f"{len(nodes):,} users, node {nodes[0]} among them, {what}"
+        for name, what in _ENDED_BADLY.items()
+        if (nodes := getattr(outcome, name))
+    ]
     if outcome.num_dropped:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
-    if outcome.short:
-        found.append(
-            f"{len(outcome.short):,} users, node {outcome.short[0]} among them, missed mail that "
-            "was sent to them, or heard of others who did: the analyzer is told, and claims no "
-            "more than epsilon0"
-        )
     if outcome.refused:
         reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
         found.append(f"messages were refused: {reasons}")

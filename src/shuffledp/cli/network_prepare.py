@@ -1,14 +1,13 @@
 """``shuffledp network prepare`` and ``relay``: terms of a collection, and what carries its mail."""
 
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, progress_bar
+from shuffledp.cli.console import print_facts, print_json
+from shuffledp.cli.deployment import say_url
 from shuffledp.cli.options import (
     PATH,
     graph_option,
@@ -21,13 +20,6 @@ from shuffledp.cli.options import (
     terms_argument,
     whole_number,
 )
-from shuffledp.core.checks import require_open_unit
-from shuffledp.report.wording import guarantee_facts
-
-if TYPE_CHECKING:
-    from shuffledp.deploy.asked_terms import AskedTerms
-    from shuffledp.deploy.peers.protocol.terms import Terms
-    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -55,7 +47,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Send each neighbour equally many messages: more of them, and the relay learns less.",
 )
-@click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
 @out_option("terms and key")
 @json_option
 def prepare(  # noqa: PLR0913  # one parameter an option
@@ -68,7 +59,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     laziness: float,
     even_traffic: bool,
     least_registered: int | None,
-    delta: float | None,
     out: Path,
     text: str,
     as_json: bool,
@@ -89,8 +79,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
-    if delta is not None:
-        require_open_unit("delta", delta)
     asked_question = Asked(**question).question()
     if asked_question is None:
         raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
@@ -110,7 +98,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         even_traffic=even_traffic,
         least_registered=least_registered,
     )
-    expected = None if delta is None else _expected(terms, users, asked, delta)
     terms_path, key_path = write_collection(out, terms, keys)
     if as_json:
         print_json(
@@ -122,41 +109,17 @@ def prepare(  # noqa: PLR0913  # one parameter an option
                 "rounds": terms.rounds,
                 "slots": max(terms.slots),
                 "envelope_bytes": terms.envelope_bytes,
-                **({} if expected is None else {"guarantee": expected.to_json_dict()}),
             }
         )
         return
-    facts = [
-        ("terms", f"{terms_path} (public: everybody needs it)"),
-        ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
-        ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
-        *traffic_facts(terms, users),
-    ]
-    if expected is not None:
-        facts += [
-            *guarantee_facts(expected)[:3],
-            ("assuming", "all register, none is ever away, all arrives"),
+    print_facts(
+        [
+            ("terms", f"{terms_path} (public: everybody needs it)"),
+            ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
+            ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
+            *traffic_facts(terms, users),
         ]
-    print_facts(facts)
-
-
-def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
-    """Return the guarantee if everybody takes part in every round."""
-    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
-
-    everybody = range(terms.num_users)
-    with progress_bar() as on_progress:
-        exchange = Exchange(
-            terms,
-            graph,
-            ExchangeRecord.of(terms, everybody, [[]] * terms.rounds),
-            Arrived.everything(everybody),
-            on_progress=on_progress,
-        )
-        return exchange.guarantee(asked.randomizer.profile, delta=delta)
-
-
-_LOOPBACK = "127.0.0.1"
+    )
 
 
 @click.command(
@@ -174,7 +137,7 @@ _LOOPBACK = "127.0.0.1"
 @click.option(
     "--host",
     metavar="ADDRESS",
-    default=_LOOPBACK,
+    default="127.0.0.1",
     show_default=True,
     help="Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS before.",
 )
@@ -189,10 +152,10 @@ _LOOPBACK = "127.0.0.1"
 )
 @click.option(
     "--clock",
-    type=click.Choice(["interval", "all", "manual"]),
+    type=click.Choice(["interval", "all"]),
     default="interval",
     show_default=True,
-    help="Rounds end after their time; as soon as all have sent; or with a line on stdin.",
+    help="Rounds end after their time, or as soon as all have sent.",
 )
 @click.option("--until-collected", is_flag=True, help="Stop once the analyzer has all in a file.")
 def relay(  # one parameter an option
@@ -214,7 +177,7 @@ def relay(  # one parameter an option
     """
     require_service()
     from shuffledp.deploy.peers.preparing import read_terms
-    from shuffledp.deploy.peers.relay_server import RoundClock, serve_relay
+    from shuffledp.deploy.peers.relay_server import serve_relay
     from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
@@ -222,20 +185,10 @@ def relay(  # one parameter an option
         read,
         read_graph(graph),
         store,
-        RoundClock(
-            mode=clock,
-            round_seconds=round_seconds,
-            register_seconds=register_seconds,
-        ),
-        now=time.monotonic,
-        on_ready=_say_url,
-        host=host,
-        port=port,
+        on_ready=say_url,
+        address=(host, port),
         until_collected=until_collected,
+        is_eager=clock == "all",
+        round_seconds=round_seconds,
+        register_seconds=register_seconds,
     )
-
-
-def _say_url(url: str) -> None:
-    """Print where the relay is, at once also into a pipe."""
-    click.echo(url)
-    sys.stdout.flush()

@@ -26,17 +26,18 @@ def rotate(*, folder: Path) -> None:
     numbers: 256 epochs from the present one. Keys of epochs are never replaced.
     """
     require_service()
-    from shuffledp.deploy.key_files import rotate as rotate_keys
+    from shuffledp.deploy.servers.key_files import rotate as rotate_keys
 
-    made = rotate_keys(folder, time.time())
-    epochs = "each epoch to come had one"
-    if made.epochs:
-        epochs = f"{made.epochs[0]} to {made.epochs[-1]}"
-    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {made.opening}")]
-    lines += [("for the analyzer", str(path)) for path in made.analyzer]
-    lines += [("for the shuffler", str(path)) for path in made.shuffler if path.suffix == ".bin"]
-    if made.epochs:
-        lines.append(("", f"{folder / 'shuffler' / 'keys'}: {len(made.epochs)} files"))
+    made, number = rotate_keys(folder, time.time())
+    epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
+    new = {
+        "analyzer": [f"analyzer/keys/{number}.key", "analyzer/keys.bin"],
+        "shuffler": ["shuffler/analyzer_keys.bin"],
+    }
+    if made:
+        new["shuffler"] += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
+    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {number}")]
+    lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
     print_facts(lines)
 
 
@@ -51,9 +52,9 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     dropped. Refused while reports are stored that the key opens; stop the server first.
     """
     require_service()
-    from shuffledp.deploy.key_files import destroy_by_hand, destroy_opening_key
-    from shuffledp.deploy.roles import open_shuffler
-    from shuffledp.deploy.settings import ShufflerSettings, read_settings
+    from shuffledp.deploy.servers.key_files import destroy_opening_key
+    from shuffledp.deploy.servers.settings import ShufflerSettings, read_settings
+    from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
 
     settings = read_settings(config)
     if isinstance(settings, ShufflerSettings):
@@ -82,7 +83,7 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     """
     require_service()
     from shuffledp.deploy.restore import verify as verify_store
-    from shuffledp.deploy.settings import read_settings
+    from shuffledp.deploy.servers.settings import read_settings
 
     found, wrong = verify_store(read_settings(config))
     for line in wrong:

@@ -1,6 +1,5 @@
 """``shuffledp send``: one device that answers a task, or a fleet of simulated ones from a file."""
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar
+from shuffledp.cli.deployment import task_facts
 from shuffledp.cli.options import PATH, answer_list, json_option, require_service, whole_number
 from shuffledp.core.errors import DataError
 
@@ -80,7 +80,7 @@ def send(
     With TABLE, for pilots and load tests: one report a row, and the true answers in one file.
     """
     require_service()
-    from shuffledp.deploy.settings import codes_of, read_task
+    from shuffledp.deploy.servers.settings import codes_of, read_task
 
     made = read_task(task_file)
     own = [] if codes is None else codes_of(codes)
@@ -112,7 +112,7 @@ def _answer(
     if len(codes) > 1:
         raise click.UsageError(f"--codes has {len(codes):,} codes: a device has one")
     if not as_json:
-        print_facts([*device_facts(made), ("store", str(store or default_store(made)))])
+        print_facts([*task_facts(made), ("store", str(store or default_store(made)))])
         sys.stdout.flush()
     for name, url in (("shuffler", made.shuffler_url), ("analyzer", made.analyzer_url)):
         print_warnings(cautions_about(url, name))
@@ -143,27 +143,6 @@ def _print_counts(made: "Task", counts: dict[str, int], number: int) -> None:
     print_json({"task_id": made.task_id.hex(), "num_sent": number, "answers": counts})
 
 
-def device_facts(made: "Task") -> list[tuple[str, str]]:
-    """Return what a user is to know before they answer, as their device has computed it."""
-    from shuffledp.report.formatting import rounded
-    from shuffledp.report.wording import without_shuffler_line
-
-    found = made.guarantee()
-    return [
-        ("task", re.sub(r"\s+", " ", made.info)),
-        *made.asked.facts(),
-        ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
-        (
-            "with a shuffler",
-            f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
-            f"promised {made.epsilon}",
-        ),
-        ("without one", without_shuffler_line(made.asked.randomizer.profile)),
-        ("shuffler", made.shuffler_url),
-        ("analyzer", made.analyzer_url),
-    ]
-
-
 def _read(made: "Task", said: str) -> Any:
     """Return what was typed as the question takes it."""
     kind = made.asked.question.kind
@@ -175,7 +154,7 @@ def _send_table(
 ) -> None:
     """Send the answers of a file, one report a row."""
     from shuffledp.collection.source.columns import open_column
-    from shuffledp.deploy.roles import send_values
+    from shuffledp.deploy.remote import send_values
 
     values = open_column(table, column, made.asked.question)
     if codes is not None and len(codes) < values.num_users:

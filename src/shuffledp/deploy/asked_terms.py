@@ -5,7 +5,7 @@ Layout: docs/explanation/report-encoding.md; docs/reference_client.py makes the 
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.questions import (
     AnswerSets,
-    Categories,
     Mean,
     VectorMean,
     Words,
+    question_from_json,
 )
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
@@ -206,48 +206,30 @@ class AskedTerms:
         }
 
     @classmethod
-    def from_json_dict(cls, written: object) -> "AskedTerms":
+    def from_json_dict(cls, written: Any) -> "AskedTerms":
         """Return the terms that `to_json_dict` wrote; raise for others, or another law."""
         try:
             asked = _from_json(written)
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
-        if asked.randomizer.fingerprint != asked_fingerprint(written):
+        if asked.randomizer.fingerprint != (said := written.get("fingerprint")):
             raise DataError(
-                f"the terms name the law {asked_fingerprint(written)!r} and this version of "
+                f"the terms name the law {said!r} and this version of "
                 f"shuffledp draws from {asked.randomizer.fingerprint!r}: use the version that "
                 "prepared the collection"
             )
         return asked
 
 
-def asked_fingerprint(written: Any) -> str:
-    """Return the fingerprint that the terms name."""
-    return str(written.get("fingerprint"))
-
-
 def _from_json(written: Any) -> AskedTerms:
     """Return the terms; whatever is wrong with them raises some error."""
     particulars = written["question"]
-    question = _QUESTIONS[particulars["kind"]](particulars, tuple(written["labels"]))
+    question = question_from_json(particulars, tuple(written["labels"]))
     text = written.get("text", "")
     if not isinstance(text, str):
         raise TypeError("text")
     return AskedTerms.of(question, written["randomizer"], written["epsilon0"], text)
-
-
-_QUESTIONS: Mapping[str, Callable[[Any, tuple[str, ...]], Question]] = {
-    Categories.kind: lambda _, labels: Categories(domain=labels),
-    Words.kind: lambda said, labels: Words(dictionary=labels, key=bytes.fromhex(said["key"])),
-    Mean.kind: lambda said, _: Mean(low=said["low"], high=said["high"], name=said["name"]),
-    VectorMean.kind: lambda said, _: VectorMean(
-        names=tuple(said["names"]), norm_bound=said["norm_bound"]
-    ),
-    AnswerSets.kind: lambda said, labels: AnswerSets(
-        domain=labels, max_answers=said["max_answers"]
-    ),
-}
 
 
 def _no_values(question: Question) -> Any:

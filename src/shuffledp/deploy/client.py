@@ -279,7 +279,7 @@ class Client:
                 task, task.analyzer_url, "analyzer", patience_seconds=patience_seconds
             ) as analyzer,
         ):
-            sealing, opening = fetch_keys(shuffler, analyzer, now)
+            sealing, opening = fetch_keys(shuffler, analyzer)
             outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
             (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))
         self.done(answer)

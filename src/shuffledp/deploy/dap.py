@@ -43,14 +43,7 @@ class DapTask:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Return the task that a TaskConfiguration describes.
-
-        Raises
-        ------
-        ProtocolError
-            The operator's fault, for anything else, and for a VDAF that does not give the
-            histogram of one-hot reports and nothing more.
-        """
+        """Return the task that a TaskConfiguration describes, of one-hot reports in a histogram."""
         reader = Reader(data, "DAP task", Fault.OPERATOR)
         info = reader.opaque(1)
         leader_url, helper_url = reader.text(2), reader.text(2)

@@ -5,16 +5,12 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Self
 
-from shuffledp.core.errors import DataError, MissingPackageError, OutputError
-
-#: Most keys that one query names.
-MOST_KEYS: Final = 1000
+from shuffledp.core.errors import DataError, OutputError
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
 _BUSY = ("database is locked", "database table is locked")
@@ -34,72 +30,20 @@ class Layout:
     upgrades: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-class Store(Protocol):
-    """Tables on disk, in SQLite or PostgreSQL: the same statements, with ``?`` for values."""
-
-    def close(self) -> None:
-        """Let go of it; all is on disk already."""
-
-    def transaction(self, *, is_shared: bool = False) -> AbstractContextManager[None]:
-        """Make all changes inside one: on disk together, or not at all.
-
-        Others wait, but those that are shared have only each other beside them.
-        """
-
-    def leads(self) -> bool:
-        """Return whether this program is the one of all at this store that releases batches."""
-
-    def wipe_log(self) -> None:
-        """Empty the log of what was deleted, where that is ours to do."""
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; return how many rows it changed."""
-
-    def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows but those whose keys are there already; return how many were inserted."""
-
-    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return all rows of a query."""
-
-    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
-        """Return the first column of the first row of a query; None if there is no row."""
-
-    def fact(self, name: str) -> Any:
-        """Return what was noted under a name; None if nothing was."""
-
-    def set_fact(self, name: str, value: int | bytes) -> None:
-        """Note something under a name."""
-
-
-def open_store(folder: Path, url: str | None, layout: Layout, *, collection: bytes) -> Store:
-    """Open what is kept in a folder, or in the PostgreSQL database that a URL names."""
-    if url is None:
-        return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
-    try:
-        from shuffledp.deploy.postgres import PostgresDatabase
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'",
-            name=error.name,
-        ) from None
-    return PostgresDatabase(url, layout, collection=collection)
-
-
-def rows_among(store: Store, query: str, keys: Sequence[Any]) -> list[Any]:
-    """Return the rows of a query that ends in the name of a column, where that is in ``keys``."""
-    found = []
-    for at in range(0, len(keys), MOST_KEYS):
-        some = keys[at : at + MOST_KEYS]
-        found += store.rows(f"{query} IN ({', '.join('?' * len(some))})", some)
-    return found
-
-
 def write_new(path: Path, data: bytes, *, mode: int) -> None:
     """Write a file that must not exist, on disk when this returns."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return what a file holds."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 class Database:
@@ -153,12 +97,7 @@ class Database:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

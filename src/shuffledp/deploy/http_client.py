@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -69,6 +69,12 @@ class HttpClient:
         self._jitter = Entropy.from_operating_system()
         self._client = client or httpx.Client(timeout=_REQUEST_SECONDS, trust_env=not is_near)
         self._socket: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the connection."""

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache
 from typing import Final, Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -168,17 +167,6 @@ class SignedKeys:
             )
 
 
-def require_agreement(one: SignedKeys, other: SignedKeys) -> None:
-    """Raise unless both servers say the same of the analyzer's keys: else some are led apart."""
-    if one != other:
-        raise ProtocolError(
-            f"shuffler and analyzer serve other keys of the analyzer, serials {one.serial} and "
-            f"{other.serial}: send nothing now; if it stays so, ask the operator",
-            fault=Fault.OPERATOR,
-            reason=Reason.CONFLICT,
-        )
-
-
 def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
     """Return what is signed of a list of keys."""
     return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)
@@ -206,9 +194,9 @@ class Report:
         analyzer: SealKey,
     ) -> Self:
         """Seal a randomized report; each time anew, and always the same report under its id."""
-        inner = seal(report, analyzer.public_key, _inner_info(task_id))
-        outer_info = _outer_info(task_id, epoch, report_id)
-        sealed = seal(uint(analyzer.number, 1) + inner, shuffler.public_key, outer_info)
+        inner = seal(report, analyzer.public_key, inner_info(task_id))
+        outer = outer_info(task_id, epoch, report_id)
+        sealed = seal(uint(analyzer.number, 1) + inner, shuffler.public_key, outer)
         return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
 
     def encode(self) -> bytes:
@@ -217,14 +205,8 @@ class Report:
 
     def open_outer(self, task_id: bytes, private_key: X25519PrivateKey) -> bytes | None:
         """Return what is for the analyzer, with its key's number in front; None if it is not."""
-        return open_outer(task_id, self.epoch, self.report_id, self.sealed, private_key)
-
-
-def open_outer(
-    task_id: bytes, epoch: int, report_id: bytes, sealed: bytes, private_key: X25519PrivateKey
-) -> bytes | None:
-    """Return what is in a report's outer seal, as `Report.open_outer`."""
-    return open_seal(sealed, private_key, _outer_info(task_id, epoch, report_id))
+        info = outer_info(task_id, self.epoch, self.report_id)
+        return open_seal(self.sealed, private_key, info)
 
 
 def report_size(report_bytes: int) -> int:
@@ -235,11 +217,6 @@ def report_size(report_bytes: int) -> int:
 def sealed_size(report_bytes: int) -> int:
     """Return how many bytes a record of a batch takes: key's number, seal and report."""
     return 1 + report_bytes + SEAL_BYTES
-
-
-def encode_upload(reports: Sequence[Report]) -> bytes:
-    """Return one to `MOST_REPORTS` reports in one body."""
-    return b"".join(report.encode() for report in reports)
 
 
 def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
@@ -277,12 +254,6 @@ def decode_answers(body: bytes, number: int) -> list[Answer]:
     if unknown:
         raise reader.error(f"{min(unknown)} says nothing known: update shuffledp", Reason.MISMATCH)
     return [Answer(each) for each in body]
-
-
-def open_record(task_id: bytes, record: bytes, keys: dict[int, X25519PrivateKey]) -> bytes | None:
-    """Return the randomized report in a record of a batch; None if it is sealed to no key."""
-    private_key = keys.get(record[0])
-    return None if private_key is None else open_seal(record[1:], private_key, _inner_info(task_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,12 +347,11 @@ class Batch:
         )
 
 
-def _outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:
+def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:
     """Return what the outer seal is bound to."""
     return b"sdp1s" + hashlib.sha256(task_id + uint(epoch, 4) + report_id).digest()
 
 
-@lru_cache(16)  # asked for each record, always the same
-def _inner_info(task_id: bytes) -> bytes:
+def inner_info(task_id: bytes) -> bytes:
     """Return what the inner seal is bound to: not the epoch, which would split merged batches."""
     return b"sdp1a" + hashlib.sha256(task_id).digest()

@@ -1,21 +1,34 @@
-"""The two servers as devices, analyzer and operator reach them over HTTP."""
+"""The two servers as devices, a simulated fleet, analyzer and operator reach them over HTTP."""
 
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from shuffledp.collection.output import ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress
+from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import (
+    MOST_REPORTS,
+    REPORT_ID_BYTES,
     Answer,
+    Report,
     Role,
     SignedKeys,
     decode_answers,
     report_size,
-    require_agreement,
     signed_request,
 )
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+
+#: What a result is made of.
+FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
 
 #: Seconds to try again while a server does not answer.
 PATIENCE_SECONDS = 60.0
@@ -23,7 +36,7 @@ _MOST_KEYS_BYTES = 1 << 14
 _MOST_FILE_BYTES = 1 << 28
 
 
-class Server:
+class Server(HttpClient):
     """A role as others reach it; a context manager."""
 
     def __init__(
@@ -39,13 +52,7 @@ class Server:
         self._operator_key = task.operator_key
         self._report_size = report_size(task.asked.codec.num_report_bytes)
         self._base = f"/tasks/{self._task_id.hex()}"
-        self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        super().__init__(url, server=role, patience_seconds=patience_seconds)
 
     def _ask(self, method: str, path: str, most: int) -> bytes:
         """Make a request, signed if there is a key."""
@@ -53,7 +60,7 @@ class Server:
         token = None
         if self._key is not None:
             token = self._key.sign(signed_request(self._task_id, method, path))
-        return self._http.request(method, path, token=token, most=most)
+        return self.request(method, path, token=token, most=most)
 
     def keys(self, name: str = "keys") -> SignedKeys:
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
@@ -64,7 +71,7 @@ class Server:
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         number = len(body) // self._report_size
-        return decode_answers(self._http.request("POST", f"{self._base}/reports", body), number)
+        return decode_answers(self.request("POST", f"{self._base}/reports", body), number)
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""
@@ -97,10 +104,104 @@ class Server:
         return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
 
 
-def fetch_keys(shuffler: Server, analyzer: Server, now: float) -> tuple[SignedKeys, SignedKeys]:
-    """Return both lists, not over; raise if the servers say other things of the analyzer's."""
+def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKeys]:
+    """Return both lists; raise if the servers say other things of the analyzer's."""
     sealing, opening = shuffler.keys(), analyzer.keys()
-    require_agreement(shuffler.keys("analyzer_keys"), opening)
-    for each in (sealing, opening):
-        each.require_current(now)
+    if (said := shuffler.keys("analyzer_keys")) != opening:  # else some devices are led apart
+        raise ProtocolError(
+            f"shuffler and analyzer serve other keys of the analyzer, serials {said.serial} and "
+            f"{opening.serial}: send nothing now; if it stays so, ask the operator",
+            fault=Fault.OPERATOR,
+            reason=Reason.CONFLICT,
+        )
     return sealing, opening
+
+
+def send_values(
+    task: Task,
+    values: Iterable[Any],
+    *,
+    num_values: int,
+    codes: Sequence[bytes] | None = None,
+    now: Callable[[], float] = time.time,
+    on_progress: Progress | None = None,
+) -> dict[str, int]:
+    """Send the answers of simulated devices, each randomized once; return the counts of answers.
+
+    ``values`` are blocks as a checked column yields them, ``codes`` one each if there are any. What
+    is on its way when this is killed may be sent twice by another run: real devices keep their
+    report, see `client.Client`.
+    """
+    asked = task.asked
+    entropy = Entropy.from_operating_system()
+    counts = dict.fromkeys((each.name.lower() for each in Answer), 0)
+    with (
+        Server(task, task.shuffler_url, "shuffler") as shuffler,
+        Server(task, task.analyzer_url, "analyzer") as analyzer,
+    ):
+        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer)
+        for each in (shuffler_keys, analyzer_keys):
+            each.require_current(now())
+        done = 0
+        for block in values:
+            reports = asked.codec.encode(asked.randomizer.randomize(block, entropy))
+            for start in range(0, len(reports), MOST_REPORTS):
+                some = reports[start : start + MOST_REPORTS]
+                epoch = task.epoch_at(now())
+                if epoch is None:
+                    raise DataError("the task takes no reports at this time")
+                body = b"".join(
+                    Report.sealed_for(
+                        task.task_id,
+                        report,
+                        report_id=entropy.words(REPORT_ID_BYTES // 8).tobytes()
+                        if codes is None
+                        else report_id_of(codes[done + at], task.task_id, epoch),
+                        epoch=epoch,
+                        shuffler=shuffler_keys.key_of_epoch(epoch),
+                        analyzer=analyzer_keys.keys[0],
+                    ).encode()
+                    for at, report in enumerate(some)
+                )
+                for answer in shuffler.upload(body):
+                    counts[answer.name.lower()] += 1
+                done += len(some)
+                if on_progress is not None:
+                    on_progress("sending", done, num_values)
+    return counts
+
+
+def collect_results(
+    task: Task,
+    operator_key: Ed25519PrivateKey,
+    folder: Path,
+    *,
+    batch: int | None = None,
+    wait_seconds: float | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Fetch the newest result, or that of one batch, into a folder; return the batch's number.
+
+    Waits until there is one, at most ``wait_seconds``.
+    """
+    waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
+    with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
+        while True:
+            found = analyzer.results()
+            numbers = found["batches"]
+            if (batch is None and numbers) or batch in numbers:
+                break
+            if str(batch) in found["refused"] or (batch is None and found["refused"]):
+                reasons = "; ".join(found["refused"].values())
+                raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
+            if wait_seconds is not None and waited >= wait_seconds:
+                raise DataError(
+                    f"there is no result yet, {waited:g} seconds on: a batch is released when its "
+                    "epoch and the time of grace are over, if it has enough reports"
+                )
+            sleep(step)
+            waited += step
+        number = int(numbers[-1] if batch is None else batch)
+        for name in FILES:
+            (folder / name).write_bytes(analyzer.file(number, name))
+    return number

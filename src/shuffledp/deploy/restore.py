@@ -7,13 +7,15 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy.analyzer import Analyzer
-from shuffledp.deploy.budget import note_of
+from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer.serving import open_analyzer
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
-from shuffledp.deploy.roles import FILES, open_analyzer, open_shuffler
-from shuffledp.deploy.settings import AnalyzerSettings, ShufflerSettings, signing_key
-from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.remote import FILES
+from shuffledp.deploy.servers.budget import note_of
+from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
+from shuffledp.deploy.shuffler.serving import open_shuffler
+from shuffledp.deploy.shuffler.shuffler import Shuffler
 
 
 def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str]]:
@@ -46,7 +48,7 @@ def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[st
                 "open them; the backup is older than the key's end, or the keys are not put back"
             )
     said = (
-        f"batches: {sum(shuffler.overview().states.values())}, to be fetched: {len(sealed)}, "
+        f"batches: {sum(shuffler.states().values())}, to be fetched: {len(sealed)}, "
         f"reports that wait: {shuffler.num_unreleased():,}, of epochs: {len(unreleased)}"
     )
     return said, wrong

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.release import honest_users
 from shuffledp.collection.account import account, guarantee_for
@@ -30,6 +30,24 @@ _MILLION: Final = 1_000_000
 _LONGEST_TEXT: Final = 0xFFFF
 _LONGEST_DECIMAL: Final = 32
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
+
+
+# Of the layout, in its order: name, what it is read as, and bytes of the number or of the length.
+_FIELDS: Final = (
+    ("info", "text", 1),
+    ("shuffler_url", "text", 2),
+    ("analyzer_url", "text", 2),
+    ("start", "uint", 8),
+    ("epoch_seconds", "uint", 4),
+    ("num_epochs", "uint", 4),
+    ("min_batch", "uint", 8),
+    ("honest_ppm", "uint", 4),
+    ("short_batch", "uint", 1),
+    ("report_bytes", "uint", 2),
+    ("asked", "opaque", 2),
+    ("epsilon", "text", 1),
+    ("delta", "text", 1),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,22 +205,18 @@ class Task:
 
     def encode(self) -> bytes:
         """Return the task as bytes; equal tasks have equal bytes."""
+        values = {name: getattr(self, name) for name, *_ in _FIELDS if hasattr(self, name)}
+        values["short_batch"] = _SHORT.index(self.short_batch)
+        values["report_bytes"] = self.asked.codec.num_report_bytes
+        values["asked"] = _canonical(self.asked)
+        values |= {name: values[name].encode() for name, kind, _ in _FIELDS if kind == "text"}
         return b"".join(
             (
                 uint(VERSION, 2),
-                opaque(self.info.encode(), 1),
-                opaque(self.shuffler_url.encode(), 2),
-                opaque(self.analyzer_url.encode(), 2),
-                uint(self.start, 8),
-                uint(self.epoch_seconds, 4),
-                uint(self.num_epochs, 4),
-                uint(self.min_batch, 8),
-                uint(self.honest_ppm, 4),
-                uint(_SHORT.index(self.short_batch), 1),
-                uint(self.asked.codec.num_report_bytes, 2),
-                opaque(_canonical(self.asked), 2),
-                opaque(self.epsilon.encode(), 1),
-                opaque(self.delta.encode(), 1),
+                *(
+                    uint(values[name], size) if kind == "uint" else opaque(values[name], size)
+                    for name, kind, size in _FIELDS
+                ),
                 self.operator_key,
                 opaque(b"", 2),  # extensions: none are known
             )
@@ -220,33 +234,17 @@ class Task:
         reader = Reader(data, "task", Fault.OPERATOR)
         if reader.uint(2) != VERSION:
             raise reader.error("it is of another version: update shuffledp", Reason.MISMATCH)
-        info, shuffler_url, analyzer_url = (reader.text(size) for size in (1, 2, 2))
-        start, epoch_seconds, num_epochs = (reader.uint(size) for size in (8, 4, 4))
-        min_batch, honest_ppm, short = (reader.uint(size) for size in (8, 4, 1))
-        report_bytes, written = reader.uint(2), reader.opaque(2)
-        epsilon, delta = reader.text(1), reader.text(1)
-        operator_key = reader.take(KEY_BYTES)
+        read: dict[str, Any] = {name: getattr(reader, kind)(size) for name, kind, size in _FIELDS}
+        read["operator_key"] = reader.take(KEY_BYTES)
         if reader.opaque(2):
             raise reader.error("it has extensions, and none are known: update shuffledp")
         reader.finish()
+        report_bytes, short = read.pop("report_bytes"), read["short_batch"]
         if short >= len(_SHORT):
             raise reader.error(f"short_batch {short} is not in [0, {len(_SHORT)})")
         try:
-            task = cls(
-                info=info,
-                shuffler_url=shuffler_url,
-                analyzer_url=analyzer_url,
-                start=start,
-                epoch_seconds=epoch_seconds,
-                num_epochs=num_epochs,
-                min_batch=min_batch,
-                honest_ppm=honest_ppm,
-                short_batch=_SHORT[short],
-                asked=AskedTerms.from_json_dict(json.loads(written)),
-                epsilon=epsilon,
-                delta=delta,
-                operator_key=operator_key,
-            )
+            read["asked"] = AskedTerms.from_json_dict(json.loads(read["asked"]))
+            task = cls(**read | {"short_batch": _SHORT[short]})
         except (ShuffledpError, ValueError, RecursionError) as error:
             raise reader.error(str(error)) from None
         if task.asked.codec.num_report_bytes != report_bytes or task.encode() != data:

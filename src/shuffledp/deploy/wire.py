@@ -6,10 +6,9 @@ that say what it is and in which version. What is refused says why, and whose fa
 
 import hashlib
 import struct
-from collections.abc import Iterable
 from enum import StrEnum
 
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import ShuffledpError
 
 DIGEST_BYTES = 32
 KEY_BYTES = 32
@@ -51,9 +50,9 @@ class ProtocolError(ShuffledpError, ValueError):
         self.reason = reason
 
 
-def number(value: int) -> bytes:
-    """Return a whole number in [0, 2^32) as four bytes."""
-    return value.to_bytes(NUMBER_BYTES, "big")
+def uint(value: int, size: int = NUMBER_BYTES) -> bytes:
+    """Return a whole number as so many bytes, most significant first."""
+    return value.to_bytes(size, "big")
 
 
 def numbers(*values: int) -> bytes:
@@ -61,27 +60,16 @@ def numbers(*values: int) -> bytes:
     return struct.pack(f">{len(values)}I", *values)
 
 
-def uint(value: int, size: int) -> bytes:
-    """Return a whole number as so many bytes, most significant first."""
-    return value.to_bytes(size, "big")
-
-
-def opaque(data: bytes, size: int) -> bytes:
+def opaque(data: bytes, size: int = NUMBER_BYTES) -> bytes:
     """Return bytes after their length, which takes ``size`` bytes."""
     return uint(len(data), size) + data
 
 
-def counted(data: bytes) -> bytes:
-    """Return bytes of any length after their length."""
-    return number(len(data)) + data
-
-
 def digest(label: bytes, *parts: bytes) -> bytes:
     """Return SHA-256 of parts, each after its length, under a label that tells uses apart."""
-    sha = hashlib.sha256(counted(b"shuffledp " + label))
+    sha = hashlib.sha256(opaque(b"shuffledp " + label))
     for part in parts:
-        sha.update(len(part).to_bytes(8, "big"))
-        sha.update(part)
+        sha.update(opaque(part, 8))
     return sha.digest()
 
 
@@ -112,22 +100,18 @@ class Reader:
         self._at = end
         return piece
 
-    def number(self) -> int:
-        """Return the next four bytes as a whole number."""
-        return int.from_bytes(self.take(NUMBER_BYTES), "big")
-
     def number_below(self, end: int, what: str) -> int:
         """Return the next whole number if it is below ``end``."""
-        value = self.number()
+        value = self.uint()
         if value >= end:
             raise self.error(f"{what} {value} is not in [0, {end})")
         return value
 
-    def uint(self, size: int) -> int:
+    def uint(self, size: int = NUMBER_BYTES) -> int:
         """Return the next ``size`` bytes as a whole number."""
         return int.from_bytes(self.take(size), "big")
 
-    def opaque(self, size: int) -> bytes:
+    def opaque(self, size: int = NUMBER_BYTES) -> bytes:
         """Return the next bytes, whose length stands before them in ``size`` bytes."""
         return self.take(self.uint(size))
 
@@ -137,10 +121,6 @@ class Reader:
             return self.opaque(size).decode()
         except UnicodeDecodeError:
             raise self.error("a text in it is not UTF-8") from None
-
-    def counted(self) -> bytes:
-        """Return the next bytes, whose length stands before them."""
-        return self.take(self.number())
 
     def expect(self, wanted: bytes, what: str, reason: Reason = Reason.MALFORMED) -> None:
         """Take as many bytes as ``wanted`` has; raise unless they are the same."""
@@ -163,23 +143,9 @@ class Reader:
             raise self.error(f"{left} bytes too many: send one message only")
 
 
-def join_messages(messages: Iterable[bytes]) -> bytes:
-    """Return messages in one body, each behind its length, four bytes, big-endian."""
-    return b"".join(len(each).to_bytes(NUMBER_BYTES, "big") + each for each in messages)
-
-
 def split_messages(body: bytes) -> list[bytes]:
-    """Return the messages in a body; `DataError` if it ends in the middle of one."""
-    messages: list[bytes] = []
-    place = 0
-    while place < len(body):
-        start = place + NUMBER_BYTES
-        end = start + int.from_bytes(body[place:start], "big")
-        if start > len(body) or end > len(body):
-            raise DataError(
-                f"a response of {len(body):,} bytes ends in the middle of message "
-                f"{len(messages) + 1:,}: it was cut short on the way; ask again"
-            )
-        messages.append(body[start:end])
-        place = end
+    """Return the messages in a body of a relay, each behind its length."""
+    reader, messages = Reader(body, "answer", Fault.RELAY), []
+    while not reader.is_at_end:
+        messages.append(reader.opaque())
     return messages

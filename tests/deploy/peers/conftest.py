@@ -19,11 +19,11 @@ from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports
 from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.deploy.peers.relay_client import RelayClient
-from shuffledp.deploy.peers.relay_server import RelayService, RoundClock, make_app
-from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
+from shuffledp.deploy.peers.relay import Relay
+from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
+from shuffledp.deploy.peers.relay_server import RelayService, make_app
+from shuffledp.deploy.peers.stores import PeerStore
 from shuffledp.network.graph import Graph
 
 URL = "http://127.0.0.1"
@@ -48,6 +48,12 @@ class InProcess(httpx.BaseTransport):
         self._loop.close()
 
 
+def client_of(collection, http) -> RelayClient:
+    """Return a client of a relay in this process."""
+    sizes = answer_sizes(collection.terms, collection.graph)
+    return RelayClient(URL, sizes, patience_seconds=0.0, client=http)
+
+
 @dataclass
 class Collection:
     """Terms with all that a test needs, and relays and peers on files in one folder."""
@@ -62,13 +68,8 @@ class Collection:
 
     def relay(self, name: str = "relay.db", **clock) -> tuple[RelayService, httpx.Client]:
         """Start a relay; its clock shows ``now``."""
-        store = self.stack.enter_context(SqliteStore(self.folder / name, self.terms))
-        core = RelayCore(self.terms, self.graph, store)
-        times = {"mode": "all", "round_seconds": 60.0, **clock}
-        service = RelayService(
-            core=core, terms=self.terms, graph=self.graph, store=store,
-            clock=RoundClock(**times), now=lambda: self.now,
-        )  # fmt: skip
+        relay = self.stack.enter_context(Relay(self.folder / name, self.terms, self.graph))
+        service = RelayService(relay, now=lambda: self.now, **{"is_eager": True, **clock})
         http = httpx.Client(transport=InProcess(make_app(service)), base_url=URL)
         return service, self.stack.enter_context(http)
 
@@ -82,14 +83,15 @@ class Collection:
         agreed = replace(no_limits(self.terms), **limits)
         draw_reports(
             store, self.terms, self.graph, self.asked,
-            nodes=nodes, values=lambda: values, entropy=entropy, limits=agreed,
+            names={node: str(node) for node in nodes}, values=lambda: values,
+            entropy=entropy, limits=agreed,
         )  # fmt: skip
         return PeerRunner(
             terms=self.terms,
             graph=self.graph,
             store=store,
             nodes=nodes,
-            client=RelayClient(URL, patience_seconds=0.0, client=http),
+            client=client_of(self, http),
             entropy=entropy,
             limits=agreed,
         )

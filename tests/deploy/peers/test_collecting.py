@@ -1,6 +1,5 @@
 """What the analyzer makes of collections that did not go as they should, and the server's parts."""
 
-import io
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,19 +7,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.questions import Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
-from shuffledp.deploy.peers import collecting, relay_server
+from shuffledp.deploy.peers import collecting
 from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
 from shuffledp.deploy.peers.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.protocol.terms import graph_digest
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import FetchedStore
+from shuffledp.deploy.servers import http_server
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.of_runs import json_of_run, of_run
 from shuffledp.network.graph import Graph
@@ -37,7 +37,7 @@ def over(collection):
     """A collection that is over, and what was fetched of it."""
     _, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     return collection, fetch(collection.terms, collection.keys, client)
 
 
@@ -64,7 +64,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
     # Before or after the request took effect: roster, hand-ins, record, and that they are stored.
     service, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     real, numbers = http.send, itertools.count()
 
     def send(request, **options):
@@ -87,7 +87,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
     found = fetch_with_store()
     assert len(found.collected.reports) == 6
     assert found.not_forgotten == ""
-    assert {data for _, data in service._store.hand_ins()} == {b""}
+    assert set(service.relay.rows("SELECT message FROM hand_ins")) == {(b"",)}
     # From now on no relay is needed.
     monkeypatch.setattr(http, "send", lambda *_, **__: pytest.fail("the relay is asked"))
     assert fetch_with_store().collected == found.collected
@@ -96,7 +96,7 @@ def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch
 def test_a_relay_that_is_gone_before_it_forgets_costs_no_result(collection, monkeypatch):
     _, http = collection.relay()
     collection.runner(http, EVERYBODY).run()
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     path = collection.folder / "a.fetched"
 
     def gone(_):
@@ -232,7 +232,7 @@ def test_the_end_is_waited_for(collection, monkeypatch):
             runner.run()
 
     monkeypatch.setattr(collecting, "time", SimpleNamespace(sleep=sleep))
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
 
     def on_progress(stage, done, total):
         seen.append((stage, done, total))
@@ -241,15 +241,6 @@ def test_the_end_is_waited_for(collection, monkeypatch):
     assert len(found.collected.reports) == 6
     assert waits == sorted(waits)
     assert seen[0] == ("rounds", 0, 3)
-
-
-def test_every_line_of_the_operator_ends_a_phase(collection, monkeypatch):
-    service, _ = collection.relay(mode="manual")
-    told = []
-    monkeypatch.setattr(service, "tell", lambda: told.append(True))
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n\n"))
-    relay_server._tell_on_lines(service).join(10.0)
-    assert len(told) == 2
 
 
 def test_a_relay_is_found_at_either_kind_of_address():

@@ -19,13 +19,17 @@ from shuffledp.network.walk import RandomWalk, position_distribution
 DELTA = 1e-2
 
 
-def guarantee(collection, absent=None, nodes=None, delta=DELTA, arrived=None):
+def everything(nodes):
+    """Return what arrives if all that these nodes hold does."""
+    return Arrived(num_reports=len(nodes), handed_in=np.array(sorted(nodes), dtype=np.int64))
+
+
+def guarantee(collection, absent=None, nodes=None, delta=DELTA):
     terms, graph = collection.terms, collection.graph
     nodes = range(terms.num_users) if nodes is None else nodes
     record = ExchangeRecord.of(terms, nodes, absent or [[]] * terms.rounds)
     profile = collection.asked.randomizer.profile
-    arrived = Arrived.everything(nodes) if arrived is None else arrived
-    return Exchange(terms, graph, record, arrived).guarantee(profile, delta=delta)
+    return Exchange(terms, graph, record, everything(nodes)).guarantee(profile, delta=delta)
 
 
 def view(laws, values, epsilon0):
@@ -120,9 +124,8 @@ def test_where_nothing_hides_the_randomizer_alone_counts(make_collection, nodes,
     absent = [[node for node in range(6) if node not in nodes]] * 3
     record = ExchangeRecord.of(collection.terms, nodes, absent)
     profile = LocalProfile(epsilon0=1.0)
-    found = Exchange(
-        collection.terms, collection.graph, record, Arrived.everything(nodes)
-    ).guarantee(profile, delta=delta)
+    exchange = Exchange(collection.terms, collection.graph, record, everything(nodes))
+    found = exchange.guarantee(profile, delta=delta)
     assert found.epsilon_upper == 1.0
     assert found.bound.method == "local randomizer alone"
 
@@ -131,9 +134,8 @@ def test_a_delta_of_the_randomizer_s_own_that_is_too_large_leaves_nothing(make_c
     collection = make_collection(least_registered=1)
     record = ExchangeRecord.of(collection.terms, [], [list(range(6))] * 3)
     profile = LocalProfile(epsilon0=1.0, delta0=0.5)
-    found = Exchange(collection.terms, collection.graph, record, Arrived.everything([])).guarantee(
-        profile, delta=DELTA
-    )
+    exchange = Exchange(collection.terms, collection.graph, record, everything([]))
+    found = exchange.guarantee(profile, delta=DELTA)
     assert found.epsilon_upper == math.inf
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from graph_families import complete_graph
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.deploy.peers.collecting import (
@@ -32,13 +33,13 @@ def run_with(collection, tamper, *, when=("round", 1)):
     while (status := runner.client.status()).phase != "over":
         runner.step(status)
         if (status.phase, status.round) == when:
-            tamper(service._store)
+            tamper(service.relay)
     return runner, *collected(collection, http)
 
 
 def collected(collection, http):
     """Return what the analyzer fetches and makes of it."""
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     fetched = fetch(collection.terms, collection.keys, client, wait_seconds=0.0)
     result = collection_result(
         collection.terms, collection.asked, collection.graph, fetched,

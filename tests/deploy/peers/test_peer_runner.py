@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -21,7 +22,7 @@ EVERYBODY = [0, 1, 2, 3, 4, 5]
 
 
 def fetched(collection, http):
-    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     return fetch(collection.terms, collection.keys, client, wait_seconds=0.0)
 
 
@@ -61,7 +62,7 @@ def test_one_report_a_holder(make_collection):
 
 
 def test_who_is_away_for_two_rounds_comes_back(collection):
-    service, http = collection.relay(mode="manual")
+    service, http = collection.relay(is_eager=False)
     there = collection.runner(http, [0, 1, 2, 3, 4], "there.db")
     away = collection.runner(http, [5], "away.db")
     there.step(status(there))
@@ -69,13 +70,11 @@ def test_who_is_away_for_two_rounds_comes_back(collection):
     assert status(there).phase == "round"  # all registered
     for _ in range(2):
         there.step(status(there))
-        service.tell()
-        assert service.advance()
+        assert service.relay.go_on()
     for _ in range(2):
         there.step(status(there))
         away.step(status(away))
-        service.tell()
-        service.advance()
+        service.relay.go_on()
     assert status(there).phase == "over"
     found = fetched(collection, http)
     assert found.record.absences[:, 5].tolist() == [True, True, False]
@@ -87,14 +86,13 @@ def test_who_is_away_for_two_rounds_comes_back(collection):
 
 
 def test_who_never_returns_takes_the_reports_along(collection):
-    service, http = collection.relay(mode="manual")
+    service, http = collection.relay(is_eager=False)
     there = collection.runner(http, [0, 1, 2, 3, 4], "there.db")
     gone = collection.runner(http, [5], "gone.db")
     there.step(status(there))
     gone.step(status(gone))
     for _ in range(5):
-        service.tell()
-        service.advance()
+        service.relay.go_on()
         there.step(status(there))
     assert status(there).phase == "over"
     found = fetched(collection, http)
@@ -109,28 +107,26 @@ def test_who_never_returns_takes_the_reports_along(collection):
 
 
 def test_whom_the_relay_refuses_in_every_round_hands_in_nothing(collection, monkeypatch):
-    service, http = collection.relay(mode="manual")
-    accept = service.core.accept_batch
+    service, http = collection.relay(is_eager=False)
+    accept = service.relay.accept_batch
 
     def refusing(body, *, round_number, node):
         if node == 5:
             raise ProtocolError("too late", fault=Fault.PEER, reason=Reason.LATE)
         return accept(body, round_number=round_number, node=node)
 
-    monkeypatch.setattr(service.core, "accept_batch", refusing)
+    monkeypatch.setattr(service.relay, "accept_batch", refusing)
     runner = collection.runner(http, EVERYBODY, most_absences=2)
     shown = []
     runner.on_roster = shown.append
     runner.step(status(runner))
     for _ in range(3):
         runner.step(status(runner))
-        service.tell()
-        service.advance()
+        service.relay.go_on()
     outcome = runner.run()
     assert (outcome.withheld, outcome.num_handed_in, outcome.absences) == ((5,), 5, 3)
-    assert shown == [outcome.roster] == [service.core.roster.digest().hex()]
-    service.tell()
-    service.advance()
+    assert shown == [outcome.roster] == [service.relay.roster.digest().hex()]
+    service.relay.go_on()
     found = fetched(collection, http)
     assert 5 not in found.collected.holders
     assert found.roster_digest.hex() == outcome.roster
@@ -167,17 +163,15 @@ def test_too_few_users_never_begin(make_collection):
 
 
 def test_a_batch_that_comes_too_late_is_taken_back(collection):
-    service, http = collection.relay(mode="manual")
+    service, http = collection.relay(is_eager=False)
     runner = collection.runner(http, EVERYBODY)
     runner.step(status(runner))
     seen = status(runner)
-    service.tell()
-    assert service.advance()  # round 1 ends before anybody sends
+    assert service.relay.go_on()  # round 1 ends before anybody sends
     runner.step(seen)
     for _ in range(3):
         runner.step(status(runner))
-        service.tell()
-        service.advance()
+        service.relay.go_on()
     outcome = runner.run()
     assert outcome.absences == 6
     found = fetched(collection, http)
@@ -233,7 +227,7 @@ def test_answers_are_drawn_once(collection):
         before = store.states()
         draw_reports(
             store, collection.terms, collection.graph, collection.asked,
-            nodes=EVERYBODY, values=never, entropy=entropy,
+            names=dict.fromkeys(EVERYBODY, ""), values=never, entropy=entropy,
         )  # fmt: skip
         assert store.states() == before
         assert list(before) == EVERYBODY

@@ -15,8 +15,7 @@ from shuffledp.collection.questions import (
     Words,
 )
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy import http_server
-from shuffledp.deploy.peers.node_values import parse_users, read_node_values, value_of_one
+from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
 from shuffledp.deploy.peers.preparing import (
     prepare_terms,
     read_key,
@@ -26,6 +25,7 @@ from shuffledp.deploy.peers.preparing import (
     write_collection,
 )
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+from shuffledp.deploy.servers import http_server
 
 YES_NO = Categories(domain=("yes", "no"))
 
@@ -99,12 +99,6 @@ def test_laziness_stays_below_one():
     assert require_laziness_grid(1.0 - 1e-9) == 65535 / 65536
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "-1", "1,,2", "0-99999999", "\u0663"])
-def test_what_are_no_users(text):
-    with pytest.raises(ParameterError, match="users"):
-        parse_users(text)
-
-
 def write(folder, **columns):
     path = folder / "t.csv"
     pl.DataFrame(columns).write_csv(path)
@@ -113,26 +107,19 @@ def write(folder, **columns):
 
 def test_rows_are_nodes_where_nobody_is_named(tmp_path):
     table = write(tmp_path, answer=["yes", "no", "no", "yes"])
-    found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=4, users=(0, 2, 3))
-    assert found.nodes.tolist() == [0, 2, 3]
-    assert found.values.tolist() == [0, 1, 0]
+    found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=4)
+    assert found.nodes.tolist() == [0, 1, 2, 3]
     assert found.of([3, 2]).tolist() == [0, 1]
     with pytest.raises(DataError, match="4 rows and the graph 5 nodes"):
         read_node_values(YES_NO, table, "answer", labels=None, num_nodes=5)
-    with pytest.raises(DataError, match="no row for node 7"):
-        read_node_values(YES_NO, table, "answer", labels=None, num_nodes=4, users=(1, 7))
 
 
 def test_rows_are_found_by_name(tmp_path):
     table = write(tmp_path, id=["c", "a"], answer=["yes", "no"])
     names = ("a", "b", "c")
     found = read_node_values(YES_NO, table, "answer", labels=names, num_nodes=3, id_column="id")
-    assert found.nodes.tolist() == [0, 2]
-    assert found.values.tolist() == [1, 0]
-    with pytest.raises(DataError, match="no row for node 1, 'b'"):
-        read_node_values(
-            YES_NO, table, "answer", labels=names, num_nodes=3, id_column="id", users=(1,)
-        )
+    assert found.nodes.tolist() == [2, 0]
+    assert found.of([0, 2]).tolist() == [1, 0]
     with pytest.raises(DataError, match="'c' in column 'id', who is no node"):
         read_node_values(YES_NO, table, "answer", labels=("a", "b"), num_nodes=2, id_column="id")
 
@@ -140,7 +127,7 @@ def test_rows_are_found_by_name(tmp_path):
 def test_numbers_name_nodes_of_a_graph_without_names(tmp_path):
     table = write(tmp_path, id=["2", "0"], answer=["yes", "no"])
     found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=3, id_column="id")
-    assert found.nodes.tolist() == [0, 2]
+    assert found.nodes.tolist() == [2, 0]
 
 
 def test_nobody_has_two_rows(tmp_path):
@@ -156,8 +143,8 @@ def test_every_question_reads_its_columns(tmp_path):
     assert number.values.tolist() == [0.5, 1.0]
     vector = read_node_values(VectorMean(names=("x", "y"), norm_bound=1.0), table, None, **options)
     assert vector.values.tolist() == [[0.5, 0.0], [1.0, 0.0]]
-    word = read_node_values(Words(dictionary=("a",)), table, "word", users=(1,), **options)
-    assert word.values.to_list() == ["b"]
+    word = read_node_values(Words(dictionary=("a",)), table, "word", **options)
+    assert word.of([1]).to_list() == ["b"]
     sets = read_node_values(
         AnswerSets(domain=("a", "b", "c"), max_answers=2), table, "set", **options
     )
@@ -172,10 +159,11 @@ def test_large_tables_come_in_blocks(tmp_path):
     pl.DataFrame({"answer": ["no"] * (size - 1) + ["yes"], "word": ["a"] * size}).write_parquet(
         table
     )
-    options = {"labels": None, "num_nodes": size, "users": (0, size - 1)}
-    assert read_node_values(YES_NO, table, "answer", **options).values.tolist() == [1, 0]
+    options = {"labels": None, "num_nodes": size}
+    ends = [0, size - 1]
+    assert read_node_values(YES_NO, table, "answer", **options).of(ends).tolist() == [1, 0]
     words = read_node_values(Words(dictionary=("a",)), table, "word", **options)
-    assert words.values.to_list() == ["a", "a"]
+    assert words.of(ends).to_list() == ["a", "a"]
 
 
 def test_one_user_s_value_as_text():

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from deploy.peers.protocol.link import ANY_SIZE
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import http_client
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
@@ -35,7 +36,7 @@ def clock(monkeypatch):
 
 def client(answer, patience=300.0):
     http = httpx.Client(transport=httpx.MockTransport(answer))
-    return RelayClient("http://127.0.0.1:1/", patience_seconds=patience, client=http)
+    return RelayClient("http://127.0.0.1:1/", ANY_SIZE, patience_seconds=patience, client=http)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +103,14 @@ def test_answers_of_something_else_make_one_line(clock, content):
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://a", "http://", ""])
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(ParameterError, match="no URL"):
-        RelayClient(url)
+        RelayClient(url, ANY_SIZE)
 
 
 def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid:1")
-    with RelayClient("http://localhost:1") as near, RelayClient("http://relay.invalid") as far:
-        assert not near._http._client.trust_env
-        assert far._http._client.trust_env
+    with (
+        RelayClient("http://localhost:1", ANY_SIZE) as near,
+        RelayClient("http://relay.invalid", ANY_SIZE) as far,
+    ):
+        assert not near._client.trust_env
+        assert far._client.trust_env

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shuffledp.core.errors import OutputError
+from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.peers import relay_server
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, hand_ins_token
 from shuffledp.deploy.peers.relay_server import make_app
+from shuffledp.deploy.wire import ProtocolError, opaque, split_messages
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 
@@ -15,7 +18,7 @@ EVERYBODY = [0, 1, 2, 3, 4, 5]
 @pytest.fixture
 def opened(collection):
     """A collection in round 1, whose batches are drawn and not sent."""
-    service, http = collection.relay(mode="manual")
+    service, http = collection.relay(is_eager=False)
     runner = collection.runner(http, EVERYBODY)
     runner.step(runner.client.status())
     runner._begin()
@@ -59,13 +62,12 @@ def test_status_says_how_far_it_is(opened):
         "num_sent": 1,
         "num_handed_in": 0,
         "terms_digest": collection.terms.digest().hex(),
-        "seconds_left": None,
     }
 
 
 def test_the_user_and_the_round_of_the_path_are_those_of_the_body(opened):
     _, _, http, peers = opened
-    registration = peers[0].registration()
+    registration = peers[0].state.registration
     assert_refused(http.put("/registration/1", content=registration), 400, "sent as of user 1")
     assert_refused(http.put("/registration/6", content=registration), 404, "not in [0, 6)")
     batch = peers[0].outgoing(1)
@@ -80,8 +82,7 @@ def test_the_same_batch_again_is_acknowledged_and_kept_once(opened):
     batch = peers[0].outgoing(1)
     assert send(http, batch).status_code == 204
     assert send(http, batch).status_code == 204
-    service.tell()
-    service.advance()
+    service.relay.go_on()
     assert send(http, batch).status_code == 204  # also after the round
     token = {node: peers[node].mail_token(1).hex() for node in EVERYBODY}
     letters = 0
@@ -89,15 +90,15 @@ def test_the_same_batch_again_is_acknowledged_and_kept_once(opened):
         head = {"Authorization": f"Signature {token[node]}"}
         packet = http.get(f"/rounds/1/mail/{node}", headers=head).content
         peers[node].receive(1, packet)
-        letters += peers[node].counts["report"] + peers[node].counts["cover"]
-    assert letters == service.terms.slots[0]
+        letters += peers[node].state.counts["report"] + peers[node].state.counts["cover"]
+    assert letters == service.relay.terms.slots[0]
 
 
 def test_another_batch_in_its_place_is_a_conflict(opened):
     _, _, http, peers = opened
     first = peers[0].outgoing(1)
     assert send(http, first).status_code == 204
-    peers[0]._state.sent_in = 0  # what a thief of the keys would do
+    peers[0].state.sent_in = 0  # what a thief of the keys would do
     second = peers[0].outgoing(1)
     assert second != first
     assert_refused(send(http, second), 409, "another batch")
@@ -121,8 +122,7 @@ def test_changed_truncated_and_foreign_bytes_are_refused(opened):
 def test_a_batch_of_an_earlier_round_is_too_late(opened):
     _, service, http, peers = opened
     batch = peers[0].outgoing(1)
-    service.tell()
-    service.advance()
+    service.relay.go_on()
     assert_refused(send(http, batch), 410, "round 2")
 
 
@@ -144,22 +144,21 @@ def test_even_traffic_has_room_for_its_messages(make_collection):
 
 def test_mail_is_for_its_owner_only(opened):
     _, service, http, peers = opened
-    service.tell()
-    service.advance()
+    service.relay.go_on()
     own = {"Authorization": f"Signature {peers[0].mail_token(1).hex()}"}
     assert http.get("/rounds/1/mail/0", headers=own).status_code == 200
     assert_refused(http.get("/rounds/1/mail/1", headers=own), 403, "not his")
     assert_refused(http.get("/rounds/2/mail/0", headers=own), 425, "not over")
     assert_refused(http.get("/rounds/1/mail/0"), 401, "Authorization")
-    for given in ("Signature zz", "Bearer 00", "Signature"):
-        head = {"Authorization": given}
+    for said in ("Signature zz", "Bearer 00", "Signature"):
+        head = {"Authorization": said}
         assert_refused(http.get("/rounds/1/mail/0", headers=head), 401, "Authorization")
     forged = {"Authorization": "Signature " + "00" * 64}
     assert_refused(http.get("/rounds/1/mail/0", headers=forged), 403, "not his")
 
 
 def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
-    service, http = collection.relay(mode="manual")
+    service, http = collection.relay(is_eager=False)
     runner = collection.runner(http, EVERYBODY)
     token = hand_ins_token(collection.keys, collection.terms).hex()
     right = {"Authorization": f"Signature {token}"}
@@ -167,8 +166,7 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
     assert_refused(http.delete("/hand-ins", headers=right), 425, "registration phase")
     for _ in range(3):  # nobody sends in round 1
         runner.step(runner.client.status())
-        service.tell()
-        service.advance()
+        service.relay.go_on()
     assert_refused(http.get("/record", headers=right), 425, "hand-in phase")
     runner.run()
     stranger = hand_ins_token(PrivateKeys.generate(), collection.terms).hex()
@@ -187,7 +185,7 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
 
 
 def test_handing_in_ends(collection):
-    service, http = collection.relay(hand_in_seconds=5.0)
+    service, http = collection.relay(round_seconds=0.5)
     runner = collection.runner(http, EVERYBODY)
     while (status := runner.client.status()).phase != "hand-in":
         runner.step(status)
@@ -198,6 +196,54 @@ def test_handing_in_ends(collection):
     assert service.advance()
     assert_refused(http.put("/hand-in/0", content=handed), 410, "ended")
     assert runner.run().lost == tuple(EVERYBODY)
+
+
+@pytest.mark.parametrize(("is_eager", "seconds", "is_over"), [
+    (True, 0.0, True), (False, 0.0, False), (False, 59.9, False), (False, 60.0, True),
+])  # fmt: skip
+def test_who_ends_a_round(collection, is_eager, seconds, is_over):
+    """Everybody has sent: only a relay that is told to be eager goes on before its time."""
+    service, http = collection.relay(is_eager=is_eager)
+    runner = collection.runner(http, EVERYBODY)
+    runner.step(runner.client.status())
+    assert runner.client.status().phase == "round"  # registration ends when all are there
+    runner.step(runner.client.status())
+    collection.now += seconds
+    service.advance()
+    assert (service.relay.round_number == 2) is is_over
+
+
+def test_a_round_ends_on_time_also_where_nobody_sends_and_handing_in_after_ten(collection):
+    service, http = collection.relay()
+    runner = collection.runner(http, EVERYBODY)
+    runner.step(runner.client.status())
+    for number in (2, 3, 4):
+        collection.now += 60.0
+        assert service.advance()
+        assert service.relay.round_number == number
+    collection.now += 599.0
+    assert not service.advance()
+    collection.now += 1.0
+    assert service.advance()
+    assert service.relay.phase == "over"
+    assert not service.advance()
+
+
+@pytest.mark.parametrize("options", [{"round_seconds": 0.0}, {"register_seconds": -1.0}])
+def test_what_no_clock_can_be_made_of(collection, options):
+    with pytest.raises(ParameterError, match="_seconds"):
+        collection.relay(**options)
+
+
+@given(st.lists(st.binary(max_size=5)), st.data())
+def test_messages_come_back_and_cut_bodies_are_noticed(messages, data):
+    body = b"".join(map(opaque, messages))
+    assert split_messages(body) == messages
+    ends = {sum(4 + len(each) for each in messages[:count]) for count in range(len(messages) + 1)}
+    cut = data.draw(st.integers(0, len(body)))
+    if cut not in ends:
+        with pytest.raises(ProtocolError, match="end in the middle"):
+            split_messages(body[:cut])
 
 
 def test_unknown_places_are_refused_in_one_line(opened):
@@ -221,7 +267,7 @@ def test_a_disk_that_is_full_and_a_mistake_of_ours_are_server_errors(
         def raise_it(*_, **__):
             raise error
 
-        monkeypatch.setattr(service.core, "register", raise_it)
+        monkeypatch.setattr(service.relay, "register", raise_it)
         return http.put("/registration/0", content=b"x")
 
     assert_refused(fail(OutputError("cannot write relay.db: disk full")), 503, "try again")
@@ -251,7 +297,7 @@ def test_the_clock_moves_on_without_requests(collection, monkeypatch, capsys):
     monkeypatch.setattr(relay_server.asyncio, "sleep", sleep)
     service.was_collected = True
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(relay_server._run_clock(service, lambda: stopped.append(True)))
+        asyncio.run(service.run(lambda: stopped.append(True)))
     assert "disk full" in capsys.readouterr().err
     assert http.get("/status").json()["phase"] == "hand-in"
     assert stopped
@@ -267,7 +313,7 @@ def test_the_clock_lives_as_long_as_the_server(collection):
             await asyncio.sleep(0)
             return names
 
-    assert "_run_clock" in asyncio.run(live())
+    assert "run" in asyncio.run(live())
 
 
 def test_a_client_that_leaves_in_the_middle_changes_nothing(collection):

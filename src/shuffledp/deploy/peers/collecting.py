@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.results import Guarantee, Result, delta_cautions
@@ -18,18 +17,16 @@ from shuffledp.deploy.peers.exchange_account import (
     ExchangeRecord,
     exchange_facts,
 )
-from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
+from shuffledp.leakage.arranged import ExchangedOrder
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import curve_rounds
-
-if TYPE_CHECKING:
-    from shuffledp.leakage.arranged import ExchangedOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +60,21 @@ def fetch(
     What a store has already is not fetched again, and no relay needed; once all is stored there,
     the relay is told to delete it. Without a store it stays at the relay.
     """
-    kept = None if store is None else store.everything()
-    if kept is None:
+    token = hand_ins_token(keys, terms)
+    everything = kept = None if store is None else store.everything()
+    if everything is None:
         _wait_for_the_end(terms, client, wait_seconds, on_progress or no_progress)
-        everything = _fetch_all(terms, keys, client)
-    else:
-        everything = kept
+        everything = Everything(
+            roster=client.roster(),
+            hand_ins=tuple(client.hand_ins(token)),
+            absences=client.absences(token),
+        )
     fetched = _opened(terms, keys, everything)
     if store is None:
         return fetched
     if kept is None:
         store.save(everything)
-    return replace(fetched, not_forgotten=_let_forget(store, client, hand_ins_token(keys, terms)))
+    return replace(fetched, not_forgotten=_let_forget(store, client, token))
 
 
 def _wait_for_the_end(
@@ -96,16 +96,6 @@ def _wait_for_the_end(
     status.require_terms(terms)
 
 
-def _fetch_all(terms: Terms, keys: PrivateKeys, client: RelayClient) -> Everything:
-    """Return what the relay of a collection that is over has for the analyzer."""
-    token = hand_ins_token(keys, terms)
-    return Everything(
-        roster=client.roster(),
-        hand_ins=tuple(client.hand_ins(token)),
-        absences=client.absences(token),
-    )
-
-
 def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
     """Have the relay delete what is in the store; return why it may not have done so."""
     if not store.is_forgotten:
@@ -120,7 +110,7 @@ def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
 def _opened(terms: Terms, keys: PrivateKeys, everything: Everything) -> Fetched:
     """Return what was handed in, opened, with the record of the exchange."""
     roster = Roster.from_bytes(everything.roster, terms)
-    collected = Analyzer(terms, keys, roster).open(everything.hand_ins)
+    collected = open_all(everything.hand_ins, terms=terms, keys=keys, roster=roster)
     record = ExchangeRecord.of(terms, roster.nodes, everything.absences)
     transcript = final_transcript(roster, record.absences)
     return Fetched(
@@ -172,8 +162,7 @@ def collection_result(
         target_delta=delta,
         shuffler="network",
         warnings=(
-            *_doubts(exchange, guarantee),
-            *_warnings(terms, fetched, reports.num_reports, num_invalid),
+            *_warnings(exchange, guarantee, fetched, reports.num_reports, num_invalid),
             *delta_cautions(delta, num_registered),
         ),
         network=exchange_facts(
@@ -210,60 +199,53 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
     }
 
 
-def _order(exchange: Exchange) -> "ExchangedOrder":
+def _order(exchange: Exchange) -> ExchangedOrder:
     """Return the order in which reports arrived, for what can be guessed of who registered."""
-    from shuffledp.leakage.arranged import ExchangedOrder
-
-    hiding = None
-    if exchange.can_hide:
-        hiding = Hiding.of(*exchange.position_bounds([exchange.terms.rounds]))
+    rounds = [exchange.terms.rounds]
     return ExchangedOrder(
         account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
-        hiding=hiding,
+        hiding=Hiding.of(*exchange.position_bounds(rounds)) if exchange.can_hide else None,
         overload=min(exchange.overload, 1.0),
     )
 
 
-def _doubts(exchange: Exchange, guarantee: Guarantee) -> tuple[str, ...]:
-    """Return why there is no central guarantee although there were others to hide among."""
-    if not exchange.doubts:
-        return ()
-    return (
-        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
-        f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
-    )
-
-
 def _warnings(
-    terms: Terms, fetched: Fetched, num_reports: int, num_invalid: int
+    exchange: Exchange, guarantee: Guarantee, fetched: Fetched, num_reports: int, num_invalid: int
 ) -> tuple[str, ...]:
     """Return what the user should know before publishing."""
-    collected, record = fetched.collected, fetched.record
-    registered = int(record.nodes.size)
-    found = []
-    if registered < terms.num_users:
-        found.append(
-            f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
-            "estimates are about the others."
-        )
-    if terms.protocol == "all" and num_reports < registered:
-        found.append(
-            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
-            "the rest for a random sample."
-        )
-    if collected.num_hand_ins < registered:
-        found.append(f"{registered - collected.num_hand_ins:,} users handed in nothing.")
-    if record.num_absences:
-        found.append(
-            f"Users were absent {record.num_absences:,} times in {terms.rounds:,} rounds; the "
-            "guarantee accounts for the reports that stayed with them."
-        )
-    if num_reports > registered:
-        found.append(
-            f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
-            "reports of their own making, so no estimate can be trusted."
-        )
+    terms, collected, absences = exchange.terms, fetched.collected, fetched.record.num_absences
+    registered = int(fetched.record.nodes.size)
     rejected = num_invalid + sum(collected.rejected.values())
-    if rejected:
-        found.append(f"{rejected:,} things handed in were no report, and were left out.")
-    return tuple(found)
+    found = (
+        (
+            exchange.doubts,
+            f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
+            f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
+        ),
+        (
+            registered < terms.num_users,
+            f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
+            "estimates are about the others.",
+        ),
+        (
+            terms.protocol == "all" and num_reports < registered,
+            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
+            "the rest for a random sample.",
+        ),
+        (
+            collected.num_hand_ins < registered,
+            f"{registered - collected.num_hand_ins:,} users handed in nothing.",
+        ),
+        (
+            absences,
+            f"Users were absent {absences:,} times in {terms.rounds:,} rounds; the guarantee "
+            "accounts for the reports that stayed with them.",
+        ),
+        (
+            num_reports > registered,
+            f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
+            "reports of their own making, so no estimate can be trusted.",
+        ),
+        (rejected, f"{rejected:,} things handed in were no report, and were left out."),
+    )
+    return tuple(text for applies, text in found if applies)

@@ -60,24 +60,13 @@ class Arrived:
             ),
         )
 
-    @classmethod
-    def everything(cls, nodes: Iterable[int]) -> "Arrived":
-        """Return what arrives if all that these nodes hold does."""
-        found = np.array(sorted(nodes), dtype=np.int64)
-        return cls(num_reports=found.size, handed_in=found)
-
     @property
     def num_confirmed(self) -> int:
         """How many holders confirm that all came to them, and the relay's record."""
         return self.handed_in.size - len(self.short_since) - self.num_contradicting
 
     def doubts(
-        self,
-        terms: Terms,
-        graph: Graph,
-        *,
-        registered: NDArray[np.bool_],
-        absences: NDArray[np.bool_],
+        self, terms: Terms, graph: Graph, registered: NDArray[np.bool_], absences: NDArray[np.bool_]
     ) -> tuple[str, ...]:
         """Return why losses may depend on whose reports they are (docs/results/delivery.md)."""
         found = []
@@ -188,7 +177,7 @@ class Exchange:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         registered = np.zeros(terms.num_users, dtype=bool)
         registered[record.nodes] = True
-        self.doubts = arrived.doubts(terms, graph, registered=registered, absences=record.absences)
+        self.doubts = arrived.doubts(terms, graph, registered, record.absences)
         # Where nobody registered one user alone stands for them: as little can be hidden.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = overload_probability(

@@ -9,7 +9,7 @@ sent, again.
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shuffledp.core.entropy import Entropy
@@ -39,24 +39,23 @@ def draw_reports(  # one keyword an option
     graph: Graph,
     asked: AskedTerms,
     *,
-    nodes: Sequence[int],
+    names: Mapping[int, str],
     values: Callable[[], NodeValues],
     entropy: Entropy,
     limits: Limits = DEFAULT_LIMITS,
-    users: Sequence[str] | None = None,
 ) -> None:
     """Randomize the values of those users who have no report of that law yet, and save them.
 
     Who is in the store has his report already, whatever the table says now. Whose report of the
     same law on the same question is there, from another collection, sends it again: a second one,
-    drawn anew, would tell more. ``values`` is called only if a report is to be drawn.
+    drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
+    store; ``values`` is called only if a report is to be drawn.
     """
     described = json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":"))
     if described != terms.randomizer:
         raise ParameterError("asked is not what the terms ask: take both from the same terms")
     known = store.states()
-    names = [str(node) for node in nodes] if users is None else users
-    new = {node: name for node, name in zip(nodes, names, strict=True) if node not in known}
+    new = {node: name for node, name in names.items() if node not in known}
     if not new:
         return
     before: dict[str, list[Answer]] = defaultdict(list)
@@ -79,7 +78,7 @@ def draw_reports(  # one keyword an option
         node: Peer.create(terms, graph, node, reports[node], entropy, limits=limits) for node in new
     }
     store.save(
-        [(node, peer.to_bytes()) for node, peer in peers.items()],
+        [(node, peer.state.to_bytes()) for node, peer in peers.items()],
         question=asked.question_digest,
         answers=[
             Answer(user=new[node], law=asked.law, epsilon0=asked.epsilon0, report=reports[node])
@@ -231,7 +230,7 @@ class PeerRunner:
         new = [node for node in self._peers if node not in self._registered]
         for node in new:
             # If it ended just now, the roster will tell.
-            _in_time(self.client.register, node, self._peers[node].registration())
+            _in_time(self.client.register, node, self._peers[node].state.registration)
             self._registered.add(node)
         return bool(new)
 
@@ -253,9 +252,9 @@ class PeerRunner:
     def _receive_through(self, last: int) -> bool:
         """Take the mail of all rounds up to ``last``, one round after the other."""
         active = self._active()
-        first = min((peer.received_through for peer in active.values()), default=last) + 1
+        first = min((peer.state.received_through for peer in active.values()), default=last) + 1
         for number in range(first, last + 1):
-            behind = {node: p for node, p in active.items() if p.received_through < number}
+            behind = {node: p for node, p in active.items() if p.state.received_through < number}
             for node, peer in behind.items():
                 self._settle(number, node, peer)
                 self._receive(number, node, peer)
@@ -265,7 +264,7 @@ class PeerRunner:
 
     def _settle(self, number: int, node: int, peer: Peer) -> None:
         """Find out whether what was drawn for a closed round had reached the relay."""
-        if (number, node) in self._sent or peer.sent_in != number:
+        if (number, node) in self._sent or peer.state.sent_in != number:
             return
         if not _in_time(self.client.send, number, node, peer.outgoing(number)):
             peer.take_back(number)
@@ -310,14 +309,14 @@ class PeerRunner:
     def _save(self, peers: dict[int, Peer]) -> None:
         """Save some peers together."""
         if peers:
-            self.store.save([(node, peer.to_bytes()) for node, peer in peers.items()])
+            self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
         active = self._active()
         confirmations = {node: peer.confirmation for node, peer in active.items()}
         handed_in = confirmations.keys() & set(self._ended("handed in"))
-        counts = sum((peer.counts for peer in active.values()), Counter())
+        counts = sum((peer.state.counts for peer in active.values()), Counter())
         return PeersOutcome(
             num_users=len(self.nodes),
             late=self._ended("late"),

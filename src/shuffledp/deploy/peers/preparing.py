@@ -11,7 +11,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ParameterError, ShuffledpError
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.database import write_new
+from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
@@ -66,14 +66,9 @@ def prepare_terms(  # one keyword an option
 def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
     """Read the public terms of a collection, and what it asks."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise DataError(f"cannot read the terms from {path}: {reason}") from None
-    try:
-        terms = Terms.from_json(text)
+        terms = Terms.from_json(bytes_of(path).decode())
         asked = AskedTerms.from_json_dict(json.loads(terms.randomizer))
-    except ShuffledpError as error:
+    except (ShuffledpError, UnicodeDecodeError) as error:
         raise DataError(f"cannot use the terms in {path}: {error}") from None
     if asked.codec.num_report_bytes != terms.report_bytes:
         raise DataError(
@@ -86,9 +81,7 @@ def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
 def read_key(path: Path, terms: Terms) -> PrivateKeys:
     """Read the analyzer's private key."""
     try:
-        keys = PrivateKeys.from_bytes(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot read the key from {path}: {error.strerror or error}") from None
+        keys = PrivateKeys.from_bytes(bytes_of(path))
     except ShuffledpError as error:
         raise DataError(f"cannot use the key in {path}: {error}") from None
     if not keys.are_of(terms):

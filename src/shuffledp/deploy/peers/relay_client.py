@@ -1,74 +1,51 @@
 """What peers and analyzers say to a relay over HTTP, and how much they let it answer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.http_client import HttpClient, cautions_about, json_of
+from shuffledp.deploy.http_client import HttpClient, json_of
 from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.wire import split_messages
 from shuffledp.network.graph import Graph
 
-_MOST_BYTES = 1 << 26
 _HEAD_BYTES = 1024
 _NUMBER_TEXT_BYTES = 12
 _FIELDS = ("phase", "round", "rounds", "terms_digest")
 _PHASES = ("registration", "round", "hand-in", "over")
 
+#: Seconds to try again while the relay does not answer.
+PATIENCE_SECONDS = 300.0
+
 # Seconds between two looks at the status.
 SHORTEST_WAIT, LONGEST_WAIT = 0.05, 2.0
 
 
-def plain_text_cautions(url: str) -> list[str]:
-    """Return what to say of a relay at another machine to which nothing is encrypted on the way."""
-    return cautions_about(url, "relay")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSizes:
-    """Sizes in bytes that no answer of an honest relay exceeds."""
-
-    # Of the answers of these names.
-    roster: int = _MOST_BYTES
-    hand_ins: int = _MOST_BYTES
-    record: int = _MOST_BYTES
-    # Of the mail of each user in a round; 64 MiB for all if left out.
-    mail: NDArray[np.int64] | None = None
-
-    @classmethod
-    def of(cls, terms: Terms, graph: Graph) -> Self:
-        """Return the sizes that follow from the terms."""
-        users = terms.num_users
-        letter = terms.envelope_bytes + 2 * 4
-        if terms.per_neighbour:
-            letters = terms.per_neighbour * graph.degrees.astype(np.int64)
-        else:  # all that all neighbours send may go to one of them
-            sums = np.concatenate([[0], np.cumsum(most_envelopes(terms, graph)[graph.neighbours])])
-            letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
-        places = int(np.sum(np.asarray(terms.slots, dtype=np.int64)))
-        return cls(
-            roster=users * REGISTRATION_BYTES + _HEAD_BYTES,
-            hand_ins=places * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
-            record=terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
-            mail=letters * letter
-            + graph.degrees.astype(np.int64) * (CODE_BYTES + 4)
-            + (4 * users + _HEAD_BYTES),
-        )
-
-    def mail_of(self, node: int) -> int:
-        """Return the size of a user's mail."""
-        return _MOST_BYTES if self.mail is None else int(self.mail[node])
+def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
+    """Return sizes in bytes that no answer of an honest relay exceeds, by what is asked for."""
+    users = terms.num_users
+    if terms.per_neighbour:
+        letters = terms.per_neighbour * graph.degrees.astype(np.int64)
+    else:  # all that all neighbours send may go to one of them
+        sums = np.concatenate([[0], np.cumsum(most_envelopes(terms, graph)[graph.neighbours])])
+        letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
+    mail = letters * (terms.envelope_bytes + 8) + graph.degrees.astype(np.int64) * (CODE_BYTES + 4)
+    return {
+        "roster": users * REGISTRATION_BYTES + _HEAD_BYTES,
+        "mail": int(mail.max()) + 4 * users + _HEAD_BYTES,
+        "hand-ins": sum(terms.slots) * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
+        "record": terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStatus:
-    """What matters of what a relay says about itself; see `RelayService.status`."""
+    """What matters of what a relay says about itself; see `Relay.status`."""
 
     phase: str
     round: int
@@ -97,70 +74,57 @@ class RelayStatus:
             )
 
 
-class RelayClient:
+class RelayClient(HttpClient):
     """A connection to a relay, with patience: what fails on the way is tried again."""
 
     def __init__(
         self,
         url: str,
+        sizes: Mapping[str, int],
         *,
-        patience_seconds: float = 300.0,
+        patience_seconds: float | None = None,
         client: httpx.Client | None = None,
-        sizes: AnswerSizes | None = None,
     ) -> None:
-        self._http = HttpClient(
-            url, server="relay", patience_seconds=patience_seconds, client=client
-        )
-        self._sizes = sizes or AnswerSizes()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._http.close()
+        """``sizes`` are those of `answer_sizes`."""
+        self._sizes = sizes
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        super().__init__(url, server="relay", patience_seconds=patience, client=client)
 
     def status(self) -> RelayStatus:
         """Return what the relay is doing."""
-        return RelayStatus.from_json(json_of(self._http.request("GET", "/status")))
+        return RelayStatus.from_json(json_of(self.request("GET", "/status")))
 
     def register(self, node: int, registration: bytes) -> None:
         """Hand over a user's registration."""
-        self._http.request("PUT", f"/registration/{node}", registration)
+        self.request("PUT", f"/registration/{node}", registration)
 
     def roster(self) -> bytes:
         """Return all registrations, once registration has ended."""
-        return self._http.request("GET", "/roster", most=self._sizes.roster)
+        return self.request("GET", "/roster", most=self._sizes["roster"])
 
     def send(self, round_number: int, node: int, batch: bytes) -> None:
         """Hand over what a user sends in a round."""
-        self._http.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
+        self.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
 
     def mail(self, round_number: int, node: int, token: bytes) -> bytes:
         """Return what came for a user in a round that is over."""
         path = f"/rounds/{round_number}/mail/{node}"
-        return self._http.request("GET", path, token=token, most=self._sizes.mail_of(node))
+        return self.request("GET", path, token=token, most=self._sizes["mail"])
 
     def hand_in(self, node: int, handed: bytes) -> None:
         """Hand over a user's reports to the analyzer."""
-        self._http.request("PUT", f"/hand-in/{node}", handed)
+        self.request("PUT", f"/hand-in/{node}", handed)
 
     def hand_ins(self, token: bytes) -> list[bytes]:
         """Return everything that was handed in."""
-        most = self._sizes.hand_ins
-        return split_messages(self._http.request("GET", "/hand-ins", token=token, most=most))
+        most = self._sizes["hand-ins"]
+        return split_messages(self.request("GET", "/hand-ins", token=token, most=most))
 
     def forget_hand_ins(self, token: bytes) -> None:
         """Say that everything that was handed in is stored, so that the relay deletes it."""
-        self._http.request("DELETE", "/hand-ins", token=token)
+        self.request("DELETE", "/hand-ins", token=token)
 
     def absences(self, token: bytes) -> object:
         """Return who was absent in each round, as it stands in the relay's JSON, unchecked."""
-        written = json_of(
-            self._http.request("GET", "/record", token=token, most=self._sizes.record)
-        )
+        written = json_of(self.request("GET", "/record", token=token, most=self._sizes["record"]))
         return written.get("absent") if isinstance(written, dict) else None

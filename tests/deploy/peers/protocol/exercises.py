@@ -1,12 +1,10 @@
 """Small collections for the tests of the protocol."""
 
-from deploy.peers.protocol.link import Link, no_limits, simple_terms
-from deploy.peers.protocol.memory_store import MemoryStore
+from deploy.peers.protocol.link import Link, new_folder, no_limits, quick_relay, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.messages import Batch, Confirmation, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.network.graph import Graph
 
 REPORT_BYTES = 4
@@ -56,8 +54,8 @@ class Scene:
         self.terms = terms or terms_on(graph)
         self.graph = graph
         self.entropy = Entropy.from_seed(seed)
-        self.store = MemoryStore()
-        self.relay = RelayCore(self.terms, graph, self.store)
+        self.folder = new_folder()
+        self.relay = quick_relay(self.terms, graph, self.folder)
         self.peers = {
             node: Peer.create(
                 self.terms, graph, node, report, self.entropy, limits=no_limits(self.terms)
@@ -66,10 +64,10 @@ class Scene:
             if node not in missing
         }
         for peer in self.peers.values():
-            self.relay.register(peer.registration())
-        self.relay.start()
+            self.relay.register(peer.state.registration)
+        self.relay.go_on()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
-        self.registered = {node: peer.to_bytes() for node, peer in self.peers.items()}
+        self.registered = {node: peer.state.to_bytes() for node, peer in self.peers.items()}
         for peer in self.peers.values():
             peer.begin(self.roster)
 
@@ -86,7 +84,7 @@ class Scene:
 
     def round(self, round_number):
         self.send(round_number)
-        self.relay.close_round(round_number)
+        self.relay.go_on()
         self.receive(round_number)
 
     def restore(self, node, data):
@@ -97,7 +95,7 @@ class Scene:
         return peer
 
     def keys_of(self, node):
-        return self.peers[node]._state.keys
+        return self.peers[node].state.keys
 
     def pairs_of(self, node):
         return self.peers[node]._pairs

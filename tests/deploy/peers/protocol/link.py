@@ -3,25 +3,28 @@
 For simulations and tests. All messages pass as bytes, with the real encryption.
 """
 
+import atexit
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deploy.peers.protocol.faults import PerfectTransport, Transport
-from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import Limits, Terms, graph_digest, new_collection_id
+from shuffledp.deploy.peers.relay import Relay
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
 
@@ -157,6 +160,25 @@ def simple_terms(  # one keyword an option
     )
 
 
+#: For clients of a relay whose answers may have any size.
+ANY_SIZE = dict.fromkeys(("roster", "mail", "hand-ins", "record"), 1 << 26)
+
+_FOLDERS = ExitStack()
+atexit.register(_FOLDERS.close)
+
+
+def new_folder() -> str:
+    """Return a folder that is there until the tests are over."""
+    return _FOLDERS.enter_context(TemporaryDirectory())
+
+
+def quick_relay(terms: Terms, graph: Graph, folder: str) -> Relay:
+    """Return a relay on a file in a folder, which no power cut reaches."""
+    relay = Relay(Path(folder) / "relay.db", terms, graph)
+    relay.rows("PRAGMA synchronous = OFF")
+    return relay
+
+
 class Link:
     """A collection in memory, from registration to the opened reports.
 
@@ -213,8 +235,8 @@ class Link:
         self._transport = transport or PerfectTransport()
         self._faults = faults
         self._on_progress = on_progress
-        self._store = MemoryStore()
-        self._relay = RelayCore(terms, graph, self._store)
+        self._folder = new_folder()
+        self._relay = quick_relay(terms, graph, self._folder)
         self._num_refused = 0
         self._peers = {
             node: Peer.create(terms, graph, node, report, entropy, limits=no_limits(terms))
@@ -227,7 +249,7 @@ class Link:
         roster = self._register()
         for round_number in range(1, self._terms.rounds + 1):
             self._send_all(round_number)
-            self._relay.close_round(round_number)
+            self._relay.go_on()
             self._receive_all(round_number, roster)
             if self._on_progress is not None:
                 self._on_progress(round_number)
@@ -236,19 +258,26 @@ class Link:
             if not self._faults.is_gone(node, after):
                 self._catch_up(peer, self._terms.rounds, roster)
                 self._relay.accept_hand_in(peer.hand_in())
-        analyzer = Analyzer(self._terms, self._keys, roster)
-        return LinkResult(
-            collected=analyzer.open(self._relay.hand_ins(hand_ins_token(self._keys, self._terms))),
+        self._relay.go_on()
+        found = LinkResult(
+            collected=open_all(
+                self._relay.hand_ins(hand_ins_token(self._keys, self._terms)),
+                terms=self._terms,
+                keys=self._keys,
+                roster=roster,
+            ),
             absences=self._relay.absences(),
-            tallies={node: peer.counts for node, peer in self._peers.items()},
+            tallies={node: peer.state.counts for node, peer in self._peers.items()},
             num_refused=self._num_refused,
         )
+        self._relay.close()
+        return found
 
     def _register(self) -> Roster:
         """Register all peers, and give them the roster."""
         for peer in self._peers.values():
-            self._relay.register(peer.registration())
-        self._relay.start()
+            self._relay.register(peer.state.registration)
+        self._relay.go_on()
         roster = Roster.from_bytes(self._relay.roster.to_bytes(), self._terms)
         for peer in self._peers.values():
             peer.begin(roster)
@@ -259,7 +288,8 @@ class Link:
         half = len(self._peers) // 2
         for position, (node, peer) in enumerate(self._peers.items()):
             if position == half and round_number in self._faults.relay_restarts:
-                self._relay = RelayCore(self._terms, self._graph, self._store)
+                self._relay.close()
+                self._relay = quick_relay(self._terms, self._graph, self._folder)
             if not self._faults.is_absent(node, round_number):
                 self._send(node, peer, round_number)
 
@@ -267,7 +297,7 @@ class Link:
         """Send one batch, perhaps again after a restart."""
         data = peer.outgoing(round_number)
         if round_number in self._faults.peer_restarts:
-            snapshot = peer.to_bytes()
+            snapshot = peer.state.to_bytes()
             self._deliver(data, round_number, node)
             roster = self._relay.roster
             limits = no_limits(self._terms)
@@ -295,7 +325,7 @@ class Link:
 
     def _settle(self, peer: Peer, round_number: int) -> None:
         """Send a batch again after its round; take it back if it was not accepted in time."""
-        if peer.sent_in == round_number:
+        if peer.state.sent_in == round_number:
             try:
                 self._relay.accept_batch(peer.outgoing(round_number))
             except ProtocolError:
@@ -304,7 +334,7 @@ class Link:
 
     def _catch_up(self, peer: Peer, through: int, roster: Roster) -> None:
         """Let a peer take the mail of all rounds that are over, trying until it can be read."""
-        for round_number in range(peer.received_through + 1, through + 1):
+        for round_number in range(peer.state.received_through + 1, through + 1):
             token = peer.mail_token(round_number)
             packet = self._relay.mail(peer.node, round_number, token)
             arriving = self._transport.to_peer(

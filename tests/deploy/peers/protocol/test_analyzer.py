@@ -5,13 +5,12 @@ import pytest
 from deploy.peers.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_of, terms_on
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
-from shuffledp.deploy.peers.protocol.analyzer import Analyzer
+from shuffledp.deploy.peers.protocol.analyzer import open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.messages import Refusal, encode_hand_in, seal_report
 
 SCENE = Scene()
 TERMS, ROSTER = SCENE.terms, SCENE.roster
-ANALYZER = Analyzer(TERMS, KEYS, ROSTER)
 ROOM = TERMS.slots[0]
 
 
@@ -23,47 +22,50 @@ def handed_in(holder, *inners, signer=None):
     )
 
 
+def opened(hand_ins, terms=TERMS, keys=KEYS):
+    return open_all(hand_ins, terms=terms, keys=keys, roster=ROSTER)
+
+
 def sealed(report):
     return seal_report(report, TERMS)
 
 
 def test_reports_and_their_holders():
     one, two, three = (sealed(report) for report in reports_of(3))
-    collected = ANALYZER.open([handed_in(4, three), handed_in(1, one, two), handed_in(2)])
+    collected = opened([handed_in(4, three), handed_in(1, one, two), handed_in(2)])
     assert collected.reports == tuple(reports_of(3))
     assert collected.holders == (1, 1, 4)
     assert collected.confirmations == {1: CONFIRMATION, 2: CONFIRMATION, 4: CONFIRMATION}
-    assert collected.num_covers == 3 * ROOM - 3
-    assert (collected.num_hand_ins, collected.num_missing) == (3, 5)
+    assert collected.num_hand_ins == 3
     assert collected.rejected == {}
 
 
 def test_nothing_at_all():
-    collected = ANALYZER.open([])
-    assert (collected.reports, collected.num_missing) == ((), 8)
+    collected = opened([])
+    assert (collected.reports, collected.num_hand_ins) == ((), 0)
 
 
 def test_a_report_twice():
     inner = sealed(b"abcd")
-    collected = ANALYZER.open([handed_in(2, inner, inner), handed_in(1, inner)])
+    collected = opened([handed_in(2, inner, inner), handed_in(1, inner)])
     assert collected.holders == (1,)
     assert collected.rejected == {str(Refusal.DUPLICATE): 2}
 
 
 def test_equal_reports_of_two_users_are_two():
-    collected = ANALYZER.open([handed_in(2, sealed(b"abcd"), sealed(b"abcd"))])
+    collected = opened([handed_in(2, sealed(b"abcd"), sealed(b"abcd"))])
     assert collected.reports == (b"abcd", b"abcd")
 
 
 def test_what_is_handed_in_twice():
     first = handed_in(1, sealed(b"abcd"))
-    collected = ANALYZER.open([first, first, handed_in(1, sealed(b"efgh"))])
+    collected = opened([first, first, handed_in(1, sealed(b"efgh"))])
     assert collected.reports == (b"abcd",)
     assert collected.rejected == {"second hand-in of one holder": 1}
 
 
 def test_a_place_that_does_not_open():
-    collected = ANALYZER.open([handed_in(1, bytes(TERMS.inner_bytes), sealed(b"abcd"))])
+    collected = opened([handed_in(1, bytes(TERMS.inner_bytes), sealed(b"abcd"))])
     assert collected.reports == (b"abcd",)
     assert collected.rejected == {str(Refusal.UNOPENED): 1}
 
@@ -78,7 +80,7 @@ def test_hand_ins_that_cannot_be_read():
         keys=other.keys_of(1),
         holder=1,
     )
-    collected = ANALYZER.open([b"", handed_in(1, signer=2), elsewhere])
+    collected = opened([b"", handed_in(1, signer=2), elsewhere])
     assert collected.num_hand_ins == 0
     assert collected.rejected == {
         "hand-in malformed": 1,
@@ -92,13 +94,13 @@ def test_a_hand_in_whose_content_does_not_open():
     body = bytearray(good[: -wire.SIGNATURE_BYTES])
     body[-1] ^= 1
     data = bytes(body) + SCENE.keys_of(1).sign(wire.digest(b"hand-in", bytes(body)))
-    collected = ANALYZER.open([data])
+    collected = opened([data])
     assert (collected.reports, collected.confirmations) == ((), {})
     assert collected.rejected == {str(Refusal.UNOPENED): 1}
 
 
 def test_keys_and_roster_are_those_of_the_terms():
     with pytest.raises(ParameterError, match="private keys are not those of the terms"):
-        Analyzer(TERMS, PrivateKeys.generate(), ROSTER)
+        opened([], keys=PrivateKeys.generate())
     with pytest.raises(ParameterError, match="the roster is of other terms"):
-        Analyzer(terms_on(), KEYS, ROSTER)
+        opened([], terms_on())

@@ -125,14 +125,14 @@ def short(scene):
 )
 def test_a_code_that_is_gone_forged_or_of_somebody_else(scene, codes):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     shown(scene, 1, 1, codes=codes)
     assert short(scene) == {1}
 
 
 def test_a_letter_that_is_changed_or_added_on_the_way(scene):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     shown(scene, 1, 1, letters=lambda all_: [
         dataclasses.replace(all_[0], sealed=bytes(len(all_[0].sealed))), *all_[1:]
     ])  # fmt: skip
@@ -147,7 +147,7 @@ def test_a_letter_that_is_changed_or_added_on_the_way(scene):
 def test_another_record_of_absences_becomes_known(scene):
     # User 0 is absent; his neighbours are 1, 2, 6, 7. User 4 knows none of that by himself.
     scene.send(1, nodes=range(1, 8))
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     shown(scene, 4, 1, absent=lambda _: ())
     scene.receive(1, nodes=[0, 1, 2, 3, 5, 6, 7])
     assert short(scene) == set()
@@ -159,7 +159,7 @@ def test_another_record_of_absences_becomes_known(scene):
 @pytest.mark.parametrize("says_absent", [False, True])
 def test_nobody_is_taken_for_absent_who_was_there_or_the_other_way_round(scene, says_absent):
     scene.send(1, nodes=range(0 if says_absent else 1, 8))
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     shown(scene, 0, 1, absent=lambda _: (0,) if says_absent else ())
     assert 0 in short(scene)
 
@@ -170,15 +170,15 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
     late = scene.peers[0].outgoing(1)
     scene.peers[0].take_back(1)
     scene.relay.accept_batch(late)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     to_others = (1, 2, 6, 7)
     for node in to_others:
         shown(scene, node, 1, absent=lambda _: (0,))
-    taken = sum(scene.peers[node].counts["report"] for node in to_others)
-    refused = sum(scene.peers[node].counts[Refusal.STRANGER.name] for node in to_others)
+    taken = sum(scene.peers[node].state.counts["report"] for node in to_others)
+    refused = sum(scene.peers[node].state.counts[Refusal.STRANGER.name] for node in to_others)
     assert refused == scene.terms.slots[0]
-    held = [inner for node in to_others for inner in scene.peers[node]._state.held]
-    assert scene.peers[0]._state.held[0] not in held
+    held = [inner for node in to_others for inner in scene.peers[node].state.held]
+    assert scene.peers[0].state.held[0] not in held
     assert taken <= 7
     assert short(scene) == set()
     # Said to be there he knows better.

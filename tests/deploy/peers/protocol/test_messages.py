@@ -268,7 +268,7 @@ def test_places_are_public():
 
 
 def test_a_place_with_something_else_in_it():
-    info = wire.digest(b"hand-in seal", ROSTER.context, wire.number(0))
+    info = wire.digest(b"hand-in seal", ROSTER.context, wire.uint(0))
     text = bytes(36) + b"\x07" + bytes(TERMS.inner_bytes)
     content = seal(text, TERMS.analyzer_mail_key, info)
     _, places = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)

@@ -30,7 +30,7 @@ def documented(scene, low, high, secret, number):
 def test_neighbours_have_the_documented_keys_in_every_round():
     scene = Scene()
     zero, one = scene.pairs_of(0), scene.pairs_of(1)
-    states = [scene.peers[node]._state for node in (0, 1)]
+    states = [scene.peers[node].state for node in (0, 1)]
     secret = states[0].secrets[1]
     used = {secret}
     for number in (1, 2, 3):
@@ -48,12 +48,12 @@ def test_neighbours_have_the_documented_keys_in_every_round():
 
 def test_the_first_secret_is_made_of_both_mail_keys_and_the_context():
     scene = Scene()
-    assert all(peer._state.keys._mail is None for peer in scene.peers.values())
+    assert all(peer.state.keys._mail is None for peer in scene.peers.values())
     registered = scene.restore(0, scene.registered[0])
-    assert registered._state.secrets == scene.peers[0]._state.secrets
-    assert set(registered._state.secrets) == {1, 2, 6, 7}
+    assert registered.state.secrets == scene.peers[0].state.secrets
+    assert set(registered.state.secrets) == {1, 2, 6, 7}
     # X25519 is the library's; HKDF is not.
-    key = scene.peers[0]._state.keys.generate()._mail
+    key = scene.peers[0].state.keys.generate()._mail
     other = scene.roster[1].mail_key
     drawn = hmac.digest(b"context", key.exchange(_public(other)), hashlib.sha256)
     assert shared_key(key, other, b"context") == expanded(drawn, 32, b"shuffledp pair")
@@ -69,16 +69,16 @@ def _public(data):
 def test_who_is_a_round_behind_still_has_the_keys_of_that_round():
     scene = Scene()
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     scene.receive(1, nodes=range(1, 8))
     behind, ahead = scene.peers[0], scene.peers[1]
-    _, up, _, _ = documented(scene, 0, 1, behind._state.secrets[1], 1)
+    _, up, _, _ = documented(scene, 0, 1, behind.state.secrets[1], 1)
     assert scene.pairs_of(0)[1].to == up
     assert scene.pairs_of(1)[0].from_ != up
     scene.receive(1, nodes=[0])
-    assert behind._state.secrets[1] == ahead._state.secrets[0]
+    assert behind.state.secrets[1] == ahead.state.secrets[0]
     for node in (0, 1):
-        state = scene.peers[node]._state
+        state = scene.peers[node].state
         again = Pairs(dict(state.secrets), node=node, round_number=2, context=scene.roster.context)
         assert again[1 - node] == scene.pairs_of(node)[1 - node]
 

@@ -41,7 +41,7 @@ def all_held(scene):
     return sorted(
         open_report(inner, terms=scene.terms, keys=KEYS)
         for peer in scene.peers.values()
-        for inner in peer._state.held
+        for inner in peer.state.held
     )
 
 
@@ -62,10 +62,15 @@ def test_a_peer_fits_its_terms(node, report, message):
 def test_a_peer_registers_with_the_same_bytes():
     terms = terms_on()
     peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY, limits=ANY)
-    assert peer.registration() == peer.registration()
-    assert Registration.from_bytes(peer.registration(), terms).node == 3
-    assert (peer.node, peer.num_held, peer.received_through, peer.sent_in) == (3, 1, 0, 0)
-    assert not peer.is_done
+    assert peer.state.registration == peer.state.registration
+    assert Registration.from_bytes(peer.state.registration, terms).node == 3
+    assert (peer.node, len(peer.state.held), peer.state.received_through, peer.state.sent_in) == (
+        3,
+        1,
+        0,
+        0,
+    )
+    assert not peer.state.handed_in
 
 
 # ---------------------------------------------------------------- the roster
@@ -90,7 +95,7 @@ def test_a_roster_without_the_user_or_with_other_keys(scene):
 def test_another_roster_than_before(scene):
     less = Roster.from_registrations(scene.terms, [scene.roster[node] for node in (0, 1, 2)])
     assert refusal(lambda: scene.peers[0].begin(less)) == (Fault.RELAY, Reason.CONFLICT)
-    restored = Peer.from_bytes(scene.peers[0].to_bytes(), scene.terms, GRAPH, ENTROPY)
+    restored = Peer.from_bytes(scene.peers[0].state.to_bytes(), scene.terms, GRAPH, ENTROPY)
     assert refusal(lambda: restored.begin(less)) == (Fault.RELAY, Reason.CONFLICT)
 
 
@@ -108,7 +113,7 @@ def test_peers_with_different_rosters_cannot_exchange():
 def test_a_batch_is_drawn_once(scene):
     peer = scene.peers[0]
     assert peer.outgoing(1) == peer.outgoing(1)
-    assert peer.sent_in == 1
+    assert peer.state.sent_in == 1
     scene.round(1)
     second = peer.outgoing(2)
     assert second == peer.outgoing(2) != peer.outgoing
@@ -150,7 +155,7 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
     places = set()
     for seed in range(60):
         peer = Scene(terms_on(rounds=1, failure=0.3), seed=seed).peers[0]
-        contents = peer._contents([(1, inner) for inner in peer._state.held])
+        contents = peer._contents([(1, inner) for inner in peer.state.held])
         places.add([inner is None for _, inner in contents].index(False))
     # 60 seeds, drawn once for all: each of at most 7 places is missed by (6/7)^60 < 1e-4.
     assert places == set(range(peer._terms.slots[0]))
@@ -160,7 +165,7 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
 def test_a_late_batch_is_taken_back(scene):
     scene.send(1, nodes=range(1, 8))
     late = scene.peers[0].outgoing(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     assert refusal(lambda: scene.relay.accept_batch(late)) == (Fault.PEER, Reason.LATE)
     scene.peers[0].take_back(1)
     # Not drawn anew in the same round: the relay has seen where the first one went.
@@ -183,9 +188,9 @@ def test_a_batch_is_taken_back_once(scene):
     peer = scene.peers[0]
     peer.outgoing(1)
     peer.take_back(1)
-    assert peer.num_held == 1
+    assert len(peer.state.held) == 1
     assert refusal(lambda: peer.take_back(1)) == (Fault.CALLER, Reason.LATE)
-    assert peer.num_held == 1
+    assert len(peer.state.held) == 1
 
 
 # ---------------------------------------------------------------- receiving
@@ -208,28 +213,28 @@ def written(scene, *, sender=0, index=0, locker=None, inner=None, recipient=1):
 
 def test_mail_is_taken_once(scene):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     peer = scene.peers[1]
     packet = scene.packet(1, 1)
     peer.receive(1, packet)
-    held, tally = peer.num_held, peer.counts
+    held, tally = len(peer.state.held), peer.state.counts
     peer.receive(1, packet)
     peer.receive(1, b"anything")
-    assert (peer.num_held, peer.counts) == (held, tally)
+    assert (len(peer.state.held), peer.state.counts) == (held, tally)
 
 
 def test_a_packet_that_cannot_be_read_changes_nothing(scene):
     scene.send(1)
-    scene.relay.close_round(1)
+    scene.relay.go_on()
     peer = scene.peers[1]
-    before = peer.to_bytes()
+    before = peer.state.to_bytes()
     packet = scene.packet(1, 1)
     for bad in (b"", packet[:-1], packet + b"x", scene.packet(2, 1)):
         with pytest.raises(ProtocolError):
             peer.receive(1, bad)
-        assert peer.to_bytes() == before
+        assert peer.state.to_bytes() == before
     peer.receive(1, packet)
-    assert peer.received_through == 1
+    assert peer.state.received_through == 1
 
 
 @pytest.mark.parametrize(
@@ -241,13 +246,13 @@ def test_a_packet_that_cannot_be_read_changes_nothing(scene):
         (lambda scene: [dataclasses.replace(written(scene), index=5)], Refusal.UNOPENED),
         (
             lambda scene: [
-                written(scene, inner=scene.peers[1]._state.held[0]),
+                written(scene, inner=scene.peers[1].state.held[0]),
             ],
             Refusal.DUPLICATE,
         ),
         (
             lambda scene: [
-                written(scene, inner=scene.peers[5]._state.held[0], index=index) for index in (0, 1)
+                written(scene, inner=scene.peers[5].state.held[0], index=index) for index in (0, 1)
             ],
             Refusal.DUPLICATE,
         ),
@@ -257,9 +262,9 @@ def test_single_letters_that_are_refused(scene, make, reason):
     peer = scene.peers[1]
     letters = make(scene)
     peer.receive(1, mail_with(scene, letters))
-    assert peer.counts[reason.name] == 1
-    assert peer.num_held == len(letters)  # its own, and those that are in order
-    assert peer.counts["report"] == len(letters) - 1
+    assert peer.state.counts[reason.name] == 1
+    assert len(peer.state.held) == len(letters)  # its own, and those that are in order
+    assert peer.state.counts["report"] == len(letters) - 1
 
 
 def test_a_forged_letter_does_not_keep_the_true_one_out(scene):
@@ -267,12 +272,12 @@ def test_a_forged_letter_does_not_keep_the_true_one_out(scene):
     forged = dataclasses.replace(true, sealed=bytes(len(true.sealed)))
     peer = scene.peers[1]
     peer.receive(1, mail_with(scene, [forged, true]))
-    assert peer.counts["report"] == 1
+    assert peer.state.counts["report"] == 1
 
 
 def test_what_is_counted(scene):
     scene.round(1)
-    tallies = [peer.counts for peer in scene.peers.values()]
+    tallies = [peer.state.counts for peer in scene.peers.values()]
     assert sum(tally["report"] for tally in tallies) == 8
     assert sum(tally["cover"] for tally in tallies) == sum(scene.terms.slots) - 8
     assert all(
@@ -287,39 +292,44 @@ def test_what_is_handed_in_is_drawn_once(scene):
     scene.round(2)
     peer = scene.peers[0]
     assert peer.hand_in() == peer.hand_in()
-    assert peer.is_done
-    assert scene.restore(0, peer.to_bytes()).hand_in() == peer.hand_in()
+    assert peer.state.handed_in
+    assert scene.restore(0, peer.state.to_bytes()).hand_in() == peer.hand_in()
 
 
 # ---------------------------------------------------------------- snapshots
 def test_a_restored_peer_does_what_the_first_would_have_done(scene):
     peer = scene.peers[0]
     batch = peer.outgoing(1)
-    again = scene.restore(0, peer.to_bytes())
+    again = scene.restore(0, peer.state.to_bytes())
     assert again.outgoing(1) == batch
-    assert again.to_bytes() == peer.to_bytes()
+    assert again.state.to_bytes() == peer.state.to_bytes()
     again.take_back(1)
-    assert again.num_held == 1
+    assert len(again.state.held) == 1
     scene.round(1)
-    after = scene.restore(0, peer.to_bytes())
-    assert (after.received_through, after.sent_in, after.num_held, after.counts) == (
+    after = scene.restore(0, peer.state.to_bytes())
+    assert (
+        after.state.received_through,
+        after.state.sent_in,
+        len(after.state.held),
+        after.state.counts,
+    ) == (
         1,
         1,
-        peer.num_held,
-        peer.counts,
+        len(peer.state.held),
+        peer.state.counts,
     )
 
 
 def test_a_snapshot_of_before_the_roster():
     terms = terms_on()
     peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY, limits=ANY)
-    again = Peer.from_bytes(peer.to_bytes(), terms, GRAPH, ENTROPY)
-    assert again.registration() == peer.registration()
+    again = Peer.from_bytes(peer.state.to_bytes(), terms, GRAPH, ENTROPY)
+    assert again.state.registration == peer.state.registration
 
 
 @pytest.mark.parametrize("place", [0, 4, 60, 300, -1])
 def test_a_damaged_snapshot(scene, place):
-    data = bytearray(scene.peers[0].to_bytes())
+    data = bytearray(scene.peers[0].state.to_bytes())
     data[place] ^= 1
     found = refusal(lambda: scene.restore(0, bytes(data)))
     assert found == (Fault.CALLER, Reason.MALFORMED)
@@ -327,12 +337,12 @@ def test_a_damaged_snapshot(scene, place):
 
 @pytest.mark.parametrize("size", [0, 10, 40, -1])
 def test_a_snapshot_cut_short(scene, size):
-    data = scene.peers[0].to_bytes()[:size]
+    data = scene.peers[0].state.to_bytes()[:size]
     assert refusal(lambda: scene.restore(0, data)) == (Fault.CALLER, Reason.MALFORMED)
 
 
 def test_a_snapshot_of_other_terms(scene):
-    data = scene.peers[0].to_bytes()
+    data = scene.peers[0].state.to_bytes()
     found = refusal(lambda: Peer.from_bytes(data, terms_on(), GRAPH, ENTROPY))
     assert found == (Fault.CALLER, Reason.MISMATCH)
 

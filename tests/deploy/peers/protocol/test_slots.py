@@ -150,18 +150,3 @@ def test_parameters_out_of_range(options, message):
             compute(STAR, **options)
         with pytest.raises(ParameterError, match="failure = 0"):
             compute(STAR, rounds=1, failure=0)
-    with pytest.raises(ParameterError, match=message):
-        overload_probability(STAR, slots=[1] * 6, **options)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"slots": [1]},
-        {"absences": np.zeros((1, 6), bool)},
-        {"registered": np.zeros(5, bool)},
-    ],
-)
-def test_shapes_that_do_not_fit(wrong):
-    with pytest.raises(ParameterError, match=f"{next(iter(wrong))} has shape"):
-        overload_probability(STAR, **{"rounds": 2, "slots": [1] * 6, **wrong})

@@ -10,7 +10,6 @@ come as far.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -129,7 +128,7 @@ class Registration:
 
     def to_bytes(self) -> bytes:
         """Return the registration as bytes."""
-        head = _REGISTRATION_MAGIC + wire.number(self.node)
+        head = _REGISTRATION_MAGIC + wire.uint(self.node)
         return head + self.identity_key + self.mail_key + self.signature
 
     @classmethod
@@ -162,7 +161,7 @@ class Registration:
 
 def _registered_text(terms: Terms, node: int, identity: bytes, mail_key: bytes) -> bytes:
     """Return what a registration signs."""
-    return wire.digest(b"registration", terms.digest(), wire.number(node), identity, mail_key)
+    return wire.digest(b"registration", terms.digest(), wire.uint(node), identity, mail_key)
 
 
 class Roster:
@@ -178,7 +177,7 @@ class Roster:
         #: Who registered, ascending.
         self.nodes = tuple(self._by_node)
         self.terms_digest = terms_digest
-        head = _ROSTER_MAGIC + terms_digest + wire.number(len(self.nodes))
+        head = _ROSTER_MAGIC + terms_digest + wire.uint(len(self.nodes))
         self._data = head + b"".join(item.to_bytes() for item in self._by_node.values())
         self._digest = wire.digest(b"roster", self._data)
         #: Digest of terms and roster: 32 bytes that every message after registration names.
@@ -186,16 +185,8 @@ class Roster:
 
     @classmethod
     def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
-        """Return the roster of verified registrations in any order, each user once; else raise."""
-        items = sorted(registrations, key=lambda item: item.node)
-        for before, after in pairwise(items):
-            if before.node == after.node:
-                raise ProtocolError(
-                    f"user {after.node} is in the roster twice",
-                    fault=Fault.RELAY,
-                    reason=Reason.CONFLICT,
-                )
-        return cls(items, terms.digest())
+        """Return the roster of verified registrations, one a user, in any order."""
+        return cls(sorted(registrations, key=lambda item: item.node), terms.digest())
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
@@ -249,7 +240,7 @@ def mail_token(keys: PrivateKeys, terms: Terms, node: int, round_number: int) ->
 
 def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
     """Return what `mail_token` signs."""
-    return wire.digest(b"mail token", terms.digest(), wire.number(node), wire.number(round_number))
+    return wire.digest(b"mail token", terms.digest(), wire.uint(node), wire.uint(round_number))
 
 
 def hand_ins_token(keys: PrivateKeys, terms: Terms) -> bytes:

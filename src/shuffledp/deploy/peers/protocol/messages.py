@@ -168,8 +168,8 @@ def encode_batch(batch: Batch, *, roster: Roster, keys: PrivateKeys) -> bytes:
             _BATCH_MAGIC,
             roster.context,
             wire.numbers(batch.round_number, batch.sender, len(batch.letters)),
-            *(wire.number(letter.recipient) + letter.sealed for letter in batch.letters),
-            wire.number(len(batch.codes)),
+            *(wire.uint(letter.recipient) + letter.sealed for letter in batch.letters),
+            wire.uint(len(batch.codes)),
             *batch.codes,
         )
     )
@@ -186,11 +186,11 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
         raise reader.error("round 0 has no batches: rounds are numbered from 1")
     sender = _take_registered(reader, terms, roster)
     letters = []
-    for index in range(reader.number()):
+    for index in range(reader.uint()):
         recipient = reader.number_below(terms.num_users, "recipient")
         sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
-    codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.number()))
+    codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.uint()))
     _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
     return Batch(round_number=round_number, sender=sender, letters=tuple(letters), codes=codes)
 
@@ -206,10 +206,10 @@ def encode_mail(mail: Mail, *, roster: Roster, round_number: int, recipient: int
             _MAIL_MAGIC,
             roster.context,
             wire.numbers(round_number, recipient, len(mail.absent), *mail.absent),
-            wire.number(len(mail.letters)),
+            wire.uint(len(mail.letters)),
             *(wire.numbers(letter.sender, letter.index) + letter.sealed for letter in mail.letters),
-            wire.number(len(mail.codes)),
-            *(wire.number(sender) + code for sender, code in mail.codes.items()),
+            wire.uint(len(mail.codes)),
+            *(wire.uint(sender) + code for sender, code in mail.codes.items()),
         )
     )
 
@@ -221,19 +221,19 @@ def decode_mail(
     reader = wire.Reader(data, "mail", Fault.RELAY)
     reader.expect(_MAIL_MAGIC, "it does not begin as mail does")
     reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
-    reader.expect(wire.number(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
-    reader.expect(wire.number(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
-    absent = tuple(_take_registered(reader, terms, roster) for _ in range(reader.number()))
+    reader.expect(wire.uint(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
+    reader.expect(wire.uint(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
+    absent = tuple(_take_registered(reader, terms, roster) for _ in range(reader.uint()))
     if any(before >= after for before, after in pairwise(absent)):
         raise reader.error("absent users do not stand in ascending order")
     letters = []
-    for _ in range(reader.number()):
+    for _ in range(reader.uint()):
         sender = reader.number_below(terms.num_users, "sender")
-        index = reader.number()
+        index = reader.uint()
         sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
-    count = reader.number()
-    codes = {reader.number(): reader.take(CODE_BYTES) for _ in range(count)}
+    count = reader.uint()
+    codes = {reader.uint(): reader.take(CODE_BYTES) for _ in range(count)}
     reader.finish()
     return Mail(absent=absent, letters=tuple(letters), codes=codes)
 
@@ -262,12 +262,12 @@ def encode_hand_in(
 
     How many places there are is public; how many of them are empty only the analyzer can tell.
     """
-    text = confirmation.transcript + wire.number(confirmation.short_since)
+    text = confirmation.transcript + wire.uint(confirmation.short_since)
     text += b"".join(
         _COVER + bytes(terms.inner_bytes) if inner is None else _REAL + inner for inner in places
     )
     sealed = seal(text, terms.analyzer_mail_key, _hand_in_info(roster.context, holder))
-    body = _HAND_IN_MAGIC + roster.context + wire.number(holder) + sealed
+    body = _HAND_IN_MAGIC + roster.context + wire.uint(holder) + sealed
     return body + keys.sign(wire.digest(b"hand-in", body))
 
 
@@ -278,7 +278,7 @@ def num_places(terms: Terms, holder: int) -> int:
 
 def _hand_in_info(context: bytes, holder: int) -> bytes:
     """Return what the seal of a hand-in is bound to."""
-    return wire.digest(b"hand-in seal", context, wire.number(holder))
+    return wire.digest(b"hand-in seal", context, wire.uint(holder))
 
 
 def decode_hand_in(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, bytes]:

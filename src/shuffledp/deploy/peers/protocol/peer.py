@@ -7,7 +7,7 @@ and given again when asked again.
 """
 
 import hmac
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Self
 
 from shuffledp.core.entropy import Entropy
@@ -39,9 +39,10 @@ from shuffledp.deploy.peers.protocol.messages import (
 )
 from shuffledp.deploy.peers.protocol.peer_state import PeerState
 from shuffledp.deploy.peers.protocol.routes import (
-    Draws,
     batch_size,
+    choice,
     draw_step,
+    permuted,
     registered_neighbours,
 )
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
@@ -52,13 +53,13 @@ from shuffledp.network.graph import Graph
 class Peer:
     """One user's side; made by `create` or, from a snapshot, by `from_bytes`.
 
-    Save `to_bytes` after each step and *before* sending what it gave: a peer that starts again
-    from there sends the same bytes. Keys are forgotten as soon as they have served; older snapshots
-    still have them, and have to be overwritten.
+    Save the bytes of its ``state`` after each step and *before* sending what it gave: a peer that
+    starts again from there sends the same bytes. Keys are forgotten as soon as they have served;
+    older snapshots still have them, and have to be overwritten.
     """
 
     __slots__ = (
-        "_draws", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_state", "_terms",
+        "_entropy", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_terms", "state",
     )  # fmt: skip
 
     def __init__(
@@ -67,8 +68,8 @@ class Peer:
         self._terms = terms
         self._limits = limits
         self._graph = graph
-        self._state = state
-        self._draws = Draws(entropy)
+        self.state = state
+        self._entropy = entropy
         self._roster: Roster | None = None
         self._pairs: Pairs | None = None
         self._neighbours: tuple[int, ...] = ()
@@ -117,40 +118,16 @@ class Peer:
         """Return the peer of a snapshot; call `begin` with the roster again, if that was done."""
         return cls(terms, graph, PeerState.from_bytes(data, terms), entropy, limits)
 
-    def to_bytes(self) -> bytes:
-        """Return a snapshot: private keys and reports, unencrypted; keep it secret."""
-        return self._state.to_bytes()
-
     @property
     def node(self) -> int:
         """The user."""
-        return self._state.node
-
-    @property
-    def received_through(self) -> int:
-        """The last round whose mail has been taken; 0 at first."""
-        return self._state.received_through
-
-    @property
-    def sent_in(self) -> int:
-        """The last round for which a batch was drawn; 0 at first."""
-        return self._state.sent_in
-
-    @property
-    def num_held(self) -> int:
-        """How many reports the user holds now; secret."""
-        return len(self._state.held)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether `hand_in` has been drawn."""
-        return bool(self._state.handed_in)
+        return self.state.node
 
     @property
     def withholds(self) -> bool:
         """Whether the user was absent too often, by his limits, to hand in anything."""
-        absences = self._state.counts["absent"]
-        return not self.is_done and absences > self._limits.allowed_absences(self._terms)
+        absences = self.state.counts["absent"]
+        return not self.state.handed_in and absences > self._limits.allowed_absences(self._terms)
 
     @property
     def confirmation(self) -> Confirmation:
@@ -159,26 +136,12 @@ class Peer:
         Something counts as missing from the round on in which a neighbour's code did not fit what
         came, or the relay showed the user as absent who was not, or the other way round.
         """
-        state = self._state
+        state = self.state
         return Confirmation(transcript=state.transcript, short_since=state.short_since)
-
-    @property
-    def counts(self) -> Counter[str]:
-        """What has been counted so far, for the user; nobody else is to see it.
-
-        ``report`` and ``cover``: envelopes taken with a report and without; ``dropped``: reports
-        for which there was no room; ``absent``: rounds, of those whose mail was taken, in which the
-        relay took no batch; and envelopes refused, by the name of the `Refusal`.
-        """
-        return Counter(self._state.counts)
-
-    def registration(self) -> bytes:
-        """Return the registration to send to the relay: the same bytes each time."""
-        return self._state.registration
 
     def mail_token(self, round_number: int) -> bytes:
         """Return what to show the relay for the mail of one round."""
-        return mail_token(self._state.keys, self._terms, self.node, round_number)
+        return mail_token(self.state.keys, self._terms, self.node, round_number)
 
     def begin(self, roster: Roster) -> None:
         """Take the roster, verified by `Roster.from_bytes`, with the keys of all who take part.
@@ -186,7 +149,7 @@ class Peer:
         The first time the secrets with neighbours are made here, and the key that makes them is
         forgotten.
         """
-        state = self._state
+        state = self.state
         if roster.terms_digest != state.terms_digest:
             raise _relay_error("the roster is of other terms", Reason.MISMATCH)
         if state.roster_digest not in {b"", roster.digest()}:
@@ -224,7 +187,7 @@ class Peer:
         Of more reports than there is room for, the surplus is dropped, chosen uniformly.
         """
         roster, _ = self._begun()
-        state = self._state
+        state = self.state
         if round_number == state.sent_in and state.batch:
             return state.batch
         if not 1 <= round_number <= self._terms.rounds:
@@ -238,7 +201,7 @@ class Peer:
                 Reason.EARLY if round_number > state.received_through + 1 else Reason.LATE,
             )
         self._drop_surplus()
-        staying, moving = draw_step(state.held, self._neighbours, self._terms, self._draws)
+        staying, moving = draw_step(state.held, self._neighbours, self._terms, self._entropy)
         contents = self._contents(moving)
         letters = self._letters(contents, round_number)
         batch = Batch(
@@ -255,19 +218,19 @@ class Peer:
     def _drop_surplus(self) -> None:
         """Keep as many reports as slots, chosen uniformly."""
         room = self._terms.slots[self.node]
-        held = self._draws.permuted(self._state.held)
-        self._state.counts["dropped"] += max(len(held) - room, 0)
-        self._state.held = held[:room]
+        held = permuted(self._entropy, self.state.held)
+        self.state.counts["dropped"] += max(len(held) - room, 0)
+        self.state.held = held[:room]
 
     def _contents(self, moving: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
         """Return recipient and content of each envelope of a round, in uniform order."""
         if not self._neighbours:
             return []
         if self._terms.per_neighbour:
-            return self._draws.permuted(self._filled_up(moving))
+            return permuted(self._entropy, self._filled_up(moving))
         covers = batch_size(self._terms, self.node, self._neighbours) - len(moving)
-        to = [self._draws.choice(self._neighbours) for _ in range(covers)]
-        return self._draws.permuted([*moving, *((neighbour, None) for neighbour in to)])
+        to = [choice(self._entropy, self._neighbours) for _ in range(covers)]
+        return permuted(self._entropy, [*moving, *((neighbour, None) for neighbour in to)])
 
     def _filled_up(self, routed: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
         """Return the same number of envelopes to each neighbour; a surplus is dropped.
@@ -278,7 +241,7 @@ class Peer:
         even: list[tuple[int, bytes | None]] = []
         for neighbour in self._neighbours:
             own = [item for item in routed if item[0] == neighbour]
-            self._state.counts["dropped"] += max(len(own) - room, 0)
+            self.state.counts["dropped"] += max(len(own) - room, 0)
             even += [*own[:room], *[(neighbour, None)] * (room - len(own))]
         return even
 
@@ -320,7 +283,7 @@ class Peer:
             round_number=round_number,
             sender=sender,
             recipient=recipient,
-            transcript=self._state.shown_transcript,
+            transcript=self.state.shown_transcript,
             sealed=sealed,
         )
 
@@ -330,7 +293,7 @@ class Peer:
         Call this only if the relay refused the batch with `Reason.LATE`: it acknowledges one that
         it has accepted at any time.
         """
-        state = self._state
+        state = self.state
         if round_number != state.sent_in or not state.moving_is_open:
             raise _caller_error(
                 f"there is no batch of round {round_number} to take back", Reason.LATE
@@ -347,7 +310,7 @@ class Peer:
         forgotten then.
         """
         roster, pairs = self._begun()
-        state = self._state
+        state = self.state
         if not 1 <= round_number <= min(state.received_through + 1, self._terms.rounds):
             raise _caller_error(
                 f"mail of round {round_number} does not follow round {state.received_through}, "
@@ -373,7 +336,7 @@ class Peer:
 
     def _was_there(self, round_number: int) -> bool:
         """Return whether a batch went out in a round, and was not taken back."""
-        return self._state.sent_in == round_number and bool(self._state.batch)
+        return self.state.sent_in == round_number and bool(self.state.batch)
 
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
         """Return whether all came that those neighbours sent who are not said to be absent."""
@@ -398,7 +361,7 @@ class Peer:
         roster, pairs = self._begun()
         senders = self._senders(mail)
         places: set[tuple[int, int]] = set()
-        known = set(self._state.held)
+        known = set(self.state.held)
         taken: list[bytes] = []
         for letter in mail.letters:
             place = (letter.sender, letter.index)
@@ -418,7 +381,7 @@ class Peer:
                 kind = "report"
                 known.add(content)
                 taken.append(content)
-            self._state.counts[kind] += 1
+            self.state.counts[kind] += 1
         return taken
 
     def hand_in(self) -> bytes:
@@ -428,7 +391,7 @@ class Peer:
         ones, in uniform order.
         """
         roster, _ = self._begun()
-        state = self._state
+        state = self.state
         if state.handed_in:
             return state.handed_in
         if state.received_through < self._terms.rounds:
@@ -445,10 +408,10 @@ class Peer:
             )
         self._drop_surplus()
         room = num_places(self._terms, self.node)
-        chosen: list[bytes | None] = [*self._draws.permuted(state.held)[:room]]
+        chosen: list[bytes | None] = [*permuted(self._entropy, state.held)[:room]]
         chosen += [None] * (room - len(chosen))
         state.handed_in = encode_hand_in(
-            self._draws.permuted(chosen),
+            permuted(self._entropy, chosen),
             self.confirmation,
             terms=self._terms,
             roster=roster,

@@ -1,16 +1,22 @@
 """All that a peer must not forget, and its snapshot as bytes."""
 
+import json
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Final, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.deploy.sealing import SHARED_KEY_BYTES
 from shuffledp.deploy.wire import Fault, Reason
 
-_MAGIC: Final = b"SPS\x04"
+_MAGIC: Final = b"SPS\x05"
+
+# Fields that are bytes, and lists of them.
+_TEXTS: Final = (
+    "terms_digest", "registration", "roster_digest", "batch", "handed_in", "transcript",
+)  # fmt: skip
+_LISTS: Final = ("held", "moving")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +38,7 @@ class PeerState:
     secrets: dict[int, bytes] = field(default_factory=dict)
     # Empty before the roster is taken.
     roster_digest: bytes = b""
-    # See `Peer`.
+    # The last round whose mail has been taken, and for which a batch was drawn; 0 at first.
     received_through: int = 0
     sent_in: int = 0
     # The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
@@ -42,7 +48,9 @@ class PeerState:
     moving: list[bytes] = field(default_factory=list)
     # Empty before handing in.
     handed_in: bytes = b""
-    # How many envelopes of which kind.
+    # Envelopes taken with a "report" and as "cover", reports "dropped" for want of room, rounds
+    # "absent" of those whose mail was taken, and envelopes refused, by the name of the `Refusal`;
+    # nobody but the user is to see it.
     counts: Counter[str] = field(default_factory=Counter)
     # Of the rounds whose mail was taken; empty before the roster is taken.
     transcript: bytes = b""
@@ -60,64 +68,28 @@ class PeerState:
         return bool(self.batch) and self.sent_in > self.received_through
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes, with a checksum."""
-        parts = [_MAGIC, self.terms_digest]
-        parts.append(wire.numbers(self.node, self.received_through, self.sent_in, self.short_since))
-        parts.append(wire.counted(self.keys.to_bytes()))
-        parts += [
-            wire.counted(value)
-            for value in (
-                self.registration,
-                self.roster_digest,
-                self.batch,
-                self.handed_in,
-                self.transcript,
-            )
-        ]
-        parts.append(wire.number(len(self.secrets)))
-        parts += [wire.number(node) + secret for node, secret in self.secrets.items()]
-        for reports in (self.held, self.moving):
-            parts.append(wire.number(len(reports)))
-            parts += [wire.counted(report) for report in reports]
-        parts.append(wire.number(len(self.counts)))
-        for name, count in sorted(self.counts.items()):
-            parts += [wire.counted(name.encode()), wire.number(count)]
-        body = b"".join(parts)
+        """Return private keys and reports, unencrypted, with a checksum; keep it secret."""
+        plain: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain["keys"] = self.keys.to_bytes()
+        plain["secrets"] = [[node, secret.hex()] for node, secret in self.secrets.items()]
+        plain |= {name: plain[name].hex() for name in ("keys", *_TEXTS)}
+        plain |= {name: [each.hex() for each in plain[name]] for name in _LISTS}
+        body = _MAGIC + self.terms_digest + json.dumps(plain).encode()
         return body + wire.digest(b"snapshot", body)
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
         """Return the state that `to_bytes` wrote; raise if it is damaged or of other terms."""
         reader = wire.Reader(data, "snapshot", Fault.CALLER)
-        body_size = max(len(data) - wire.DIGEST_BYTES, 0)
-        if data[body_size:] != wire.digest(b"snapshot", data[:body_size]):
+        body = data[: -wire.DIGEST_BYTES]
+        if data[len(body) :] != wire.digest(b"snapshot", body):
             raise reader.error("its checksum does not fit: it is damaged")
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
-        node, received_through, sent_in, short_since = (reader.number() for _ in range(4))
-        keys = PrivateKeys.from_bytes(reader.counted())
-        registration, roster_digest, batch, handed_in, transcript = (
-            reader.counted() for _ in range(5)
-        )
-        secrets = {reader.number(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.number())}
-        held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
-        counts = Counter(
-            {reader.counted().decode(): reader.number() for _ in range(reader.number())}
-        )
-        return cls(
-            terms_digest=terms.digest(),
-            node=node,
-            keys=keys,
-            registration=registration,
-            held=held,
-            secrets=secrets,
-            roster_digest=roster_digest,
-            received_through=received_through,
-            sent_in=sent_in,
-            batch=batch,
-            moving=moving,
-            handed_in=handed_in,
-            counts=counts,
-            transcript=transcript,
-            short_since=short_since,
-        )
+        plain = json.loads(body[len(reader.read_so_far()) :])
+        plain["keys"] = PrivateKeys.from_bytes(bytes.fromhex(plain["keys"]))
+        plain["secrets"] = {node: bytes.fromhex(secret) for node, secret in plain["secrets"]}
+        plain["counts"] = Counter(plain["counts"])
+        plain |= {name: bytes.fromhex(plain[name]) for name in _TEXTS}
+        plain |= {name: [bytes.fromhex(each) for each in plain[name]] for name in _LISTS}
+        return cls(**plain)

@@ -4,50 +4,26 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.terms import COIN_SIDES, Terms
 from shuffledp.network.graph import Graph
 
 _Item = TypeVar("_Item")
 
-_WORD_END = 1 << 64
+
+def choice(entropy: Entropy, items: Sequence[_Item]) -> _Item:
+    """Return one of the items, of which there is at least one; each is as likely."""
+    return items[int(draw_below(entropy, 1, len(items))[0])]
 
 
-class Draws:
-    """Exact draws from a stream of words."""
-
-    __slots__ = ("_entropy",)
-
-    def __init__(self, entropy: Entropy) -> None:
-        self._entropy = entropy
-
-    def below(self, bound: int) -> int:
-        """Return a whole number, exactly uniform in [0, bound), for 1 <= bound <= 2^64.
-
-        Words above the largest multiple of ``bound`` are thrown away; none is kept, where a fork
-        would not be noticed.
-        """
-        limit = _WORD_END - _WORD_END % bound
-        while (word := int(self._entropy.words(1)[0])) >= limit:
-            pass
-        return word % bound
-
-    def coin(self, sides_of_heads: int) -> bool:
-        """Return whether a coin shows heads: probability ``sides_of_heads`` / 65536."""
-        return self.below(COIN_SIDES) < sides_of_heads
-
-    def choice(self, items: Sequence[_Item]) -> _Item:
-        """Return one of the items, of which there is at least one; each is as likely."""
-        return items[self.below(len(items))]
-
-    def permuted(self, items: Sequence[_Item]) -> list[_Item]:
-        """Return the items in an order drawn uniformly from all (Fisher and Yates)."""
-        order = list(items)
-        for last in range(len(order) - 1, 0, -1):
-            other = self.below(last + 1)
-            order[last], order[other] = order[other], order[last]
-        return order
+def permuted(entropy: Entropy, items: Sequence[_Item]) -> list[_Item]:
+    """Return the items in an order drawn uniformly from all (Fisher and Yates)."""
+    order = list(items)
+    for last in range(len(order) - 1, 0, -1):
+        other = int(draw_below(entropy, 1, last + 1)[0])
+        order[last], order[other] = order[other], order[last]
+    return order
 
 
 def registered_neighbours(graph: Graph, roster: Roster, node: int) -> tuple[int, ...]:
@@ -70,7 +46,7 @@ def is_even(terms: Terms, recipients: Iterable[int]) -> bool:
 
 
 def draw_step(
-    held: Sequence[bytes], neighbours: tuple[int, ...], terms: Terms, draws: Draws
+    held: Sequence[bytes], neighbours: tuple[int, ...], terms: Terms, entropy: Entropy
 ) -> tuple[list[bytes], list[tuple[int, bytes]]]:
     """Return which reports stay, each by a coin of its own, and where the others go, uniformly."""
     if not neighbours:
@@ -78,5 +54,6 @@ def draw_step(
     staying: list[bytes] = []
     leaving: list[bytes] = []
     for inner in held:
-        (staying if draws.coin(terms.coin) else leaving).append(inner)
-    return staying, [(draws.choice(neighbours), inner) for inner in leaving]
+        is_lazy = int(draw_below(entropy, 1, COIN_SIDES)[0]) < terms.coin
+        (staying if is_lazy else leaving).append(inner)
+    return staying, [(choice(entropy, neighbours), inner) for inner in leaving]

@@ -56,10 +56,10 @@ def slots_for(
 def overload_probability(
     graph: Graph,
     *,
-    rounds: SupportsIndex,
+    rounds: int,
     slots: ArrayLike,
-    laziness: SupportsFloat = 0.0,
-    per_neighbour: SupportsIndex = 0,
+    laziness: float = 0.0,
+    per_neighbour: int = 0,
     absences: NDArray[np.bool_] | None = None,
     registered: NDArray[np.bool_] | None = None,
 ) -> float:
@@ -69,24 +69,16 @@ def overload_probability(
     longer drawn independently. ``absences`` says who sent nothing in which round, one row a round;
     ``registered`` who takes part.
     """
-    number = require_at_least("rounds", rounds, 1)
-    room = np.asarray(slots)
-    away = np.zeros((number, graph.num_users), bool) if absences is None else np.asarray(absences)
-    there = np.ones(graph.num_users, bool) if registered is None else np.asarray(registered)
-    for name, array, shape in (
-        ("slots", room, (graph.num_users,)),
-        ("absences", away, (number, graph.num_users)),
-        ("registered", there, (graph.num_users,)),
-    ):
-        if array.shape != shape:
-            raise ParameterError(f"{name} has shape {array.shape}, not {shape}")
-    loads = mean_loads(graph, number, checked_laziness(laziness), away, there).max(axis=0)
-    total = (number + 1) * _summed_tails(loads, room, np.ones(graph.num_users))
-    each = require_at_least("per_neighbour", per_neighbour, 0)
-    if each:
-        degrees = _degrees(graph, there)
+    there = np.ones(graph.num_users, bool) if registered is None else registered
+    loads = mean_loads(graph, rounds, laziness, absences, there).max(axis=0)
+    total = (rounds + 1) * _summed_tails(loads, np.asarray(slots), np.ones(graph.num_users))
+    if per_neighbour:
+        sender = np.repeat(np.arange(graph.num_users), graph.degrees)
+        both = there[sender] & there[graph.neighbours]
+        degrees = np.bincount(sender[both], minlength=graph.num_users)
         to_one = loads / np.maximum(degrees, 1)
-        total += number * _summed_tails(to_one, np.full(graph.num_users, each), degrees)
+        room = np.full(graph.num_users, per_neighbour)
+        total += rounds * _summed_tails(to_one, room, degrees)
     return min(total * (1.0 + _ROUNDING), 1.0)
 
 
@@ -127,13 +119,6 @@ def loss_probability(
     """
     loads = mean_loads(graph, rounds, laziness, absences, registered)[-1]
     return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))
-
-
-def _degrees(graph: Graph, registered: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of registered neighbours of each registered user."""
-    sender = np.repeat(np.arange(graph.num_users), graph.degrees)
-    both = registered[sender] & registered[graph.neighbours]
-    return np.bincount(sender[both], minlength=graph.num_users)
 
 
 def _summed_tails(means: NDArray[np.float64], room: NDArray[Any], times: NDArray[Any]) -> float:

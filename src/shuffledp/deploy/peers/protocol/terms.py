@@ -159,7 +159,7 @@ class Terms:
         """Return what `digest` keeps."""
         return wire.digest(
             b"terms",
-            wire.number(VERSION),
+            wire.uint(VERSION),
             self.collection_id,
             self.graph_digest,
             wire.numbers(

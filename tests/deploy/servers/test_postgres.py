@@ -9,6 +9,7 @@ from deploy.databases import server, url_for
 from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.servers.opening import opened
 
 
 @pytest.fixture
@@ -50,7 +51,8 @@ def test_processes_take_in_side_by_side_and_each_report_is_released_once(tmp_pat
     for each in threads:
         each.join()
     assert all(set(some) == {Answer.ACCEPTED} for each in answers for some in each)
-    assert [each.closed(at(1, OVER)) for each in shufflers] == [[2], [], []]  # one of them leads
+    closed = [[state.number for state in each.closed(at(1, OVER))] for each in shufflers]
+    assert closed == [[2], [], []]  # one of them leads
     shufflers[0].close()  # and where it ends, which takes the server a moment
     while not (leading := [each for each in shufflers[1:] if each.closed(at(1, OVER))]):
         pass
@@ -75,7 +77,7 @@ def test_a_database_that_was_away_costs_no_report_that_was_acknowledged(tmp_path
             with pytest.raises(OutputError, match="the database does not answer"):
                 shuffler.take(body, at(0))
             assert shuffler.take(body, at(0)) == [Answer.ACCEPTED]
-        assert shuffler.closed(at(0, OVER)) == [1]
+        assert [each.number for each in shuffler.closed(at(0, OVER))] == [1]
         cut()
         with pytest.raises(OutputError):
             shuffler.advance(at(0, OVER))
@@ -89,9 +91,8 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         shuffler_for(TASK, tmp_path, database=url) as other,
     ):
         slow.take(b"".join(bodies), at(0))
-        (number,) = slow.closed(at(0, OVER))
-        state = slow.batch(number)
-        written = slow.write(state, [page.open() for page in slow.pages(number)])
+        (state,) = slow.closed(at(0, OVER))
+        written = slow.write(state, [opened(page) for page in slow.to_open(state)[1]])
         cut()
         with pytest.raises(OutputError):
             other.closed(at(0, OVER))

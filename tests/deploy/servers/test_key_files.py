@@ -1,23 +1,26 @@
 """Keys of servers: destroyed when they have served, rotated, and told apart by devices."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.make_vectors import SIGNING, make_task
 from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.analyzer.serving import open_analyzer
 from shuffledp.deploy.client import Client
-from shuffledp.deploy.key_files import destroy_finished, destroy_key, keys_of, rotate
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.roles import open_analyzer, open_shuffler
-from shuffledp.deploy.settings import (
-    Keys,
-    numbers_in,
+from shuffledp.deploy.remote import fetch_keys
+from shuffledp.deploy.servers.key_files import destroy_key, keys_of, rotate
+from shuffledp.deploy.servers.settings import (
     read_list,
+    sealing_keys,
 )
+from shuffledp.deploy.shuffler.serving import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 
@@ -42,7 +45,7 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
         shuffler.advance(at(0, OVER))
         assert list(destroy_finished(shuffler, folder)) == []
         assert shuffler.unreleased() == [0, 1]
-        assert shuffler.overview().num_short_epochs == 1
+        assert shuffler.num_short_epochs() == 1
         shuffler.advance(at(1, OVER))
         assert shuffler.sealed_after(0) == [2]
         assert list(destroy_finished(shuffler, folder)) == [0, 1]
@@ -50,7 +53,7 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
         late = sent(task, settings, epoch=0, numbers=(1,))
         assert shuffler.take(late, at(1, OVER)) == [Answer.LATE]
         assert shuffler.epochs_with_keys == list(range(2, 30))
-    assert numbers_in(folder) == list(range(2, 30))
+    assert list(sealing_keys(folder)) == list(range(2, 30))
 
 
 def test_a_key_that_cannot_be_destroyed_is_destroyed_later(make, monkeypatch):
@@ -102,8 +105,8 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
     with pytest.raises(ProtocolError, match="no key for epoch 256"):
         before.key_of_epoch(256)
     keys = {number: keys_of(settings, task)[number] for number in range(256)}
-    made = rotate(tmp_path / "task", at(10, GRACE_SECONDS))
-    assert made.epochs == range(256, 266)
+    made, _ = rotate(tmp_path / "task", at(10, GRACE_SECONDS))
+    assert made == range(256, 266)
     after = read_list(settings.public_keys, task, "shuffler")
     assert (after.serial, len(after.keys)) == (266, 256)
     assert after.key_of_epoch(10) == before.key_of_epoch(10)
@@ -112,8 +115,8 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
     assert all(_same(now[epoch], key) for epoch, key in keys.items())
     with pytest.raises(ProtocolError, match="no key for epoch 9"):
         after.key_of_epoch(9)
-    assert rotate(tmp_path / "task", at(10, GRACE_SECONDS)).epochs == range(266, 266)
-    assert rotate(tmp_path / "task", at(590)).epochs == range(589, 600)  # after a long pause
+    assert rotate(tmp_path / "task", at(10, GRACE_SECONDS))[0] == range(266, 266)
+    assert rotate(tmp_path / "task", at(590))[0] == range(589, 600)  # after a long pause
     with open_shuffler(settings) as shuffler:
         answers = shuffler.take(sent(task, settings, epoch=590, numbers=(1,)), at(590))
         assert answers == [Answer.ACCEPTED]
@@ -142,7 +145,7 @@ def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_g
         assert main(["keys", "destroy", "--number", "0", "--config", config]) == 0
         assert said in capsys.readouterr().out
     assert main(["keys", "destroy", "--epoch", "0", "--config", config]) == 2
-    assert numbers_in(analyzer_settings.opening_keys) == [1]
+    assert list(sealing_keys(analyzer_settings.opening_keys)) == [1]
 
 
 def test_a_stopped_rotation_is_run_again(make, tmp_path, monkeypatch):
@@ -152,7 +155,7 @@ def test_a_stopped_rotation_is_run_again(make, tmp_path, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             rotate(tmp_path / "task", at(10))
     keys_of(settings, task)  # the list names the old ones still
-    assert rotate(tmp_path / "task", at(10)).epochs == range(256, 265)
+    assert rotate(tmp_path / "task", at(10))[0] == range(256, 265)
     assert 264 in keys_of(settings, task)
     assert keys_of(analyzer_settings, task).keys() == {0, 1}
 
@@ -163,7 +166,7 @@ def test_keys_that_are_not_those_of_the_list_are_refused(make):
         (settings.sealing_keys, settings),
         (analyzer_settings.opening_keys, analyzer_settings),
     ):
-        other = Keys.generate(1).opening.private_bytes_raw().hex()
+        other = X25519PrivateKey.generate().private_bytes_raw().hex()
         (folder / "0.key").write_text(other)
         with pytest.raises(DataError, match="another key than the list"):
             keys_of(each, task)
@@ -209,8 +212,14 @@ def test_a_device_takes_no_older_list_than_it_has_seen_and_none_that_is_over(tmp
                 assert caught.value.reason is reason
 
 
+def agreed(of_shuffler, of_analyzer):
+    """Return the analyzer's list as a device gets it from both servers."""
+    shuffler = SimpleNamespace(keys=lambda *_: of_shuffler)
+    return fetch_keys(shuffler, SimpleNamespace(keys=lambda: of_analyzer))[1]
+
+
 def test_a_list_for_one_device_alone_is_seen_by_asking_both_servers():
     one, two = lists(1, 2)
-    m.require_agreement(one, lists(1)[0])
+    assert agreed(one, lists(1)[0]) == one
     with pytest.raises(ProtocolError, match="serials 1 and 2"):
-        m.require_agreement(one, two)
+        agreed(one, two)

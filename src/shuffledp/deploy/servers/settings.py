@@ -4,6 +4,7 @@ Paths in it are relative to the file. Whatever it does not know it refuses.
 """
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
-from shuffledp.deploy.database import write_new
+from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
@@ -47,18 +48,23 @@ class Settings:
     def read(cls, path: Path) -> Self:
         """Read a file; raise `DataError` for a name it should not have, or lacks."""
         written = _written(path)
-        known = {each.name: each for each in fields(cls)}
+        known = [each.name for each in fields(cls)]
         for name in written:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
                 raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
         missing = [
-            name for name, each in known.items() if name not in written and each.default is MISSING
+            each.name
+            for each in fields(cls)
+            if each.name not in written and each.default is MISSING
         ]
         if missing:
             raise DataError(f"{path} lacks {', '.join(missing)}")
-        return cls(**{name: _value(known[name].type, each, path) for name, each in written.items()})
+        is_path = {each.name: "Path" in str(each.type) for each in fields(cls)}
+        for name, value in written.items():
+            written[name] = path.parent / str(value) if is_path[name] else value
+        return cls(**written)
 
     def of_instance(self, number: int) -> Self:
         """Return the settings of a further process of the role: its ports are 2 x number on."""
@@ -78,13 +84,6 @@ def _written(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {error}") from None
-
-
-def _value(kind: Any, value: Any, path: Path) -> Any:
-    """Return a setting: paths from the file's own folder."""
-    if "Path" in str(kind):
-        return path.parent / str(value)
-    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,19 +147,13 @@ def signing_key(path: Path) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_key_of(path))
 
 
-def sealing_key(path: Path) -> X25519PrivateKey:
-    """Read a key that opens seals."""
-    return X25519PrivateKey.from_private_bytes(_key_of(path))
-
-
 def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
     """Read the keys of a folder: the shuffler's by epoch, the analyzer's by number."""
-    return {number: sealing_key(key_path(folder, number)) for number in numbers_in(folder)}
-
-
-def numbers_in(folder: Path) -> list[int]:
-    """Return of which epochs, or of which numbers, a folder has keys."""
-    return sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
+    numbers = sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
+    return {
+        number: X25519PrivateKey.from_private_bytes(_key_of(key_path(folder, number)))
+        for number in numbers
+    }
 
 
 def key_path(folder: Path, number: int) -> Path:
@@ -184,64 +177,40 @@ def _key_of(path: Path) -> bytes:
     return key
 
 
-def bytes_of(path: Path) -> bytes:
-    """Return what a file holds."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
-    """All keys of a new task."""
-
-    operator: Ed25519PrivateKey
-    shuffler: Ed25519PrivateKey
-    analyzer: Ed25519PrivateKey
-    #: By epoch, of as many epochs as there are numbers.
-    sealing: Mapping[int, X25519PrivateKey]
-    opening: X25519PrivateKey
-
-    @classmethod
-    def generate(cls, num_epochs: int) -> Self:
-        """Draw new keys, by the operating system's randomness."""
-        return cls(
-            operator=Ed25519PrivateKey.generate(),
-            shuffler=Ed25519PrivateKey.generate(),
-            analyzer=Ed25519PrivateKey.generate(),
-            sealing={n: X25519PrivateKey.generate() for n in range(min(num_epochs, NUM_KEYS))},
-            opening=X25519PrivateKey.generate(),
-        )
-
-
 def write_task(
     folder: Path,
     task: Task,
-    keys: Keys,
+    operator: Ed25519PrivateKey,
     *,
     listen: tuple[str, str],
     grace_seconds: float,
     codes: Sequence[bytes] = (),
 ) -> None:
-    """Write a task with its keys and one file of settings a role, into a new folder."""
+    """Write a task with new keys and one file of settings a role, into a new folder."""
+    shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    epochs = range(min(task.num_epochs, NUM_KEYS))
+    sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
             (folder / name).mkdir(mode=0o700)
-    write_new(folder / "task.bin", task.encode(), mode=0o644)
-    sealing = sealed_to(keys.sealing)
-    sealing_list = shuffler_list(task, keys.operator, sealing, len(sealing), grace_seconds)
-    opening = opening_list(task, keys.operator, keys.opening, 1, grace_seconds)
-    write_new(folder / "shuffler/keys.bin", sealing_list.encode(), mode=0o644)
-    for role in ("shuffler/analyzer_", "analyzer/"):
-        write_new(folder / f"{role}keys.bin", opening.encode(), mode=0o644)
+    opening_keys = opening_list(task, operator, opening, 1, grace_seconds).encode()
+    public = {
+        "task.bin": task.encode(),
+        "shuffler/keys.bin": shuffler_list(
+            task, operator, sealed_to(sealing), len(sealing), grace_seconds
+        ).encode(),
+        "shuffler/analyzer_keys.bin": opening_keys,
+        "analyzer/keys.bin": opening_keys,
+    }
+    for name, data in public.items():
+        write_new(folder / name, data, mode=0o644)
     secrets: dict[str, Any] = {
-        "operator.key": keys.operator,
-        "shuffler/signing.key": keys.shuffler,
-        "analyzer/identity.key": keys.analyzer,
-        "analyzer/keys/0.key": keys.opening,
-        **{f"shuffler/keys/{number}.key": key for number, key in keys.sealing.items()},
+        "operator.key": operator,
+        "shuffler/signing.key": shuffler,
+        "analyzer/identity.key": analyzer,
+        "analyzer/keys/0.key": opening,
+        **{f"shuffler/keys/{number}.key": key for number, key in sealing.items()},
     }
     for name, key in secrets.items():
         write_key(folder / name, key)
@@ -258,7 +227,7 @@ def write_task(
         inner=_port_on(listen[0], 1),
         signing_key="shuffler/signing.key",
         sealing_keys="shuffler/keys",
-        analyzer=_public(keys.analyzer).hex(),
+        analyzer=_public(analyzer).hex(),
         grace_seconds=grace_seconds,
         **({"codes": _CODES} if codes else {}),
     )
@@ -271,7 +240,7 @@ def write_task(
         inner=_port_on(listen[1], 1),
         identity_key="analyzer/identity.key",
         opening_keys="analyzer/keys",
-        shuffler=_public(keys.shuffler).hex(),
+        shuffler=_public(shuffler).hex(),
         poll_seconds=min(60.0, task.epoch_seconds / 4),
     )
 
@@ -301,9 +270,8 @@ def opening_list(
     task: Task, operator: Ed25519PrivateKey, key: X25519PrivateKey, serial: int, grace: float
 ) -> SignedKeys:
     """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
-    public = SealKey(number=(serial - 1) % NUM_KEYS, public_key=_public(key))
-    until = _end_of_list(task, task.num_epochs, grace)
-    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=[public])
+    keys, until = sealed_to({serial - 1: key}), _end_of_list(task, task.num_epochs, grace)
+    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=keys)
 
 
 def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
@@ -313,8 +281,6 @@ def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
 
 def _write_settings(path: Path, **settings: str | float) -> None:
     """Write settings as TOML, which has texts and numbers as JSON has them."""
-    import json
-
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     write_new(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
 

@@ -7,7 +7,6 @@ honest for certain hides each user, among those who used the same key.
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.budget import spend_for_batch
-from shuffledp.deploy.database import Layout, open_store, rows_among
-from shuffledp.deploy.messages import Batch, sealed_size
-from shuffledp.deploy.opening import Inner, opened, workers
+from shuffledp.deploy.database import Layout
+from shuffledp.deploy.messages import Batch, inner_info, sealed_size
+from shuffledp.deploy.servers.budget import spend_for_batch
+from shuffledp.deploy.servers.opening import PAGE, Page, opened, workers
+from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -46,18 +46,11 @@ class Opened:
     reports: Reports
     #: For the honest share of ``reports`` of the rarest key: central epsilon at the task's delta.
     guarantee: Guarantee
-    num_released: int
-    num_repeated: int
-    num_unopened: int
-    num_invalid: int
-    #: Valid reports left out because fewer than the least batch are sealed to their key.
-    num_rare_key: int
+    #: How many records were released, and of these were in an earlier batch, do not open, are not
+    #: valid, or are left out because fewer than the least batch are sealed to their key.
+    counts: Mapping[str, int]
     #: What has been spent and what is left, this batch included; None without a ledger.
     ledger: Ledger | None = None
-
-
-# Records that are opened at once.
-_PAGE: Final = 5_000
 
 
 class Analyzer:
@@ -135,11 +128,13 @@ class Analyzer:
             root=batch.root,
             reports=reports,
             guarantee=self.task.guarantee(rarest),
-            num_released=len(batch.records),
-            num_repeated=len(batch.records) - len(fresh),
-            num_unopened=num_unopened,
-            num_invalid=num_invalid,
-            num_rare_key=num_rare_key,
+            counts={
+                "num_released": len(batch.records),
+                "num_repeated": len(batch.records) - len(fresh),
+                "num_unopened": num_unopened,
+                "num_invalid": num_invalid,
+                "num_rare_key": num_rare_key,
+            },
             ledger=ledger,
         )
 
@@ -159,22 +154,15 @@ class Analyzer:
 
     def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
         """Return what opens, by the number of its key, and how many records do not."""
-        texts: defaultdict[int, list[bytes]] = defaultdict(list)
-        pages = [
-            Inner(task_id=self._task_id, keys=self._keys, records=records[at : at + _PAGE])
-            for at in range(0, len(records), _PAGE)
-        ]
-        num_unopened = 0
+        texts: dict[int, list[bytes]] = {}
+        info = inner_info(self._task_id)
         with workers(len(records)) as executor:
-            for page, found in zip(pages, executor.map(opened, pages), strict=True):
-                num_unopened += found.count(None)
-                for key in self._keys:
-                    texts[key] += [
-                        text
-                        for record, text in zip(page.records, found, strict=True)
-                        if record[0] == key and text is not None
-                    ]
-        return texts, num_unopened
+            for number, key in self._keys.items():
+                sealed = [(info, each[1:]) for each in records if each[0] == number]
+                pages = (Page(key, sealed[at : at + PAGE]) for at in range(0, len(sealed), PAGE))
+                found = [text for page in executor.map(opened, pages) for text in page]
+                texts[number] = [text for text in found if text is not None]
+        return texts, len(records) - sum(map(len, texts.values()))
 
     def _valid(self, texts: Mapping[int, list[bytes]]) -> tuple[Reports, int, int, int]:
         """Return the valid reports, and how many of the rarest key, not valid, of too rare keys.

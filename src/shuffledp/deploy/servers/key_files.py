@@ -6,8 +6,6 @@ folder out of backups and snapshots.
 """
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy.database import write_new
 from shuffledp.deploy.messages import NUM_KEYS, SealKey, SignedKeys
-from shuffledp.deploy.settings import (
+from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     key_path,
@@ -30,7 +28,6 @@ from shuffledp.deploy.settings import (
     signing_key,
     write_key,
 )
-from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 
 
@@ -49,33 +46,6 @@ def destroy_key(folder: Path, number: int) -> bool:
     except OSError as error:
         raise OutputError(f"cannot destroy {path}: {error.strerror or error}") from None
     return True
-
-
-def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
-    """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
-    for epoch in shuffler.finished():
-        is_ours = destroy_key(folder, epoch)
-        shuffler.forget_key(epoch)
-        if is_ours:  # else another process of this shuffler has done it
-            yield epoch
-
-
-def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
-    """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
-    path = key_path(settings.sealing_keys, epoch)
-    if not path.exists():
-        return False
-    if epoch in shuffler.unreleased():
-        raise DataError(
-            f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
-            "until their batch is sealed or dropped"
-        )
-    if epoch not in shuffler.finished():
-        raise DataError(
-            f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
-            "until the epoch and its time of grace are over"
-        )
-    return destroy_key(settings.sealing_keys, epoch)
 
 
 def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
@@ -112,22 +82,10 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
     return keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rotated:
-    """What `rotate` made, for both servers: new files, and lists that replace others."""
-
-    #: Epochs that have a key now; none if each epoch had one.
-    epochs: range
-    #: Number of the analyzer's new key.
-    opening: int
-    #: Files of the shuffler and of the analyzer, below the task's folder.
-    shuffler: tuple[Path, ...]
-    analyzer: tuple[Path, ...]
-
-
-def rotate(folder: Path, now: float) -> Rotated:
+def rotate(folder: Path, now: float) -> tuple[range, int]:
     """Make the analyzer's next key, and keys of epochs as far as numbers reach; sign the lists.
 
+    Return which epochs have a key now, none if each had one, and the number of the analyzer's.
     Private keys are on disk before the lists name them. Stopped in between it can be run again.
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
@@ -138,26 +96,16 @@ def rotate(folder: Path, now: float) -> Rotated:
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
     made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
     _write_keys(shuffler / "keys", made)
-    files = [key_path(shuffler / "keys", epoch) for epoch in made]
     if made:
         known = [*sealed_to(made), *_of_epochs(before, first)]
-        _replace(
-            shuffler / "keys.bin",
-            shuffler_list(task, operator, known, epochs.stop, grace),
-        )
-        files.append(shuffler / "keys.bin")
+        _replace(shuffler / "keys.bin", shuffler_list(task, operator, known, epochs.stop, grace))
     serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
     opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
     after = opening_list(task, operator, opening, serial, grace)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         _replace(path, after)
-    return Rotated(
-        epochs=epochs,
-        opening=number,
-        shuffler=(*files, shuffler / "analyzer_keys.bin"),
-        analyzer=(key_path(analyzer / "keys", number), analyzer / "keys.bin"),
-    )
+    return epochs, number
 
 
 def _of_epochs(listed: SignedKeys, first: int) -> list[SealKey]:

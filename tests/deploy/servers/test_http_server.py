@@ -16,11 +16,11 @@ import pytest
 
 from graph_families import complete_graph
 from shuffledp.collection.questions import Categories
-from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.http_server import ConnectionLimits, Room
 from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+from shuffledp.deploy.servers import http_server
+from shuffledp.deploy.servers.http_server import ConnectionLimits, Room
 
 # None of these is waited for where things go well.
 PATIENCE_SECONDS = 120.0
@@ -228,7 +228,7 @@ def test_a_relay_with_1024_descriptors_and_1100_requests_that_never_end(tmp_path
         log = stack.enter_context((folder / "log").open("w"))
         relay = subprocess.Popen(
             ["sh", "-c", 'ulimit -n 1024; exec "$0" "$@"', program, "network", "relay",
-             "terms.json", "--graph", "edges.csv", "--store", "relay.db", "--clock", "manual"],
+             "terms.json", "--graph", "edges.csv", "--store", "relay.db"],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         stack.callback(relay.wait)

@@ -5,14 +5,16 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.deploy.messages import open_outer, open_record
+from shuffledp.deploy.sealing import open_seal
+
+#: Sealed texts that are read, and opened, at once.
+PAGE: Final = 5_000
 
 # Below, a process would take longer to start than to open them.
 _FEW: Final = 20_000
@@ -21,55 +23,19 @@ _FEW: Final = 20_000
 _PAGES_EACH: Final = 2
 
 
-class Page(Protocol):
-    """Sealed texts that are opened together; goes to other processes, and so is plain bytes."""
+class Page(NamedTuple):
+    """Texts sealed to one key; goes to other processes, and so is plain bytes."""
 
-    def open(self) -> list[bytes | None]:
-        """Return the texts, None for what does not open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outer:
-    """Reports of an epoch, with the shuffler's keys by number: id, key's number, sealed text."""
-
-    task_id: bytes
-    epoch: int
-    keys: Mapping[int, bytes]
-    reports: Sequence[tuple[bytes, int, bytes]]
-
-    def open(self) -> list[bytes | None]:
-        """Return what is for the analyzer."""
-        keys = _private(self.keys)
-        return [
-            open_outer(self.task_id, self.epoch, report_id, sealed, keys[key])
-            if key in keys
-            else None
-            for report_id, key, sealed in self.reports
-        ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inner:
-    """Records of a batch, with the analyzer's keys by number."""
-
-    task_id: bytes
-    keys: Mapping[int, bytes]
-    records: Sequence[bytes]
-
-    def open(self) -> list[bytes | None]:
-        """Return the randomized reports."""
-        keys = _private(self.keys)
-        return [open_record(self.task_id, each, keys) for each in self.records]
-
-
-def _private(keys: Mapping[int, bytes]) -> dict[int, X25519PrivateKey]:
-    """Return keys from their bytes."""
-    return {n: X25519PrivateKey.from_private_bytes(each) for n, each in keys.items()}
+    key: bytes | None  # none where it is gone: then nothing opens
+    texts: Sequence[tuple[bytes, bytes]]  # what each is bound to, and the sealed text
 
 
 def opened(page: Page) -> list[bytes | None]:
-    """Return what is in a page; a function, so that other processes find it."""
-    return page.open()
+    """Return the texts of a page, None for what does not open."""
+    if page.key is None:
+        return [None] * len(page.texts)
+    key = X25519PrivateKey.from_private_bytes(page.key)
+    return [open_seal(sealed, key, info) for info, sealed in page.texts]
 
 
 def workers(number: int) -> Executor:

@@ -9,10 +9,12 @@ counts connections but closes none, and its time limits do not run while a reque
 import asyncio
 import ipaddress
 import json
+import signal
 import socket
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -20,10 +22,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import h11
 import uvicorn
+from starlette.applications import Starlette
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
@@ -266,8 +270,10 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(app: Any, room: Room) -> uvicorn.Server:
+def make_server(app: Any, room: Room | None = None) -> uvicorn.Server:
     """Return a server that writes down nothing of who asked when."""
+    if room is None:
+        room = Room(ConnectionLimits.of_descriptors(num_descriptors()))
     return _Server(
         uvicorn.Config(
             app,
@@ -344,12 +350,17 @@ def token_of(request: Request) -> bytes:
     raise HTTPException(401, "this needs a header Authorization: Signature HEX")
 
 
+def data_of(content: bytes) -> Response:
+    """Return bytes as an answer."""
+    return Response(content, media_type="application/octet-stream")
+
+
 def _error(status: int, message: str) -> Response:
     """Return an error as one line of JSON."""
     return JSONResponse({"error": " ".join(message.split())}, status_code=status)
 
 
-def _print_error(error: Exception) -> None:
+def _print_error(error: BaseException) -> None:
     """Tell whoever runs the server."""
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
@@ -377,6 +388,49 @@ async def refused(_: Request, error: Exception) -> Response:
     return _error(error.status_code if isinstance(error, HTTPException) else 500, detail)
 
 
-async def failed(_: Request, _error_seen: Exception) -> Response:
+async def _failed(_: Request, _error_seen: Exception) -> Response:
     """Answer what should not happen; the server prints the traceback."""
     return _error(500, "the server made a mistake, which its log shows")
+
+
+def application(
+    endpoints: Mapping[tuple[str, str], Endpoint],
+    work: Sequence[Callable[[], Awaitable[None]]] = (),
+    *,
+    on_failure: Callable[[Exception], None] = _print_error,
+    on_end: Callable[[BaseException], None] = _print_error,
+) -> Starlette:
+    """Return an application of endpoints by method and path, with what runs as long as it does.
+
+    ``on_failure`` is told what the server fails at; ``on_end`` what ended the work in the
+    background, after which the process ends.
+    """
+
+    def look(done: "asyncio.Future[None]") -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            on_end(error)
+            signal.raise_signal(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        running = [asyncio.ensure_future(each()) for each in work]
+        for each in running:
+            each.add_done_callback(look)
+        try:
+            yield
+        finally:
+            for each in running:
+                each.cancel()
+            for each in running:
+                with suppress(asyncio.CancelledError):
+                    await each
+
+    return Starlette(
+        routes=[
+            Route(path, told(endpoint, on_failure), methods=[method])
+            for (method, path), endpoint in endpoints.items()
+        ],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: refused, Exception: _failed},
+    )

@@ -22,18 +22,20 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import BudgetError
 from shuffledp.deploy.admission import Admission, Anybody
-from shuffledp.deploy.batch_store import open_batches
-from shuffledp.deploy.budget import spend_for_batch
-from shuffledp.deploy.database import Layout, open_store, rows_among
+from shuffledp.deploy.database import Layout
 from shuffledp.deploy.messages import (
     NUM_KEYS,
     Answer,
     Batch,
     Report,
     decode_upload,
+    outer_info,
     sealed_size,
 )
-from shuffledp.deploy.opening import Outer
+from shuffledp.deploy.servers.budget import spend_for_batch
+from shuffledp.deploy.servers.opening import PAGE, Page, opened
+from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.shuffler.batch_store import open_batches
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -42,14 +44,11 @@ GRACE_SECONDS: Final = 3600
 
 # Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
 # order of ids, which are random, so that the order of arrival is nowhere on disk.
-_REPORTS: Final = (
-    "CREATE TABLE {table} (id BLOB PRIMARY KEY, key INTEGER NOT NULL, sealed BLOB NOT NULL) "
-    "WITHOUT ROWID"
-)
+_REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
 _STORE: Final = Layout(
     kind="shuffler store",
     application_id=0x73647073,  # "sdps"
-    version=2,
+    version=3,
     tables=(
         "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
         "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
@@ -60,9 +59,6 @@ _STORE: Final = Layout(
     ),
 )
 _NUM_PARTS: Final = 32
-
-# Reports that are read, and opened, at once.
-_PAGE: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +71,6 @@ class BatchState:
     last_epoch: int
     size: int | None
     root: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """What an operator sees of a shuffler's batches."""
-
-    #: How many are in which state.
-    states: Mapping[str, int]
-    #: Last epoch of the oldest batch that can be fetched.
-    first_sealed_epoch: int | None
-    #: Closed epochs since the first whose reports wait for more.
-    num_short_epochs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +180,8 @@ class Shuffler:
         """Store those of an epoch's reports whose ids are new; return what became of each."""
         table = self._table(epoch)
         first = {report.report_id: report for report in reversed(reports)}
-        rows = [(each.report_id, each.key, each.sealed) for each in first.values()]
         kept = {report_id: report.sealed for report_id, report in first.items()}
-        if self._store.insert_new(table, "id, key, sealed", rows) < len(rows):
+        if self._store.insert_new(table, "id, sealed", list(kept.items())) < len(kept):
             query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
             kept = dict(rows_among(self._store, query, list(kept)))
         return [
@@ -268,18 +251,21 @@ class Shuffler:
         with self._store.transaction():
             self._store.set_fact("tried", 1)
 
-    def overview(self) -> Overview:
-        """Return what an operator sees; takes no time."""
-        states = self._store.rows("SELECT state, count(*) FROM batches GROUP BY state")
+    def states(self) -> dict[str, int]:
+        """Return how many batches are in which state."""
+        return dict(self._store.rows("SELECT state, count(*) FROM batches GROUP BY state"))
+
+    def oldest_sealed(self) -> int | None:
+        """Return the last epoch of the oldest batch that can be fetched."""
+        query = "SELECT min(last_epoch) FROM batches WHERE state = 'sealed'"
+        found: int | None = self._store.value(query)
+        return found
+
+    def num_short_epochs(self) -> int:
+        """Return how many epochs closed since the first whose reports wait for more."""
         first = self._store.value("SELECT min(epoch) FROM epochs")
         closed = self._store.fact("epochs_closed") or 0
-        return Overview(
-            states=dict(states),
-            first_sealed_epoch=self._store.value(
-                "SELECT min(last_epoch) FROM batches WHERE state = 'sealed'"
-            ),
-            num_short_epochs=0 if first is None else max(0, closed - first),
-        )
+        return 0 if first is None else max(0, closed - first)
 
     # ------------------------------------------------------------ batches
     def advance(self, now: float) -> list[BatchState]:
@@ -288,20 +274,32 @@ class Shuffler:
         Never released below the task's least batch, counting distinct reports that open. A batch
         that is too small waits for the next epoch's reports, or is dropped, as the task says.
         """
-        return [
-            self.release(number, [page.open() for page in self.pages(number)])
-            for number in self.closed(now)
-        ]
+        found = []
+        for state in self.closed(now):
+            _, pages = self.to_open(state)
+            try:
+                written = self.write(state, [opened(page) for page in pages])
+            except BudgetError:
+                written = None
+            found.append(self.settle(state, written))
+        return found
 
-    def closed(self, now: float) -> list[int]:
+    def closed(self, now: float) -> list[BatchState]:
         """Close epochs that are over; return the batches that this process is to release now."""
         if not self._store.leads():
             return []
-        query = "SELECT number FROM batches WHERE state = 'closed'"
         # One after the other: so a batch is what is there of its epochs, and nothing else is.
-        if not self._store.rows(query):
+        if not self._batches_in("closed"):
             self._close(min(self.task.num_epochs, self._num_over(now)))
-        return [number for (number,) in self._store.rows(query)]
+        return [self.batch(number) for number in self._batches_in("closed")]
+
+    def _batches_in(self, state: str, after: int = 0) -> list[int]:
+        """Return the numbers of batches in a state, beyond a number."""
+        rows = self._store.rows(
+            "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number",
+            (state, after),
+        )
+        return [number for (number,) in rows]
 
     def _num_over(self, now: float) -> int:
         """Return how many epochs take nothing more in."""
@@ -325,49 +323,34 @@ class Shuffler:
                 (num_over, min(first, waiting), num_over - 1),
             )
 
-    def _epochs_of(self, number: int) -> list[int]:
+    def _epochs_of(self, state: BatchState) -> list[int]:
         """Return the epochs of a batch that have a table of reports."""
-        state = self.batch(number)
-        rows = self._store.rows(
-            "SELECT epoch FROM epochs WHERE epoch BETWEEN ? AND ? ORDER BY epoch",
-            (state.first_epoch, state.last_epoch),
-        )
-        return [epoch for (epoch,) in rows]
+        return [
+            epoch for epoch in self.unreleased() if state.first_epoch <= epoch <= state.last_epoch
+        ]
 
-    def size(self, number: int) -> int:
-        """Return how many reports a closed batch has."""
-        return sum(self._num_stored(epoch) for epoch in self._epochs_of(number))
+    def to_open(self, state: BatchState) -> tuple[int, Iterator[Page]]:
+        """Return how many reports of a closed batch are to be opened, and pages of them.
 
-    def pages(self, number: int) -> Iterator[Outer]:
-        """Yield the reports of a closed batch, some at a time, for who opens them.
-
-        Yields none if they are too few whether or not they open, as those that wait often are.
+        None if they are too few whether or not they open, as those that wait often are.
         """
-        if self.size(number) < self.task.min_batch:
-            return
-        for epoch in self._epochs_of(number):
-            key = self._sealing_keys.get(epoch)
-            keys = {} if key is None else {epoch % NUM_KEYS: key.private_bytes_raw()}
-            last = b""
-            while True:
-                rows = self._store.rows(
-                    f"SELECT id, key, sealed FROM reports_{epoch:d} WHERE id > ? "  # noqa: S608
-                    "ORDER BY id LIMIT ?",
-                    (last, _PAGE),
-                )
-                if not rows:
-                    break
-                yield Outer(task_id=self._task_id, epoch=epoch, keys=keys, reports=rows)
-                last = rows[-1][0]
+        epochs = self._epochs_of(state)
+        number = sum(self._num_stored(epoch) for epoch in epochs)
+        if number < self.task.min_batch:
+            return 0, iter(())
+        return number, (page for epoch in epochs for page in self._pages(epoch))
 
-    def release(self, number: int, opened: Iterable[Sequence[bytes | None]]) -> BatchState:
-        """Write a batch of what was opened, then forget the reports; repeatable."""
-        state = self.batch(number)
-        try:
-            written = self.write(state, opened)
-        except BudgetError:
-            written = None
-        return self.settle(state, written)
+    def _pages(self, epoch: int) -> Iterator[Page]:
+        """Yield the reports of an epoch, some at a time."""
+        key = self._sealing_keys.get(epoch)
+        query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+        last = b""
+        while rows := self._store.rows(query, (last, PAGE)):
+            yield Page(
+                None if key is None else key.private_bytes_raw(),
+                [(outer_info(self._task_id, epoch, found), sealed) for found, sealed in rows],
+            )
+            last = rows[-1][0]
 
     def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
         """Sort what was opened and write the batch; None if it is too small. Uses no database.
@@ -425,16 +408,16 @@ class Shuffler:
                 (found, size, root, state.number),
             )
             if is_first and not waits:
-                self._forget_reports(state.number)
+                self._forget_reports(state)
             if is_first and written is not None:
                 counted = Counter(written.counted).elements()
                 self._count((state.last_epoch, name) for name in counted)
         self._store.wipe_log()
         return self.batch(state.number)
 
-    def _forget_reports(self, number: int) -> None:
+    def _forget_reports(self, state: BatchState) -> None:
         """Delete all reports of a batch, and their ids with them."""
-        for epoch in self._epochs_of(number):
+        for epoch in self._epochs_of(state):
             self._store.change(f"DROP TABLE reports_{epoch:d}")
             self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
             self._epochs.discard(epoch)
@@ -457,11 +440,7 @@ class Shuffler:
 
     def sealed_after(self, number: int) -> list[int]:
         """Return the numbers of batches that can be fetched, beyond a number."""
-        rows = self._store.rows(
-            "SELECT number FROM batches WHERE state = 'sealed' AND number > ? ORDER BY number",
-            (number,),
-        )
-        return [each for (each,) in rows]
+        return self._batches_in("sealed", number)
 
     def fetch(self, number: int) -> bytes:
         """Return a sealed batch, as often as it is asked for until it is forgotten."""

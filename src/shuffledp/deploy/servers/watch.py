@@ -1,0 +1,173 @@
+"""What a server tells its operator: events, numbers for Prometheus, and whether it is ready.
+
+Events go to the error stream, one JSON object a line. Events, names of fields and numbers are
+closed lists, so that nothing about a report or a client can slip in: no id, no address, no time but
+that of the line.
+"""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypedDict, Unpack
+
+_LONGEST_REASON: Final = 300
+_MOST_FRAMES: Final = 6
+
+#: Each event and how grave it is.
+EVENTS: Final = {
+    "started": "info",
+    "batch_closed": "info",
+    "batch_sealed": "info",
+    "batch_short": "warning",
+    "batch_dropped": "warning",
+    "batch_fetched": "info",
+    "key_destroyed": "info",
+    "published": "info",
+    "batch_refused": "error",
+    "budget_refused": "error",
+    "shuffler_away": "warning",
+    "shuffler_back": "info",
+    "store_failed": "error",
+    "store_works": "info",
+    "server_failed": "error",
+    "stopped": "info",
+}
+
+
+class Fields(TypedDict, total=False):
+    """What an event may say besides time, level, role and event."""
+
+    url: str
+    task: str
+    epoch: int
+    batch: int
+    #: How many reports a batch has.
+    reports: int
+    #: One line for people.
+    reason: str
+
+
+FIELDS: Final = ("time", "level", "role", "event", *Fields.__annotations__)
+
+#: By name: kind, the name of its label if it has one, and what it is.
+METRICS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "shuffledp_shuffler_reports_total": ("counter", "outcome", "Reports by what became of them."),
+    "shuffledp_shuffler_queue_reports": ("gauge", "", "Reports that wait to be stored."),
+    "shuffledp_shuffler_commit_seconds": ("summary", "", "Time to store what came together."),
+    "shuffledp_shuffler_waiting_reports": ("gauge", "", "Reports stored and not released."),
+    "shuffledp_shuffler_least_batch_reports": ("gauge", "", "Fewest reports in a batch."),
+    "shuffledp_shuffler_short_epochs": ("gauge", "", "Closed epochs whose reports wait for more."),
+    "shuffledp_shuffler_batches": ("gauge", "state", "Batches by state."),
+    "shuffledp_shuffler_sealed_age_seconds": (
+        "gauge", "", "Time since the oldest batch that nobody has fetched was due."
+    ),
+    "shuffledp_shuffler_oldest_key_age_seconds": (
+        "gauge", "", "Time since the first epoch began whose key is kept."
+    ),
+    "shuffledp_shuffler_keys_left_seconds": (
+        "gauge", "", "Time until the last epoch ends that has a key."
+    ),
+    "shuffledp_shuffler_task_left_seconds": ("gauge", "", "Time until the task's last epoch ends."),
+    "shuffledp_shuffler_key_present": ("gauge", "", "Whether the present epoch has a key."),
+    "shuffledp_analyzer_batches": ("gauge", "state", "Batches published, and refused."),
+    "shuffledp_analyzer_shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
+    "shuffledp_analyzer_shuffler_answered_timestamp_seconds": (
+        "gauge", "", "When the shuffler answered last, in seconds since 1970."
+    ),
+    "shuffledp_analyzer_newest_batch_reports": ("gauge", "", "Reports in the newest batch."),
+    "shuffledp_analyzer_budget_epsilon": ("gauge", "", "Budget of the ledger."),
+    "shuffledp_analyzer_budget_left_epsilon": ("gauge", "", "What is left of it."),
+}  # fmt: skip
+
+
+class Watch:
+    """Of one server: its log, its numbers, and why it is not ready, by subject.
+
+    Written by one thread, read by another.
+    """
+
+    def __init__(self, role: str) -> None:
+        self._role, self._prefix = role, f"shuffledp_{role}_"
+        self._values: dict[tuple[str, str], float] = {}
+        self.problems: dict[str, str] = {}
+
+    def say(self, event: str, **fields: Unpack[Fields]) -> None:
+        """Write an event; raise for an event or a name that is not listed."""
+        unknown = set(fields) - set(FIELDS)
+        if unknown or event not in EVENTS:
+            raise ValueError(f"event {event!r} with {sorted(unknown)} is not listed in watch.py")
+        if "reason" in fields:
+            fields["reason"] = " ".join(fields["reason"].split())[:_LONGEST_REASON]
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = {"time": now, "level": EVENTS[event], "role": self._role, "event": event, **fields}
+        print(json.dumps(line), file=sys.stderr, flush=True)  # noqa: T201  # for the operator
+
+    def set(self, name: str, value: float, label: str = "") -> None:
+        """Set a number; raise `KeyError` for a name that is not listed."""
+        METRICS[self._prefix + name]
+        self._values[name, label] = value
+
+    def observe(self, name: str, value: float) -> None:
+        """Add one to the count of a summary, and a value to its sum."""
+        METRICS[self._prefix + name]
+        for part, amount in ((f"{name}_sum", value), (f"{name}_count", 1)):
+            self._values[part, ""] = self._values.get((part, ""), 0) + amount
+
+    def numbers(self) -> str:
+        """Return all numbers with their explanations, as Prometheus reads them."""
+        values, lines = sorted(self._values.items()), []
+        for full, (kind, label_name, explanation) in METRICS.items():
+            name = full.removeprefix(self._prefix)
+            parts = {f"{name}_sum", f"{name}_count"} if kind == "summary" else {name}
+            found = [
+                f"{self._prefix}{part}" + (f'{{{label_name}="{label}"}}' if label_name else "")
+                + f" {value}"
+                for (part, label), value in values
+                if part in parts
+            ]  # fmt: skip
+            if found:
+                lines += [f"# HELP {full} {explanation}", f"# TYPE {full} {kind}", *found]
+        return "".join(line + "\n" for line in lines)
+
+    def reason(self) -> str:
+        """Return in one line why the server is not ready; empty if it is."""
+        return " ".join("; ".join(dict(self.problems).values()).split())
+
+    def store_failed(self, error: Exception) -> None:
+        """Note that something could not be written; said once until it works again."""
+        if self.problems.get("store") != str(error):
+            self.problems["store"] = str(error)
+            self.say("store_failed", reason=str(error))
+
+    def store_works(self) -> None:
+        """Note that something was written."""
+        if self.problems.pop("store", None) is not None:
+            self.say("store_works")
+
+    def background_failed(self, error: BaseException) -> None:
+        """Note that work in the background ended, and that the server will."""
+        self.problems["background"] = f"work in the background ended: {type(error).__name__}"
+        self.say("server_failed", reason=self.problems["background"])
+
+
+class EventHandler(logging.Handler):
+    """Turns what the HTTP library logs into events: of an error its kind and place, no values."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.WARNING)
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            reason = str(record.msg)  # without the values that are put into it
+        else:
+            frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
+            places = (f"{Path(each.filename).name}:{each.lineno}" for each in frames)
+            reason = f"{type(error).__name__} at {' > '.join(places)}"
+        self._watch.say("server_failed", reason=reason)

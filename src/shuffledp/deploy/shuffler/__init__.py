@@ -1,0 +1,1 @@
+"""The shuffler of a task: what it keeps and releases, and how it serves that."""

@@ -1,0 +1,326 @@
+"""The shuffler over HTTP: bodies are bytes as `messages` makes them, errors one line JSON.
+
+Reports that arrive together are stored in one transaction, and each is acknowledged when it is on
+disk.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
+from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, report_size
+from shuffledp.deploy.servers.http_server import Endpoint, body_of, data_of, refused, told
+from shuffledp.deploy.servers.key_files import destroy_key, keys_of
+from shuffledp.deploy.servers.opening import opened_in, workers
+from shuffledp.deploy.servers.serving import constant, require_signed, serve, task_app
+from shuffledp.deploy.servers.settings import ShufflerSettings, key_path, signing_key
+from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
+
+#: Most reports that wait to be stored; beyond them clients are told to come back.
+MOST_WAITING: Final = 20_000
+
+_MOST_AT_ONCE = 2_000
+_TICK_SECONDS = 1.0
+
+# Counting what is stored reads all of it: it may take so large a part of the time.
+_COUNTING_SHARE = 0.05
+
+_STATES = ("closed", "short", "sealed", "fetched", "dropped")
+
+
+def open_shuffler(settings: ShufflerSettings) -> Shuffler:
+    """Return the shuffler of a file of settings."""
+    task = settings.read_task()
+    return Shuffler(
+        task,
+        settings.store,
+        signing_key=signing_key(settings.signing_key),
+        sealing_keys=keys_of(settings, task),
+        grace_seconds=settings.grace_seconds,
+        admission=settings.admission(task),
+        ledger=settings.ledger,
+        database=settings.database,
+        batches=settings.batches,
+    )
+
+
+def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's shuffler until the process is told to end."""
+    with open_shuffler(settings) as shuffler:
+        watch = ShufflerWatch(shuffler, settings.sealing_keys)
+        app = shuffler_app(
+            shuffler,
+            public_keys=settings.public_keys.read_bytes(),
+            analyzer_keys=settings.analyzer_keys.read_bytes(),
+            analyzer_key=bytes.fromhex(settings.analyzer),
+            watch=watch,
+        )
+        serve(app, shuffler.task, watch, settings, on_ready)
+
+
+def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
+    """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
+    path = key_path(settings.sealing_keys, epoch)
+    if not path.exists():
+        return False
+    if epoch in shuffler.unreleased():
+        raise DataError(
+            f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
+            "until their batch is sealed or dropped"
+        )
+    if epoch not in shuffler.finished():
+        raise DataError(
+            f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
+            "until the epoch and its time of grace are over"
+        )
+    return destroy_key(settings.sealing_keys, epoch)
+
+
+def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
+    """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
+    for epoch in shuffler.finished():
+        is_ours = destroy_key(folder, epoch)
+        shuffler.forget_key(epoch)
+        if is_ours:  # else another process of this shuffler has done it
+            yield epoch
+
+
+class ShufflerWatch(Watch):
+    """Follows a shuffler; called between its steps, on its thread."""
+
+    def __init__(self, shuffler: Shuffler, keys: Path | None = None) -> None:
+        """``keys`` is the folder of keys of epochs, which are destroyed when they have served."""
+        super().__init__("shuffler")
+        self._shuffler, self._keys = shuffler, keys
+        self._next_count, self._last_closed = 0.0, 0
+        self.set("least_batch_reports", shuffler.task.min_batch)
+
+    def stored(self, seconds: float, num_left: int) -> None:
+        """Note that reports are on disk, how long it took, and how many wait."""
+        self.observe("commit_seconds", seconds)
+        self.set("queue_reports", num_left)
+        self.store_works()
+
+    def closed(self, number: int) -> None:
+        """Note that a batch has its members; said once, however often it is tried."""
+        if number != self._last_closed:
+            self.say("batch_closed", batch=number)
+        self._last_closed = number
+
+    def released(self, state: BatchState) -> None:
+        """Note what became of a batch."""
+        self._next_count = 0.0
+        if state.state == "sealed":
+            self.say("batch_sealed", batch=state.number, reports=state.size or 0)
+        elif state.state in ("short", "dropped"):
+            self.say(f"batch_{state.state}", batch=state.number)
+
+    def tick(self, now: float) -> None:
+        """Destroy keys that have served, and bring the numbers up to date."""
+        shuffler = self._shuffler
+        if self._keys is not None:
+            for epoch in destroy_finished(shuffler, self._keys):
+                self.say("key_destroyed", epoch=epoch)
+        if "store" in self.problems:  # who waits until it is ready sends nothing meanwhile
+            shuffler.try_store()
+            self.store_works()
+        for outcome, number in shuffler.counts().items():
+            self.set("reports_total", number, outcome)
+        if time.monotonic() >= self._next_count:
+            begun = time.monotonic()
+            self.set("waiting_reports", shuffler.num_unreleased())
+            took = time.monotonic() - begun
+            self._next_count = time.monotonic() + took / _COUNTING_SHARE
+        states, due = shuffler.states(), shuffler.oldest_sealed()
+        for state in _STATES:
+            self.set("batches", states.get(state, 0), state)
+        self.set("short_epochs", shuffler.num_short_epochs())
+        self.set("sealed_age_seconds", 0.0 if due is None else max(0.0, now - shuffler.end_of(due)))
+        self._look_at_keys(now)
+
+    def _look_at_keys(self, now: float) -> None:
+        """Say how old keys are, how long they last, and whether the present epoch has one."""
+        task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
+        begins = [task.start + epoch * task.epoch_seconds for epoch in (*epochs, task.num_epochs)]
+        self.set("oldest_key_age_seconds", max(0.0, now - begins[0]) if epochs else 0.0)
+        self.set("task_left_seconds", max(0.0, begins[-1] - now))
+        end = begins[-2] + task.epoch_seconds if epochs else now
+        self.set("keys_left_seconds", max(0.0, end - now))
+        present = task.epoch_at(now)
+        has_key = present is None or present in epochs
+        self.set("key_present", int(has_key))
+        self.problems.pop("keys", None)
+        if not has_key:
+            self.problems["keys"] = f"there is no key for epoch {present}: rotate keys"
+
+
+class Intake:
+    """Stores what arrives, many uploads in one transaction."""
+
+    def __init__(self, shuffler: Shuffler, now: Callable[[], float], watch: ShufflerWatch) -> None:
+        self._shuffler, self._now, self._watch = shuffler, now, watch
+        self._waiting: list[tuple[list[Report], asyncio.Future[list[Answer]]]] = []
+        self._num_waiting = 0
+        self._woken = asyncio.Event()
+
+    async def take(self, body: bytes) -> list[Answer]:
+        """Return what became of each report of an upload, once it is on disk."""
+        reports = self._shuffler.reports_in(body)
+        if self._num_waiting + len(reports) > MOST_WAITING:
+            raise HTTPException(503, "too many reports wait to be stored: try again")
+        stored: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((reports, stored))
+        self._num_waiting += len(reports)
+        self._woken.set()
+        return await stored
+
+    async def run(self) -> None:
+        """Store what waits, until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while self._waiting:
+                self._store_some()
+                await asyncio.sleep(0)  # lets others in
+
+    def _store_some(self) -> None:
+        """Store the uploads that have waited longest."""
+        some: list[tuple[list[Report], asyncio.Future[list[Answer]]]] = []
+        number = 0
+        while self._waiting and (not some or number + len(self._waiting[0][0]) <= _MOST_AT_ONCE):
+            some.append(self._waiting.pop(0))
+            number += len(some[-1][0])
+        self._num_waiting -= number
+        begun = time.monotonic()
+        try:
+            reports = [report for each, _ in some for report in each]
+            answers = iter(self._shuffler.take_reports(reports, self._now()))
+        except ShuffledpError as error:
+            for _, stored in some:
+                if not stored.done():
+                    stored.set_exception(error)
+            return
+        self._watch.stored(time.monotonic() - begun, self._num_waiting)
+        for each, stored in some:
+            found = [next(answers) for _ in each]
+            if not stored.done():
+                stored.set_result(found)
+
+
+def shuffler_app(
+    shuffler: Shuffler,
+    *,
+    public_keys: bytes,
+    analyzer_keys: bytes,
+    analyzer_key: bytes,
+    watch: ShufflerWatch,
+    now: Callable[[], float] = time.time,
+    tick_seconds: float = _TICK_SECONDS,
+) -> "Shortcut":
+    """Return the shuffler's application, with its clock."""
+    task = shuffler.task
+    intake = Intake(shuffler, now, watch)
+    size = MOST_REPORTS * report_size(task.asked.codec.num_report_bytes)
+
+    async def reports(request: Request) -> Response:
+        return data_of(bytes(await intake.take(await body_of(request, size))))
+
+    async def batches(request: Request) -> Response:
+        require_signed(request, task, analyzer_key)
+        after = request.query_params.get("after", "0")
+        if not after.isdecimal():
+            raise HTTPException(400, f"after = {after!r} is not a number of a batch")
+        return JSONResponse({"sealed": shuffler.sealed_after(int(after))})
+
+    async def fetch(request: Request) -> Response:
+        require_signed(request, task, analyzer_key)
+        number = request.path_params["number"]
+        shuffler.require_sealed(number)
+        return data_of(await asyncio.to_thread(shuffler.read, number))
+
+    async def forget(request: Request) -> Response:
+        require_signed(request, task, analyzer_key)
+        shuffler.forget(number := request.path_params["number"])
+        watch.say("batch_fetched", batch=number)
+        return Response(status_code=204)
+
+    async def release() -> None:
+        await _release_batches(shuffler, watch, now, tick_seconds)
+
+    app = task_app(
+        task,
+        {
+            ("GET", ""): constant(task.encode()),
+            ("GET", "/keys"): constant(public_keys),
+            ("GET", "/analyzer_keys"): constant(analyzer_keys),
+            ("POST", "/reports"): reports,
+            ("GET", "/batches"): batches,
+            ("GET", "/batches/{number:number}"): fetch,
+            ("DELETE", "/batches/{number:number}"): forget,
+        },
+        [intake.run, release],
+        watch,
+    )
+    path = f"/tasks/{task.task_id.hex()}/reports"
+    return Shortcut(app, path, told(reports, watch.store_failed))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """An application whose uploads go round routes and layers, which took a third of their time."""
+
+    app: Starlette
+    path: str
+    reports: Endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI has it."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self.reports(request)
+        except HTTPException as error:
+            response = await refused(request, error)
+        await response(scope, receive, send)
+
+
+async def _release_batches(
+    shuffler: Shuffler,
+    watch: ShufflerWatch,
+    now: Callable[[], float],
+    tick_seconds: float,
+) -> None:
+    """Release batches as epochs end; others come in while their reports are opened."""
+    opened: dict[int, list[list[bytes | None]]] = {}  # not again where only writing failed
+    while True:
+        try:
+            for state in shuffler.closed(now()):
+                watch.closed(state.number)
+                if state.number not in opened:
+                    number, pages = shuffler.to_open(state)
+                    with workers(number) as executor:
+                        opened = {state.number: await opened_in(executor, pages)}
+                try:
+                    written = await asyncio.to_thread(shuffler.write, state, opened[state.number])
+                except BudgetError as error:
+                    written = None
+                    watch.say("budget_refused", batch=state.number, reason=str(error))
+                watch.released(shuffler.settle(state, written))
+                opened = {}
+            watch.tick(now())
+        except OutputError as error:  # a full disk: each step can be done again
+            watch.store_failed(error)
+        await asyncio.sleep(tick_seconds)
