@@ -22,14 +22,11 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.builders import Truth, checked_truth
-from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
-from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.fullest_bin import excess_share
+from shuffledp.leakage.matrices import Truth, checked_truth
 from shuffledp.leakage.multinomial import (
     MOST_USERS,
     MultinomialForm,
-    dense_channel,
     excess_means,
     grouped_law,
     multinomial_form,
@@ -49,75 +46,6 @@ UNINFORMED = (
 )
 
 
-def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
-    """Return the adversary's success where the target's report is seen as it is.
-
-    Parameters
-    ----------
-    channel : Channel or array_like, shape (k, m)
-        R, of the target's report; k >= 2.
-    prior : array_like, shape (k,), optional
-        q, of the target's value; uniform if not given.
-
-    Returns
-    -------
-    Bound
-        sum_y max_x q_x R_xy, to 8 roundings. For k-RR and the uniform prior that is p.
-
-    Raises
-    ------
-    ParameterError
-        If a law is none, or sizes do not fit.
-
-    Notes
-    -----
-    O(k m). Source: Jurado et al. 2023, Prop. 15; the definition for other channels and priors.
-
-    Examples
-    --------
-    >>> randomizer_vulnerability([[0.75, 0.25], [0.25, 0.75]])
-    Bound(upper=0.75, lower=0.75, method='unshuffled')
-    """
-    rows = dense_channel(channel)
-    weights = checked_prior(prior, len(rows))
-    total = math.fsum((weights[:, None] * rows).max(axis=0)) / math.fsum(weights)
-    assumptions = ("The adversary guesses one target's value once, and knows its prior law.",)
-    return _published(_widened(total, total, 8.0), "unshuffled", "Prop. 15", assumptions)
-
-
-def shuffler_vulnerability(num_users: SupportsIndex, domain_size: SupportsIndex) -> Bound:
-    """Return the adversary's success where true values are shuffled.
-
-    Parameters
-    ----------
-    num_users : int
-        n, 1 to 1e15, the target included.
-    domain_size : int
-        k >= 2.
-
-    Returns
-    -------
-    Bound
-        V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
-        n. Outwards by the error budget of `shuffledp.leakage.fullest_bin`.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 17 and Prop. 20.
-
-    Examples
-    --------
-    >>> shuffler_vulnerability(200, 2)
-    Bound(upper=0.52817424, lower=0.52817424, method='closed form')
-    """
-    return shuffled_vulnerability(num_users, domain_size, 1)
-
-
 def shuffled_vulnerability(
     num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
 ) -> Bound:
@@ -130,13 +58,14 @@ def shuffled_vulnerability(
     domain_size : int
         k >= 2.
     truth : float or Fraction
-        p, the probability that a report is true, in [1/k, 1].
+        p, the probability that a report is true, in [1/k, 1]; 1 where true values are shuffled.
 
     Returns
     -------
     Bound
-        V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), outwards like `shuffler_vulnerability` and by a
-        few roundings more.
+        V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), where V_S is the expected largest count over n,
+        1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2; p = 1 gives V_S itself. Outwards by the
+        error budget of `shuffledp.leakage.fullest_bin`, and a few roundings more.
 
     Raises
     ------
@@ -147,15 +76,19 @@ def shuffled_vulnerability(
 
     Notes
     -----
-    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 19 and eq. 17.
+    O(1) for k = 2. Source: Jurado et al. 2023, Theorems 17 and 19, Prop. 20 and eq. 17.
 
     Examples
     --------
     >>> shuffled_vulnerability(200, 2, 0.9)
     Bound(upper=0.522539392, lower=0.522539392, method='closed form')
     """
-    users, values = _sizes(num_users, domain_size)
-    kept = _kept(truth, values)
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    values = require_at_least("domain_size", domain_size, 2)
+    # The share of an advantage that k-RR leaves.
+    kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
     gain = excess_share(users, values)
     found = _widened(
         1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
@@ -163,20 +96,6 @@ def shuffled_vulnerability(
     if values == 2:
         return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
     return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
-
-
-def _sizes(num_users: SupportsIndex, domain_size: SupportsIndex) -> tuple[int, int]:
-    """Return both as plain whole numbers in range."""
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
-    return users, require_at_least("domain_size", domain_size, 2)
-
-
-def _kept(truth: Truth, domain_size: int) -> float:
-    """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
-    share = checked_truth(truth, domain_size)
-    return max(float((share * domain_size - 1) / (domain_size - 1)), 0.0)
 
 
 def _widened(lower: float, upper: float, roundings: float) -> Enclosure:
@@ -230,17 +149,11 @@ def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -
     reports = answer + kept * law
     weights = law / reports
     best = float(law.max())
-    load = uneven_maximum(num_users, reports)
-    lower, share = 0.0, 1.0
-    if load is None:
-        share = largest_share_upper(num_users, reports / math.fsum(reports))
-    else:
-        lower, share = load.lower / num_users, load.upper / num_users
-    lower = kept * float(weights.min()) * lower + spare * float(law.min())
+    share = largest_share_upper(num_users, reports / math.fsum(reports))
     upper = round_up(kept * float(weights.max()) * share + spare * best, operations=8)
     # As in `multinomial_form`: each entry of the laws comes from at most eight roundings.
     slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * num_users))
-    return Enclosure(max(lower, best) - slack, min(max(upper, best) + slack, 1.0))
+    return Enclosure(best - slack, min(max(upper, best) + slack, 1.0))
 
 
 SOURCE = (
@@ -263,9 +176,6 @@ _NO_RIVAL = 1e-12
 
 # Ends this close together, relative to the upper one, are as good as equal.
 _ENOUGH = 1e-9
-
-# Entries of a column agree, and weights are equal, to this.
-_EQUAL = 1e-13
 
 
 def exchangeable_vulnerability(
@@ -301,12 +211,11 @@ def exchangeable_vulnerability(
 
     Notes
     -----
-    Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to a second for true
-    values, and where histograms are listed (2e6 at most); some seconds where they are put into
-    blocks: to about 1 % of what is leaked, for up to five different reports and 1e10 users. Beyond
-    that guesses are compared in pairs, which may be off by half of what is leaked; by Chernoff's
-    bound alone where the guesses that may change the outcome, times m, are above 4000. Error
-    budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
+    Milliseconds at any n for k = 2; up to a second where histograms are listed (2e6 at most).
+    Beyond that guesses are compared in pairs, which may be off by half of what is leaked; by
+    Chernoff's bound alone where the guesses that may change the outcome, times m, are above 4000.
+    Error budget, beyond that of the way taken: 8 roundings of each probability,
+    2e-15 (2 + sqrt(n / 2)).
 
     Source: docs/results/leakage-uninformed.md; eq. 17 of Jurado et al. where the prior is uniform.
 
@@ -318,54 +227,17 @@ def exchangeable_vulnerability(
     >>> round(found.lower, 9), round(found.upper, 9), found.method
     (0.9, 0.9, 'two guesses')
     """
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=MOST_WORK)
-
-
-def quick_ends(
-    num_users: SupportsIndex, channel: Any, *, prior: ArrayLike, crowd: ArrayLike
-) -> Bound:
-    """Return the same without blocks of histograms."""
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=0.0)
-
-
-def exchangeable_ends(
-    num_users: SupportsIndex,
-    channel: Any,
-    *,
-    prior: ArrayLike | None,
-    crowd: ArrayLike | None = None,
-    work: float,
-) -> Bound:
-    """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
     exact = _exact(form)
     if exact is not None:
         return _bound(form, *exact)
     method, found = "pairs", _by_pairs(form)
-    if found.upper - found.lower > _ENOUGH * found.upper:
-        closer = _closer(form, work)
-        if closer is not None:
-            method = closer[0]
-            lower = max(closer[1].lower, found.lower)
-            upper = min(closer[1].upper, found.upper)
-            found = Enclosure(min(lower, upper), upper)
+    if found.upper - found.lower > _ENOUGH * found.upper and form.num_users <= MOST_LISTED_USERS:
+        listed = by_histograms([Kind(form.num_users - 1, form.law)], form.gains * form.law)
+        if listed is not None:
+            method, upper = "histograms", min(form.certain + listed.upper, found.upper)
+            found = Enclosure(min(max(form.certain + listed.lower, found.lower), upper), upper)
     return _bound(form, method, found)
-
-
-def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
-    """Return the closest enclosure that is quick enough, and by which way."""
-    load = _by_load(form)
-    if load is not None:
-        return "load", load
-    if form.num_users > MOST_LISTED_USERS:
-        return None
-    kinds, joint = [Kind(form.num_users - 1, form.law)], form.gains * form.law
-    method, found = "histograms", by_histograms(kinds, joint)
-    if found is None and work > 0.0:
-        method, found = "coarse lattice", coarse_vulnerability(kinds, joint, work=work)
-    if found is None:
-        return None
-    return method, Enclosure(form.certain + found.lower, form.certain + found.upper)
 
 
 def _bound(form: MultinomialForm, method: str, found: Enclosure) -> Bound:
@@ -398,30 +270,6 @@ def _positive_part(form: MultinomialForm, parts: NDArray[np.float64]) -> Enclosu
     others = np.arange(len(values)) != base
     return mean_positive_part(
         form.num_users, float(values[base]), masses[others], values[others] - values[base]
-    )
-
-
-def _by_load(form: MultinomialForm) -> Enclosure | None:
-    """Enclose V where each column favours one row, all differ and gain alike; else return None."""
-    ascending = np.sort(form.gains, axis=0)
-    others, favoured = ascending[0], ascending[-1]
-    weights = favoured - others
-    low, high = float(weights.min()), float(weights.max())
-    spread = ascending[-2] - others
-    is_alike = high - low <= _EQUAL * high and not np.any(spread > _EQUAL * favoured)
-    if not is_alike or len(np.unique(form.gains.argmax(axis=0))) < len(favoured):
-        return None
-    law = form.law
-    if float(np.ptp(law)) <= _EQUAL * float(law.max()):
-        law = np.full(len(law), 1.0 / len(law))
-    largest = uneven_maximum(form.num_users, law)
-    if largest is None:
-        return None
-    fixed = form.certain + math.fsum(others * form.law)
-    error = 2.0 * float(spread @ form.law) + _EQUAL + 16.0 * _ULP
-    return Enclosure(
-        fixed + low * largest.lower / form.num_users - error,
-        fixed + high * largest.upper / form.num_users + error,
     )
 
 

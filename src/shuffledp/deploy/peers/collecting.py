@@ -29,7 +29,7 @@ from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import curve_rounds
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.arranged import ExchangedOrder
+    from shuffledp.leakage.of_runs import ExchangedOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
 
 def _order(exchange: Exchange) -> "ExchangedOrder":
     """Return the order in which reports arrived, for what can be guessed of who registered."""
-    from shuffledp.leakage.arranged import ExchangedOrder
+    from shuffledp.leakage.of_runs import ExchangedOrder
 
     hiding = None
     if exchange.can_hide:
