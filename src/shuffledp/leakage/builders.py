@@ -53,13 +53,11 @@ def reduced_product_channel(num_users: int, randomizer: Channel) -> Channel:
     All datasets of one histogram lead to the same law, so that one row of N S^r is enough, and the
     uniform prior of Definition 23 plays no part.
     """
-    counted = product_channel(num_users, randomizer) @ reduced_shuffle_channel(
-        num_users, randomizer.num_outputs
-    )
     of_rows = _histograms(datasets(num_users, randomizer.num_inputs), randomizer.num_inputs)
     firsts = {histogram: row for row, histogram in reversed([*enumerate(of_rows)])}
-    inputs = tuple(sorted(firsts))
-    return Channel(counted.matrix[[firsts[each] for each in inputs]], inputs, counted.outputs)
+    inputs, full = tuple(sorted(firsts)), product_channel(num_users, randomizer)
+    chosen = Channel(full.matrix[[firsts[each] for each in inputs]], inputs, full.outputs)
+    return chosen @ reduced_shuffle_channel(num_users, randomizer.num_outputs)
 
 
 def _response(domain_size: int, truth: Truth) -> Channel:

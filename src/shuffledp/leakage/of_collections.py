@@ -114,7 +114,7 @@ class Scene:
             return exchangeable_vulnerability(self.num_users, matrix, prior=self.law())
         found = many_values_ends(self.num_users, self.truth or 1.0, self.law())
         source = "derived in the shuffledp documentation, results/leakage-uninformed"
-        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "load", source)
+        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "moments", source)
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows some others' values."""
@@ -133,13 +133,13 @@ class Scene:
         worst = None
         if is_binary or not self.is_brief:
             worst = worst_knowledge(self.num_users, law, self.law())
-        if worst is not None:
+        if worst is not None and worst[0].lower is not None:
             return found | {"both": worst[0], "knowledge": worst[1]}
         # Who knows others' values guesses no worse than who knows nobody's.
         none = self.uninformed()
         ends = replace(
             none,
-            upper=self._hidden_by_noise(),
+            upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst[0].upper),
             method=f"between {none.method} and the blanket",
             source="derived in the shuffledp documentation, results/leakage-strong",
         )

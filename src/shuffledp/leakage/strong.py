@@ -25,8 +25,11 @@ it is ours, docs/results/leakage-strong.md.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from numbers import Real
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -325,7 +328,9 @@ def worst_knowledge(
 ) -> tuple[Bound, tuple[int, ...] | None] | None:
     """Return V where the others' values are those that help most, and these values if known.
 
-    None where there are too many to compare. ``randomizer`` is as in `strong_vulnerability`.
+    Where there are too many to compare, None for k-ary randomized response and a uniform prior,
+    else the upper end of fewer users, with no lower one: the worst case of more is no worse.
+    ``randomizer`` is as in `strong_vulnerability`.
     """
     others, values = num_users - 1, prior.size
     situation = _checked(randomizer, [0] * (values - 1) + [others], prior, 0)
@@ -335,19 +340,29 @@ def worst_knowledge(
         return _bound(*_found(situation)), situation.counts
     if response is not None and values == 2 and (others % 2 == 0 or others > _MOST_SCANNED):
         return _nearly_balanced(others, response)
-    counts: list[tuple[int, ...]] = []
-    for each in _all_counts(others, values, is_rising=response is not None):
-        counts.append(each)
-        if len(counts) > _MOST_COUNTS or values > _MOST_VALUES:
-            return None
-    share, rest = divmod(others, values)
-    even = situation._replace(counts=(share + 1,) * rest + (share,) * (values - rest))
-    if values > 2 and len(counts) * histogram_box(even.kinds()).num_cells > _MOST_WORK:
+    counts = _comparable(situation, others)
+    if not counts and response is not None:
         return None
+    if not counts:
+        most = bisect_left(range(1, others), True, key=lambda n: not _comparable(situation, n))
+        counts = _comparable(situation, most) or [(0,) * values]
     found = [(each, _found(situation._replace(counts=each))[1]) for each in counts]
     worst, ends = max(found, key=lambda pair: pair[1].upper)
     lower = max(each.lower for _, each in found)
-    return _bound("all knowledge", Enclosure(lower, ends.upper)), worst
+    bound = _bound("all knowledge", Enclosure(lower, ends.upper))
+    return (bound, worst) if sum(worst) == others else (replace(bound, lower=None), None)
+
+
+def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
+    """Return what may be known of so many others, or nothing if that is too much to compare."""
+    values, is_rising = situation.prior.size, situation.uniform_response is not None
+    if values > _MOST_VALUES:
+        return []
+    counts = [*islice(_all_counts(others, values, is_rising=is_rising), _MOST_COUNTS + 1)]
+    share, rest = divmod(others, values)
+    even = situation._replace(counts=(share + 1,) * rest + (share,) * (values - rest))
+    work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
+    return counts if len(counts) <= _MOST_COUNTS and work <= _MOST_WORK else []
 
 
 def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
