@@ -142,7 +142,7 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
             "--k 3, but prior.json has 2",
         ),
         (
-            [*COLLECTION, "--prior", "known.json", "--known", "1,1"],
+            [*COLLECTION, "--adversary", "strong", "--prior", "known.json", "--known", "1,1"],
             click.UsageError,
             "says already whose",
         ),
