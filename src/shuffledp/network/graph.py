@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, SupportsIndex
+from typing import TYPE_CHECKING, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Most users: their numbers must fit 32 bits, with a sign.
 MOST_USERS = 2**31 - 1
@@ -215,11 +218,15 @@ class Graph:
         >>> Graph.from_edges([(1, 2), (3, 4)]).components().tolist()
         [2, 0, 0, 1, 1]
         """
-        found, _ = self._explored()
+        from scipy.sparse.csgraph import connected_components
+
+        # In the order of first users.
+        _, found = connected_components(self.matrix(), directed=False)
         sizes = np.bincount(found)
         rank = np.empty(sizes.size, dtype=np.int32)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size, dtype=np.int32)
-        return rank[found]
+        numbers: NDArray[np.int32] = rank[found]
+        return numbers
 
     def largest_component(self) -> tuple["Graph", NDArray[np.int64]]:
         """Return the largest connected component, and which users are in it.
@@ -294,26 +301,25 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 0)]).is_bipartite()
         False
         """
-        from shuffledp.network import graph_kernels as kernels
+        from scipy.sparse import block_array
+        from scipy.sparse.csgraph import connected_components
 
-        component, side = self._explored()
-        sizes = np.bincount(component)
-        is_odd = np.zeros(sizes.size, dtype=np.bool_)
-        kernels.mark_odd_components(self.starts, self.neighbours, component, side, is_odd)
-        return bool((~is_odd & (sizes > 1)).any())
+        edges = self.matrix()
+        # Two copies of each user, edges from one to the other: they hang together unless bipartite.
+        doubled, _ = connected_components(
+            block_array([[None, edges], [edges, None]]), directed=False
+        )
+        return int(doubled) > self.num_components + self.num_isolated
 
     def __repr__(self) -> str:
         return f"Graph(num_users={self.num_users}, num_edges={self.num_edges})"
 
-    def _explored(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Return the component of each user, in the order of first users, and its side there."""
-        from shuffledp.network import graph_kernels as kernels
+    def matrix(self) -> "csr_array":
+        """Return the edges as a sparse matrix of ones."""
+        from scipy.sparse import csr_array
 
-        component = np.full(self.num_users, -1, dtype=np.int32)
-        side = np.empty(self.num_users, dtype=np.bool_)
-        queue = np.empty(self.num_users, dtype=np.int32)
-        kernels.spread(self.starts, self.neighbours, component, side, queue)
-        return component, side
+        ones = np.ones(self.neighbours.size, dtype=np.int8)
+        return csr_array((ones, self.neighbours, self.starts), shape=(self.num_users,) * 2)
 
 
 def _require_users(num_users: SupportsIndex) -> int:
