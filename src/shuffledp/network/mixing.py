@@ -54,10 +54,6 @@ _MOST_STOPS = 12
 # Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
 _HOPELESS = 6.0
 
-# So many eigenpairs are sought of slow graphs with up to so many users, where half as many leave
-# every ratio open and these may not: a minute at most.
-_MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
-
 # From here on reports count as mixed, where only the graph is asked for.
 _MIXED = 0.01
 
@@ -74,7 +70,6 @@ class _Kept:
     def __init__(self) -> None:
         """Know nothing yet."""
         self.spectrum: Spectrum | None = None
-        self.finer: Spectrum | None = None
         self.rounds_to_mix: int | None = None
         self.followed = FollowedLaws()
 
@@ -343,31 +338,10 @@ class NetworkMixing:
         if rounds == 0:
             return spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
-            spectrum = self._spectrum_for(rounds)
             self._remote[rounds] = remote_position_bounds(
-                self.walk, spectrum, rounds, self._kept.followed
+                self.walk, self.spectrum, rounds, self._kept.followed
             )
         return self._remote[rounds]
-
-    def _spectrum_for(self, rounds: int) -> "Spectrum":
-        """Return the spectrum, with more eigenpairs where so many rounds need these."""
-        from shuffledp.network.spectrum import DENSE_USERS, walk_spectrum
-
-        found, users = self.spectrum, self.graph.num_users
-        is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
-        if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
-            return found
-        # What the pairs leave of a ratio is at most exp(largest - decay).
-        decay = -rounds * math.log(found.remainder)
-        largest = -math.log(found.stationary_law.min())
-        if not 0.6 * largest <= decay <= largest + _ENOUGH:
-            return found
-        if self._kept.finer is None:
-            self._report("more eigenvalues", 0, 1)
-            laziness = self.walk.laziness
-            self._kept.finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
-            self._report("more eigenvalues", 1, 1)
-        return self._kept.finer
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""

@@ -98,8 +98,8 @@ def walk_spectrum(
 
     Whatever the eigensolver says: where that fails to converge, the gap may come out too small, or
     0. All eigenpairs of up to 400 users are computed, else the leading ``num_pairs``, by default 8,
-    or 64 where what is left mixes slowly, or none above 4 million pairs of neighbours. Start vectors
-    come from a fixed seed, unless ``entropy`` is given.
+    or 64 where what is left mixes slowly, or none above 4 million pairs of neighbours. Start
+    vectors come from a fixed seed, unless ``entropy`` is given.
 
     Implicitly restarted Lanczos (ARPACK); a polynomial of random vectors for the certificate. Up to
     400 users a dense eigensolver, whose errors are bounded afterwards, and no chance. Work is
