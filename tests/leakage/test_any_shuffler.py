@@ -253,14 +253,6 @@ def test_laws_of_crowds():
     assert inner < strong == pytest.approx(by_coins, rel=0.02)
 
 
-def test_missed_targets_are_as_without_a_shuffler():
-    crowd = CrowdLaw(sizes=(100,), misses=(0.0,))
-    least = crowd_vulnerability_upper(Response.of(0.9, 3), crowd)
-    assert crowd_vulnerability_upper(Response.of(0.9, 3), crowd, missed=1.0) == pytest.approx(0.9)
-    half = crowd_vulnerability_upper(Response.of(0.9, 3), crowd, missed=0.5)
-    assert half == pytest.approx(0.5 * least + 0.45, rel=1e-12)
-
-
 def test_no_others_and_no_truth():
     assert crowd_vulnerability_upper(Response.of(0.75, 2), np.empty(0)) == pytest.approx(0.75)
     assert crowd_vulnerability_upper(

@@ -58,7 +58,6 @@ def require_true(bounds, laws, pi):
     assert (bounds.low <= ratios.min(axis=1) + SLACK).all()
     assert (bounds.high >= ratios.max(axis=1) - SLACK).all()
     assert (bounds.collision >= np.square(laws).sum(axis=1) - SLACK).all()
-    assert (bounds.least <= laws.min(axis=0) + SLACK).all()
     assert (bounds.low >= 0.0).all()
     assert (bounds.low < 1.0).all()
     assert (bounds.high > 1.0).all()
@@ -175,7 +174,6 @@ def test_after_very_many_rounds_laws_are_stationary():
     bounds = spectral_position_bounds(walk_spectrum(barbell()), 2**53)
     assert bounds.low == pytest.approx(np.ones(12), abs=1e-12)
     assert bounds.high == pytest.approx(np.ones(12), abs=1e-12)
-    assert bounds.common_mass == pytest.approx(1.0, abs=1e-12)
 
 
 def test_rounds_are_checked():

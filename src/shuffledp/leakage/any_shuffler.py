@@ -62,15 +62,13 @@ def crowd_vulnerability_upper(
     crowd: CrowdLaw | NDArray[np.float64],
     *,
     is_strong: bool = False,
-    missed: float = 0.0,
 ) -> float:
     """Bound how often one person's value is guessed right, where a random crowd hides him.
 
     All values are equally likely beforehand. ``crowd`` says how rarely the crowd, target included,
     misses some sizes, or with which chance each other user hides him, by coins of their own. A
-    strong adversary knows any values of the others. ``missed`` is the chance that nobody hides the
-    target; then the crowd is that given the contrary. At least the success probability of every
-    such adversary, in [1/k, p].
+    strong adversary knows any values of the others. At least the success probability of every such
+    adversary, in [1/k, p].
     """
     k, truth = response
     if isinstance(crowd, CrowdLaw):
@@ -85,8 +83,7 @@ def crowd_vulnerability_upper(
         return shuffled_vulnerability(size, k, truth).upper
 
     alone = round_up(float(truth), operations=1)
-    found = crowd_delta(law, hidden, alone)
-    return min(round_up((1.0 - missed) * found + missed * alone), alone, 1.0)
+    return min(round_up(crowd_delta(law, hidden, alone)), alone, 1.0)
 
 
 def _law_of(overlaps: NDArray[np.float64]) -> CrowdLaw:

@@ -371,18 +371,18 @@ def _crowded(
     if truth is None or not account.has_uniform_prior:
         return
     response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
-    for crowd, missed, overload in _crowds(order):
-        found = crowd_vulnerability_upper(response, crowd, is_strong=is_strong, missed=missed)
+    for crowd, overload in _crowds(order):
+        found = crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
         # What the adversary sees is made from that of the walk, but for the chance of an overload.
         yield "crowd", min(round_up(found + overload), 1.0) if overload else found
 
 
-def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], float, float]]:
-    """Yield crowds that hide the worst-off report, how often none does, and how often all fails."""
+def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], float]]:
+    """Yield crowds that hide the worst-off report, and how often it all fails."""
     if isinstance(order, DisplacementArrangement):
         law = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
         if law is not None:
-            yield law, 0.0, 0.0
+            yield law, 0.0
         return
     hiding, overload = None, 0.0
     if isinstance(order, NetworkArrangement):
@@ -390,9 +390,7 @@ def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], floa
     elif isinstance(order, ExchangedOrder):
         hiding, overload = order.hiding, order.overload
     if hiding is not None:
-        overlaps, missed = hiding.decompositions(1.0)
-        for row, share in zip(overlaps, missed.tolist(), strict=True):
-            yield row, share, overload
+        yield hiding.overlaps, overload
 
 
 def _by_place(

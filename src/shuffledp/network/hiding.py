@@ -37,8 +37,6 @@ class Hiding:
     # For each other user a chance, by coins of their own, with which their report hides that of
     # *any* user at least as well as one in a uniform shuffle would; rounded down.
     overlaps: NDArray[np.float64]
-    # What the laws of all reports have in common, rounded down: Doeblin's condition.
-    common_mass: float
     # At least the chance of each user to hold it at the end.
     position_law: NDArray[np.float64]
     # At least the chance that two independent copies of it end at one place.
@@ -63,26 +61,12 @@ class Hiding:
         overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
         return cls(
             overlaps=overlaps[:-1],
-            common_mass=bounds.common_mass,
             position_law=np.minimum(bounds.reference * highest, 1.0),
             collision=float(bounds.collision.max()),
             worst_user=worst,
             separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
             bounds=bounds,
         )
-
-    def decompositions(self, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the overlaps and what they miss, a row for each decomposition worth trying.
-
-        Every law is at least ``common_mass`` times one and the same law, so that everybody hides
-        everybody with that chance, and a report misses it with the rest. This is of use where the
-        rest is below delta: what is missed adds to delta nearly in full.
-        """
-        missed = math.nextafter(1.0 - self.common_mass, 2.0)
-        if not missed < delta:
-            return self.overlaps[None, :], np.zeros(1)
-        common = np.full_like(self.overlaps, self.common_mass)
-        return np.stack([self.overlaps, common]), np.array([0.0, missed])
 
     def epsilon(
         self,
@@ -94,11 +78,9 @@ class Hiding:
         with_lower: bool = True,
     ) -> Bound:
         """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
-        overlaps, missed = self.decompositions(delta)
         bound = network_walk_epsilon(
             profile,
-            overlaps=overlaps,
-            missed=missed,
+            overlaps=self.overlaps,
             delta=delta,
             protocol=protocol,
             position_law=self.position_law,
@@ -149,21 +131,16 @@ class Hiding:
         delta: float,
         protocol: ReportingProtocol = "all",
         num_dishonest: int = 0,
-        share: float = 1.0,
     ) -> bool:
-        """Tell whether a central target is proved to be met for this share of the users."""
+        """Tell whether a central target is proved to be met for every user."""
         for bounds in self._choices:
-            users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+            users = self._hidden_best(bounds, profile, 1.0, delta, num_dishonest)
             walk = _weighted(bounds, profile, delta, num_dishonest)
-            if meets_epsilon(walk, bounds, users, epsilon=epsilon, delta=delta):
+            if not unmet(walk, bounds, users, epsilon=epsilon, delta=delta).size:
                 return True
-        if share < 1.0:
-            return False
-        overlaps, missed = self.decompositions(delta)
         found = network_walk_delta(
             profile,
-            overlaps=overlaps,
-            missed=missed,
+            overlaps=self.overlaps,
             epsilon=epsilon,
             protocol=protocol,
             position_law=self.position_law,
@@ -254,7 +231,7 @@ _PART = 4
 def weights_of(bounds: PositionBounds, users: NDArray[np.int64]) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
-    return Weights(values=values, masses=masses, accuracy=bounds.error, missed=missed)
+    return Weights(values, masses, bounds.error, missed)
 
 
 def worst_epsilon(
@@ -267,47 +244,40 @@ def worst_epsilon(
 ) -> float:
     """Return an epsilon that holds for each of some users, most telling first; ``enough`` at most.
 
-    Whatever holds for weights that dominate those of a group holds for each of it. The most telling
-    user is accounted for alone; groups whose common weights do worse are split.
+    The most telling user is accounted for alone, and then whoever needs more.
     """
     if walk.delta(weights_of(bounds, users[:1]), _WORTH * enough) > delta:
         return enough
-    worst = walk.epsilon(weights_of(bounds, users[:1]), delta)
-    pending, left = [users[1:]], _MOST_EVALUATIONS
-    while pending and worst < _WORTH * enough:
-        group = pending.pop()
-        left -= 1
-        wide = (1.0 + _SLACK) * worst
-        if not group.size or walk.delta(weights_of(bounds, group), wide) <= delta:
-            continue
-        if left <= 0:
-            group = np.concatenate([group, *pending])
-            pending = []
-        if left <= 0 or group.size == 1:
-            worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
-            continue
-        part = max(group.size // _PART, 1)
-        pending += [group[part:], group[:part]]
-    return enough if pending else min((1.0 + _SLACK) * worst, enough)
+    worst, group = 0.0, users[:1]
+    while group.size and worst < _WORTH * enough:
+        worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
+        group = unmet(walk, bounds, users[1:], epsilon=(1.0 + _SLACK) * worst, delta=delta)
+    return enough if group.size else min((1.0 + _SLACK) * worst, enough)
 
 
-def meets_epsilon(
+def unmet(
     walk: WeightedWalk,
     bounds: PositionBounds,
     users: NDArray[np.int64],
     *,
     epsilon: float,
     delta: float,
-) -> bool:
-    """Tell whether a target is proved to be met for each of some users, most telling first."""
+) -> NDArray[np.int64]:
+    """Return some of the users, most telling first, for whom a target is not proved to be met.
+
+    Whatever holds for weights that dominate those of a group holds for each of it; groups whose
+    common weights do worse are split, until there is one user, or that was done often enough.
+    """
     pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
     while pending:
         group = pending.pop()
         left -= 1
         if not group.size or walk.delta(weights_of(bounds, group), epsilon) <= delta:
             continue
-        if group.size == 1 or left <= 0:
-            return False
+        if group.size == 1:
+            return group
+        if left <= 0:
+            return np.concatenate([group, *pending])
         part = max(group.size // _PART, 1)
         pending += [group[part:], group[:part]]
-    return True
+    return np.empty(0, np.int64)

@@ -207,7 +207,6 @@ class NetworkMixing:
         within: float = 0.01,
         protocol: ReportingProtocol = "all",
         num_dishonest: int = 0,
-        share: float = 1.0,
     ) -> int:
         """Return the fewest rounds proved to be as private as many rounds, nearly.
 
@@ -215,8 +214,6 @@ class NetworkMixing:
         ----------
         profile, delta, protocol, num_dishonest
             As for `epsilon`.
-        share : float
-            For how many of the users, in (0, 1]: by default for all.
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
             trusted shuffler gives, for "single" what endless rounds give.
@@ -253,33 +250,19 @@ class NetworkMixing:
                 delta=delta,
                 protocol=protocol,
                 num_dishonest=num_dishonest,
-                share=share,
             )
 
         if target >= profile.epsilon0 and profile.delta0 <= delta:
             return 0
         if self.positions == "exact":
             self._require_affordable()
-        most = self._fewest_by_eigenvalues(is_enough, within, share)
-        if self._is_exact(most):
-            return self._fewest_exact(is_enough, most)
-        affordable = self._affordable_rounds() if self.positions == "auto" else 0
-        if 0 < affordable < most and self._may_be_enough(affordable, within, share):
-            # A share of the users may be hidden long before eigenvalues can show it.
-            self._compute([affordable])
-            if is_enough(self._exact[affordable]):
-                return self._fewest_exact(is_enough, affordable)
-        return most
-
-    def _fewest_by_eigenvalues(
-        self, is_enough: "Callable[[PositionBounds], bool]", within: float, share: float
-    ) -> int:
-        """Return the fewest rounds that eigenvalues and rows of remote users show to be enough."""
 
         def is_shown(rounds: int) -> bool:
-            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+            """Return whether eigenvalues and rows of remote users show so many to be enough."""
+            return self._may_be_enough(rounds, within) and is_enough(self._spectral(rounds))
 
-        return _fewest(is_shown)
+        most = _fewest(is_shown)
+        return self._fewest_exact(is_enough, most) if self._is_exact(most) else most
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -324,12 +307,12 @@ class NetworkMixing:
             with_lower=with_lower,
         )
 
-    def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
+    def _may_be_enough(self, rounds: int, within: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
         from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
-        return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
+        return float(chi_square.max()) <= _HOPELESS * max(within, 0.01)
 
     def _spectral(self, rounds: int) -> "PositionBounds":
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""

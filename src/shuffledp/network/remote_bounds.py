@@ -285,8 +285,6 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
         collision=base.collision,
         method="spectral",
         reference=law,
-        # As P^t(i, j) = pi_j P^t(j, i) / pi_i, at least pi_j times the least ratio of j to pi.
-        least=np.maximum(laws.lower.min(axis=1, initial=1.0), 0.0) * pi * (1.0 - MARGIN),
         chi_square=np.maximum(chi, 0.0),
         grid=grid,
         tails=tails,

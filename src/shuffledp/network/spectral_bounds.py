@@ -36,8 +36,8 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     Returns
     -------
     PositionBounds
-        With the stationary law pi as reference, and method ``"spectral"``. ``low`` and ``least``
-        err downwards; ``high`` and ``collision`` upwards. Where the walk
+        With the stationary law pi as reference, and method ``"spectral"``. ``low`` errs
+        downwards; ``high`` and ``collision`` upwards. Where the walk
         has not mixed, ``low`` is 0.
 
     Raises
@@ -125,7 +125,6 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         collision=_collisions(pi, chi_square),
         method="spectral",
         reference=pi,
-        least=low * pi * (1.0 - MARGIN),
         chi_square=chi_square,
         grid=grid,
         tails=np.empty((0, grid.size - 1), np.float32),

@@ -164,13 +164,11 @@ def extremes(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     squares: NDArray[np.float64],
-    least: NDArray[np.float64],
 ) -> None:
     """Fill in what is asked of laws, one a column of ``laws`` (num_users, width).
 
     Over ``places``, with ``inverses`` of the reference law there: least and greatest ratio of
-    each column, sum of squares. ``least``, by place, is lowered to the least over the columns. At
-    all other places the laws are 0.
+    each column, sum of squares. At all other places the laws are 0.
     """
     low[:] = np.inf
     high[:] = 0.0
@@ -178,14 +176,11 @@ def extremes(
     for i in range(places.size):
         row = laws[places[i]]
         inverse = inverses[i]
-        smallest = np.inf
         for b in range(low.size):
             value = row[b]
             low[b] = min(low[b], value * inverse)
             high[b] = max(high[b], value * inverse)
             squares[b] += value * value
-            smallest = min(smallest, value)
-        least[places[i]] = min(least[places[i]], smallest)
 
 
 @njit(cache=True, nogil=True)
