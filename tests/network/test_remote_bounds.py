@@ -82,8 +82,6 @@ def test_bounds_hold_for_every_user(name, most, additions, monkeypatch):
         check(bounds, ratios, graph.stationary_law(), groups)
         base = spectral_position_bounds(spectrum, rounds)
         assert (bounds.low >= base.low - 1e-9).all()
-        if bounds.lowered is None:  # too early for anything
-            continue
         lowered, pi = bounds.lowered, graph.stationary_law()
         assert lowered.reference.sum() == pytest.approx(1.0, abs=1e-12)
         check(lowered, ratios * (pi / lowered.reference), lowered.reference, groups)
@@ -167,7 +165,8 @@ def test_q_is_chosen_for_the_worst_user():
         return told / (lower / shares).min(axis=1, initial=1.0).mean()
 
     best = min(lost(np.array([c, 1.0, 1.0])) for c in np.linspace(0.85, 1.0, 301))
-    assert lost(remote_bounds._shares(known)) <= best + 2e-4
+    found = lost(remote_bounds._shares(known))
+    assert best * (1.0 - 1e-9) <= found <= best + 0.02 < lost(np.ones(3))
 
 
 def test_alike_users_are_not_followed_one_by_one(monkeypatch):
@@ -175,30 +174,6 @@ def test_alike_users_are_not_followed_one_by_one(monkeypatch):
     spectrum, walk = walk_spectrum(graph, num_pairs=0), RandomWalk(graph)
     monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 32)
     assert remote_position_bounds(walk, spectrum, 40, FollowedLaws()).followed.size == 0
-
-
-@pytest.mark.parametrize("name", ["lollipop", "regular"])
-def test_early_rounds_are_left_only_where_rows_leave_hardly_anybody(name, monkeypatch):
-    """What is skipped for large graphs would have had overlaps of so few users only."""
-    graph = GRAPHS["lollipop"][0]
-    if name == "regular":
-        graph = random_regular_graph(420, 6, Entropy.from_seed(1))
-    spectrum, walk = walk_spectrum(graph, num_pairs=0), RandomWalk(graph)
-    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 3)
-    left = []
-    for rounds in range(1, 40):
-        found = remote_position_bounds(walk, spectrum, rounds, FollowedLaws())
-        monkeypatch.setattr(remote_bounds, "_FEWEST_HIDDEN", 0)
-        whole = remote_position_bounds(walk, spectrum, rounds, FollowedLaws())
-        monkeypatch.setattr(remote_bounds, "_FEWEST_HIDDEN", 16)
-        if found.lowered is None:
-            left.append(rounds)
-            for bounds in (whole, whole.lowered):
-                assert np.count_nonzero(bounds.low) < 16
-        else:
-            assert (found.low == whole.low).all()
-    assert left == list(range(1, len(left) + 1))
-    assert len(left) > 5
 
 
 @pytest.mark.parametrize("few", [1e-3, 1.0])

@@ -274,7 +274,11 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 3)]).subgraph([2, 1]).num_edges
         1
         """
-        chosen, number_of = _numbered(users, self.num_users)
+        chosen = np.atleast_1d(require_places("users", users, self.num_users))
+        if not 0 < chosen.size == np.unique(chosen).size:
+            raise ParameterError("users is empty, or holds a user twice: give each once")
+        number_of = np.full(self.num_users, -1, dtype=np.int32)
+        number_of[chosen] = np.arange(chosen.size, dtype=np.int32)
         ends = [number_of[np.repeat(np.arange(self.num_users), self.degrees)]]
         ends.append(number_of[self.neighbours])
         edges = np.stack(ends, axis=1)
@@ -347,22 +351,21 @@ def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
     return names
 
 
-def _numbered(users: ArrayLike, num_users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return chosen users, and for every user the place among these, or -1; else raise."""
-    chosen = np.asarray(users)
-    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+def require_places(
+    name: str, places: SupportsIndex | ArrayLike, num_users: int
+) -> NDArray[np.int64]:
+    """Return places as an array of at most one axis if they are users' numbers, else raise."""
+    array = np.asarray(places)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim > 1 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a list of integers"
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
+            f"[0, {num_users}), or a list of them"
         )
-    if chosen.size == 0:
-        raise ParameterError("users is empty: choose at least one")
-    if chosen.min() < 0 or chosen.max() >= num_users:
+    outside = (array < 0) | (array >= num_users)
+    if outside.any():
         raise ParameterError(
-            f"users lies in [{chosen.min()}, {chosen.max()}], not in [0, {num_users}): users are "
-            "numbered from 0"
+            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
         )
-    number_of = np.full(num_users, -1, dtype=np.int32)
-    number_of[chosen] = np.arange(chosen.size, dtype=np.int32)
-    if np.count_nonzero(number_of >= 0) < chosen.size:
-        raise ParameterError("users holds a user twice: give each once")
-    return chosen, number_of
+    return array.astype(np.int64)

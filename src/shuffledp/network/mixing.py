@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Positions = Literal["auto", "exact", "spectral"]
 
-_QUICKER = "quicker: positions='spectral'"
-
 # Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
 _UNASKED_WORK = 1e11
 
@@ -254,8 +252,6 @@ class NetworkMixing:
 
         if target >= profile.epsilon0 and profile.delta0 <= delta:
             return 0
-        if self.positions == "exact":
-            self._require_affordable()
 
         def is_shown(rounds: int) -> bool:
             """Return whether eigenvalues and rows of remote users show so many to be enough."""
@@ -328,38 +324,25 @@ class NetworkMixing:
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
-        if self.positions == "exact":
-            self._require_affordable()
-            return True
-        return self.positions == "auto" and rounds <= self._affordable_rounds()
-
-    def _affordable_rounds(self) -> int:
-        """Return after how many rounds all users are followed exactly without being asked to."""
-        if self.graph.num_users > _MOST_EXACT_USERS:
-            return 0
-        return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
-
-    def _require_affordable(self) -> None:
-        """Raise if exact laws of so many users would take hours."""
-        if self.graph.num_users > _MOST_EXACT_USERS:
+        users, edges = self.graph.num_users, self.graph.num_edges
+        if self.positions == "exact" and users > _MOST_EXACT_USERS:
             raise ParameterError(
-                f"positions = 'exact' follows each of {self.graph.num_users:,} users, and is for "
+                f"positions = 'exact' follows each of {users:,} users, and is for "
                 f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
             )
+        is_affordable = users <= _MOST_EXACT_USERS and rounds * 2.0 * edges * users <= _UNASKED_WORK
+        return self.positions == "exact" or (self.positions == "auto" and is_affordable)
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
         from shuffledp.network.positions import exact_position_bounds
 
-        if rounds:
-            # Asked for, it may take hours; otherwise some seconds.
-            hint = f" ({_QUICKER})" if self.positions == "exact" else ""
-            found = exact_position_bounds(
-                self.walk,
-                rounds,
-                on_progress=lambda stage, *counts: self._report(stage + hint, *counts),
-            )
-            self._exact.update({each.rounds: each for each in found})
+        # Asked for, it may take hours; otherwise some seconds.
+        hint = " (quicker: positions='spectral')" if self.positions == "exact" else ""
+        found = exact_position_bounds(
+            self.walk, rounds, on_progress=lambda stage, *n: self._report(stage + hint, *n)
+        )
+        self._exact.update({each.rounds: each for each in found})
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:

@@ -21,7 +21,7 @@ place of R a group of its own.
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
 Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
-reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
+reach, so that kappa_i is about Z for them: of a few such c that with the least
 (1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
 how it is chosen is no part of the proof.
 
@@ -29,7 +29,6 @@ how it is chosen is no part of the proof.
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -73,9 +72,6 @@ _FEW, _NEAR = 1e-3, 1.15
 
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
-
-# Where fewer users than this can hide anybody, no crowd amplifies: nothing is looked at.
-_FEWEST_HIDDEN = 16
 
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
@@ -144,13 +140,9 @@ def remote_position_bounds(
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    if _hides_nobody(walk, rounds, *_least_norms(spectrum, rounds - half, half)):
-        return base
     near = far = _smoothed_norms(walk, spectrum, half)
     if rounds % 2:
         near = _one_more(walk, spectrum, half + 1, far)
-    if _hides_nobody(walk, rounds, near, far):
-        return base
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
 
     def bounds_with(rows: NDArray[np.int64]) -> PositionBounds:
@@ -209,29 +201,6 @@ class FollowedLaws:
         np.multiply(ratios, 1.0 - error, out=laws.lower[:, : rows.size])
         np.multiply(ratios, 1.0 + error, out=laws.upper[:, : rows.size])
         laws.upper[:, : rows.size] += (LEAST_PROBABILITY * flushed / pi)[:, None]
-
-
-def _hides_nobody(
-    walk: RandomWalk, rounds: int, near: NDArray[np.float64], far: NDArray[np.float64]
-) -> bool:
-    """Return whether two halves leave hardly anybody a ratio above 0 everywhere, rows or not.
-
-    The least ratio of user i is known to be 1 - s_i s_j at best at the places j that are not
-    followed; whichever these are, the largest s_j there is at least the one after as many as may
-    be followed. Norms that are too small are safe: they only delay the answer.
-    """
-    place = far.size - 1 - _most_followed(walk, rounds)
-    if place < 0:
-        return False
-    farthest = float(np.partition(far, place)[place])
-    return int(np.count_nonzero(near * farthest < 1.0)) < _FEWEST_HIDDEN
-
-
-def _least_norms(spectrum: Spectrum, *rounds: int) -> Iterator[NDArray[np.float64]]:
-    """Yield norms that are no larger than `_smoothed_norms`: a mean is at least the least."""
-    for number in rounds:
-        alone = _alone(spectrum, number)
-        yield np.full(alone.size, alone.min())
 
 
 def _octave(rounds: int) -> int:

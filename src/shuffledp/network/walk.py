@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import read_only
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, require_places
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
 LAZINESS_BITS = 53
@@ -287,26 +287,6 @@ def _move_walkers(
         done = kernels.step_walkers(
             graph.starts, graph.neighbours, away, threshold, coins, half_words, holders, done
         )
-
-
-def require_places(
-    name: str, places: SupportsIndex | ArrayLike, num_users: int
-) -> NDArray[np.int64]:
-    """Return places as an array of at most one axis if they are users' numbers, else raise."""
-    array = np.asarray(places)
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim > 1 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
-            f"[0, {num_users}), or a list of them"
-        )
-    outside = (array < 0) | (array >= num_users)
-    if outside.any():
-        raise ParameterError(
-            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
-        )
-    return array.astype(np.int64)
 
 
 def _rounded_laziness(laziness: float) -> float:
