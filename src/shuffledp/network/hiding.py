@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,15 @@ from shuffledp.network.privacy import (
 )
 
 ReportingProtocol = Literal["all", "single"]
+
+
+class Terms(TypedDict, total=False):
+    """What is asked of an exchange, besides its rounds."""
+
+    delta: Required[float]  # Central failure probability
+    protocol: ReportingProtocol  # Whether holders hand in all they hold, the default, or one
+    num_dishonest: int  # Users whose reports hide nobody; by default none
+
 
 # Part of the claim where positions are not followed exactly.
 _BY_EIGENVALUES = (
@@ -69,27 +78,17 @@ class Hiding:
         )
 
     def epsilon(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-        with_lower: bool = True,
+        self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
     ) -> Bound:
         """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
         bound = network_walk_epsilon(
             profile,
             overlaps=self.overlaps,
-            delta=delta,
-            protocol=protocol,
             position_law=self.position_law,
-            num_dishonest=num_dishonest,
             with_lower=with_lower,
+            **terms,
         )
-        weighed = self._weighed_epsilon(
-            profile, 1.0, bound.upper, delta=delta, num_dishonest=num_dishonest
-        )
+        weighed = self._weighed_epsilon(profile, 1.0, bound.upper, terms)
         if weighed < bound.upper:
             lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
             bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
@@ -101,53 +100,36 @@ class Hiding:
         profile: LocalProfile,
         share: float,
         *,
-        delta: float,
-        num_dishonest: int = 0,
         for_all: float = math.inf,
+        **terms: Unpack[Terms],
     ) -> float:
         """Return an epsilon for at least this share of the users, in (0, 1]; rounded up.
 
         What is known to hold ``for_all`` of them is not searched for again.
         """
-        users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
-        hidden = network_walk_epsilon(
-            profile,
-            overlaps=np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0),
-            delta=delta,
-            num_dishonest=num_dishonest,
-            with_lower=False,
-        ).upper
-        hidden = min(hidden, for_all)
-        return min(
-            hidden,
-            self._weighed_epsilon(profile, share, hidden, delta=delta, num_dishonest=num_dishonest),
-        )
+        users = self._hidden_best(self.bounds, profile, share, terms)
+        overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
+        found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
+        hidden = min(found.upper, for_all)
+        return min(hidden, self._weighed_epsilon(profile, share, hidden, terms))
 
-    def meets(
-        self,
-        profile: LocalProfile,
-        *,
-        epsilon: float,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-    ) -> bool:
+    def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
         """Tell whether a central target is proved to be met for every user."""
         for bounds in self._choices:
-            users = self._hidden_best(bounds, profile, 1.0, delta, num_dishonest)
-            walk = _weighted(bounds, profile, delta, num_dishonest)
-            if not unmet(walk, bounds, users, epsilon=epsilon, delta=delta).size:
+            users = self._hidden_best(bounds, profile, 1.0, terms)
+            walk = _weighted(bounds, profile, terms)
+            if not unmet(walk, bounds, users, epsilon=epsilon, delta=terms["delta"]).size:
                 return True
         found = network_walk_delta(
             profile,
             overlaps=self.overlaps,
             epsilon=epsilon,
-            protocol=protocol,
             position_law=self.position_law,
-            num_dishonest=num_dishonest,
+            protocol=terms.get("protocol", "all"),
+            num_dishonest=terms.get("num_dishonest", 0),
             with_lower=False,
         )
-        return found.upper <= delta
+        return found.upper <= terms["delta"]
 
     @property
     def _choices(self) -> tuple[PositionBounds, ...]:
@@ -155,48 +137,38 @@ class Hiding:
         lowered = self.bounds.lowered
         return (self.bounds,) if lowered is None else (self.bounds, lowered)
 
-    def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
+    def _limit(self, profile: LocalProfile, terms: Terms) -> float:
         """Return what a trusted shuffler of these users gives."""
-        count = max(self.bounds.low.size - num_dishonest, 1)
+        count = max(self.bounds.low.size - terms.get("num_dishonest", 0), 1)
+        delta = terms["delta"]
         return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
 
     def _hidden_best(
-        self,
-        bounds: PositionBounds,
-        profile: LocalProfile,
-        share: float,
-        delta: float,
-        num_dishonest: int,
+        self, bounds: PositionBounds, profile: LocalProfile, share: float, terms: Terms
     ) -> NDArray[np.int64]:
         """Return a share of the users, without those whose position tells most; these first."""
         tilt = 0.0
         if share < 1.0:
             ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
-            tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
+            tilt = 0.65 * self._limit(profile, terms) / ratio
         kept = max(math.ceil(share * bounds.low.size), 1)
         return np.argsort(-bounds.tells(tilt), kind="stable")[bounds.low.size - kept :]
 
     def _weighed_epsilon(
-        self,
-        profile: LocalProfile,
-        share: float,
-        enough: float,
-        *,
-        delta: float,
-        num_dishonest: int,
+        self, profile: LocalProfile, share: float, enough: float, terms: Terms
     ) -> float:
         """Return what the weighted blanket proves for a share of users; inf where it cannot help.
 
         It cannot where ``enough`` is as good as a trusted shuffler already.
         """
-        limit = self._limit(profile, delta, num_dishonest)
-        if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
+        delta = terms["delta"]
+        if not delta > 0.0 or enough <= (1.0 + _NEAR) * self._limit(profile, terms):
             return math.inf
         least = math.inf
         for bounds in reversed(self._choices):  # the lowered law mostly proves more
-            walk = _weighted(bounds, profile, delta, num_dishonest)
+            walk = _weighted(bounds, profile, terms)
             if walk.is_known:
-                users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+                users = self._hidden_best(bounds, profile, share, terms)
                 # A second law is looked at where it may gain a thousandth on the first.
                 known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
                 least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=known))
@@ -208,11 +180,10 @@ def _low(bounds: PositionBounds) -> NDArray[np.float64]:
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
 
 
-def _weighted(
-    bounds: PositionBounds, profile: LocalProfile, delta: float, num_dishonest: int
-) -> WeightedWalk:
+def _weighted(bounds: PositionBounds, profile: LocalProfile, terms: Terms) -> WeightedWalk:
     """Return the weighted blanket over the reference law."""
-    return WeightedWalk(profile, _low(bounds), delta=delta, num_dishonest=num_dishonest)
+    dishonest = terms.get("num_dishonest", 0)
+    return WeightedWalk(profile, _low(bounds), delta=terms["delta"], num_dishonest=dishonest)
 
 
 # The worst of many users is found to within this, relatively.

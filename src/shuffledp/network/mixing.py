@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,7 @@ from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol
+from shuffledp.network.hiding import Hiding, Terms
 from shuffledp.network.privacy import (
     NETWORK_ASSUMPTIONS,
     network_walk_epsilon,
@@ -52,9 +52,6 @@ _MOST_STOPS = 12
 # Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
 _HOPELESS = 6.0
 
-# From here on reports count as mixed, where only the graph is asked for.
-_MIXED = 0.01
-
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
 
@@ -68,7 +65,6 @@ class _Kept:
     def __init__(self) -> None:
         """Know nothing yet."""
         self.spectrum: Spectrum | None = None
-        self.rounds_to_mix: int | None = None
         self.followed = FollowedLaws()
 
 
@@ -134,15 +130,6 @@ class NetworkMixing:
             self._report("eigenvalues", 1, 1)
         return self._kept.spectrum
 
-    @property
-    def rounds_to_mix(self) -> int:
-        """After how many rounds eigenvalues show that the separation is below 0.01."""
-        from shuffledp.network.spectral_bounds import rounds_to_mix
-
-        if self._kept.rounds_to_mix is None:
-            self._kept.rounds_to_mix = rounds_to_mix(self.spectrum, _MIXED)
-        return self._kept.rounds_to_mix
-
     def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
         """Return bounds on where every report may be after so many rounds."""
         return self.position_bounds_at((rounds,))[0]
@@ -164,10 +151,8 @@ class NetworkMixing:
         profile: LocalProfile,
         *,
         rounds: SupportsIndex,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
         with_lower: bool = True,
+        **terms: Unpack[Terms],
     ) -> Bound:
         """Bound the central epsilon after so many rounds, for every user.
 
@@ -177,40 +162,27 @@ class NetworkMixing:
             The randomizer's law.
         rounds : int
             Of the exchange, >= 0; after 0 rounds it is the local epsilon.
-        delta : float
-            Central failure probability, in [0, 1).
-        protocol : {"all", "single"}
-            Whether holders hand in all reports they hold, or one.
-        num_dishonest : int
-            Users whose reports hide nobody.
         with_lower : bool
             False saves the time for the lower end.
+        **terms
+            ``delta``, the central failure probability, in [0, 1); ``protocol``, "all" by default or
+            "single": whether holders hand in all reports they hold, or one; ``num_dishonest``,
+            users whose reports hide nobody, by default 0.
         """
         if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
+            delta = terms["delta"]
             single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
             return replace(single, assumptions=NETWORK_ASSUMPTIONS)
-        return self.hiding(rounds).epsilon(
-            profile,
-            delta=delta,
-            protocol=protocol,
-            num_dishonest=num_dishonest,
-            with_lower=with_lower,
-        )
+        return self.hiding(rounds).epsilon(profile, with_lower=with_lower, **terms)
 
     def fewest_rounds(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        within: float = 0.01,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
+        self, profile: LocalProfile, *, within: float = 0.01, **terms: Unpack[Terms]
     ) -> int:
         """Return the fewest rounds proved to be as private as many rounds, nearly.
 
         Parameters
         ----------
-        profile, delta, protocol, num_dishonest
+        profile, **terms
             As for `epsilon`.
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
@@ -230,28 +202,14 @@ class NetworkMixing:
         """
         if not (within > 0.0 and math.isfinite(within)):
             raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
-        if require_delta(delta) == 0.0:
+        if require_delta(terms["delta"]) == 0.0:
             raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
-        limit = self.limit(
-            profile,
-            delta=delta,
-            protocol=protocol,
-            num_dishonest=num_dishonest,
-            with_lower=False,
-        )
-        target = (1.0 + within) * limit.upper
+        target = (1.0 + within) * self.limit(profile, with_lower=False, **terms).upper
+        if target >= profile.epsilon0 and profile.delta0 <= terms["delta"]:
+            return 0
 
         def is_enough(bounds: "PositionBounds") -> bool:
-            return Hiding.of(bounds).meets(
-                profile,
-                epsilon=target,
-                delta=delta,
-                protocol=protocol,
-                num_dishonest=num_dishonest,
-            )
-
-        if target >= profile.epsilon0 and profile.delta0 <= delta:
-            return 0
+            return Hiding.of(bounds).meets(profile, epsilon=target, **terms)
 
         def is_shown(rounds: int) -> bool:
             """Return whether eigenvalues and rows of remote users show so many to be enough."""
@@ -281,13 +239,7 @@ class NetworkMixing:
         return grid[first]
 
     def limit(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-        with_lower: bool = True,
+        self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
     ) -> Bound:
         """Bound the central epsilon that endless rounds lead to.
 
@@ -296,11 +248,9 @@ class NetworkMixing:
         return network_walk_epsilon(
             profile,
             overlaps=np.ones(self.graph.num_users - 1),
-            delta=delta,
-            protocol=protocol,
-            position_law=self.graph.stationary_law() if protocol == "single" else None,
-            num_dishonest=num_dishonest,
+            position_law=self.graph.stationary_law(),
             with_lower=with_lower,
+            **terms,
         )
 
     def _may_be_enough(self, rounds: int, within: float) -> bool:
