@@ -13,17 +13,26 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import erfc
 
-from oracles.fullest_bin import exact_maximum_load, maximum_load, num_ways
+from oracles.fullest_bin import (
+    by_convolution,
+    by_listing,
+    exact_maximum_load,
+    maximum_load,
+    num_ways,
+)
 from oracles.partitions import (
     maximum_load_by_partitions,
     num_partitions,
 )
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.contour import (
+    UnevenBins,
     contour_angles,
     contour_period,
     largest_mass,
     log_sum_mass,
+    uneven_angles,
 )
 from shuffledp.leakage.fullest_bin import (
     characteristic_tails,
@@ -36,6 +45,7 @@ from shuffledp.leakage.fullest_bin import (
     num_panels,
     recurrence_tails,
     stride_rule,
+    uneven_maximum,
 )
 from shuffledp.leakage.load_kernels import (
     confined,
@@ -480,4 +490,78 @@ LAWS = [
 ]
 
 
+@pytest.mark.parametrize(("balls", "law"), LAWS)
+def test_uneven_bins_against_all_histograms(balls, law):
+    found, exact = uneven_maximum(balls, np.array(law)), by_listing(balls, law)
+    assert found.lower <= exact * (1.0 + 1e-14)
+    assert exact * (1.0 - 1e-14) <= found.upper
+    assert found.upper - found.lower <= 1e-10 * found.upper
+
+
+@given(st.integers(1, 9), st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=4))
+def test_any_law(balls, masses):
+    law = np.array(masses) / math.fsum(masses)
+    found, exact = uneven_maximum(balls, law), by_listing(balls, law)
+    assert found.lower <= exact * (1.0 + 1e-14)
+    assert exact * (1.0 - 1e-14) <= found.upper
+    assert found.upper - found.lower <= 1e-10 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("balls", "law"),
+    [
+        (400, [0.1, 0.2, 0.3, 0.4]),
+        (400, [0.27, 0.25, 0.25, 0.23]),
+        (1000, [0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1]),
+        (1500, [*([0.02] * 40), *([0.01] * 20)]),
+    ],
+)
+def test_uneven_bins_by_convolution(balls, law):
+    found, other = uneven_maximum(balls, np.array(law)), by_convolution(balls, law)
+    assert found.lower - 1e-9 <= other <= found.upper + 1e-9
+    assert found.upper - found.lower <= 1e-8 * found.upper
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(300, 3), (2000, 50), (10**5, 5), (10**5, 50)])
+def test_almost_uniform(balls, bins):
+    # No bin is exactly like another, so the general method runs; the answer hardly moves.
+    law = (1.0 + 1e-14 * np.arange(bins)) / bins
+    found, uniform = uneven_maximum(balls, law), maximum_load(balls, bins)
+    assert found.lower <= uniform.upper * (1.0 + 1e-12)
+    assert uniform.lower <= found.upper * (1.0 + 1e-12)
+    assert found.upper - found.lower <= 1e-9 * found.upper
+    # A negative control: one ball in ten thousand more is told apart.
+    more = uneven_maximum(balls + -(-balls // 10_000), law)
+    assert more.lower > found.upper
+
+
+def test_uneven_nodes_left_out_are_negligible():
+    bins = UnevenBins(10**5, 1e5 * np.array([0.3, 0.29, 0.0041]), np.array([1, 1, 100]), None)
+    angles, period = uneven_angles(bins, 29_000), contour_period(10**5)
+    assert angles.size < 500
+    limit = 2e-19 * math.exp(log_sum_mass(10**5))
+    for load in (29_000, 29_800, 30_200):
+        masses = [stats.poisson.pmf(np.arange(load + 1), mean) for mean in bins.means]
+        for node in range(angles.size, (period + 1) // 2, 53):
+            turns = np.exp(2j * math.pi / period * node * np.arange(load + 1))
+            parts = np.abs([(each * turns).sum() for each in masses])
+            assert np.prod(parts**bins.counts) <= limit
+
+
+def test_uneven_bins_that_take_too_long():
+    assert uneven_maximum(10**9, np.array([0.2 + 1e-9, 0.2 - 1e-9, 0.2, 0.2, 0.2])) is None
+    same = uneven_maximum(10**9, np.full(5, 0.2))
+    assert same.upper == pytest.approx(maximum_load(10**9, 5).upper, rel=1e-14)
+
+
 FALSE_POSITIVE_RATE = 1e-9
+
+
+def test_uneven_bins_against_simulation():
+    law, balls, rounds = np.array([0.22, 0.24, 0.26, 0.28]), 400, 20_000
+    loads = Entropy.from_seed(7).generator().multinomial(balls, law, size=rounds)
+    mean = float(loads.max(axis=1).mean())
+    # Hoeffding, one ball at a time: moving a ball changes the mean by at most 1 / rounds.
+    radius = math.sqrt(0.5 * balls / rounds * math.log(2.0 / FALSE_POSITIVE_RATE))
+    assert abs(mean - uneven_maximum(balls, law).lower) <= radius
+    assert abs(mean - uneven_maximum(balls, np.array([0.25] * 4)).lower) > radius

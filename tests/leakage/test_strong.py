@@ -14,7 +14,7 @@ from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.leakage import strong
+from shuffledp.leakage import coarse_lattice, strong
 from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.others import Coins, mode_mass
 from shuffledp.leakage.strong import (
@@ -163,7 +163,7 @@ def test_ways_agree_for_one_law():
     other = exchangeable_vulnerability(61, rows, crowd=rows[1])
     assert listed.lower <= other.upper + 1e-12
     assert other.lower <= listed.upper + 1e-12
-    assert other.method == "histograms"
+    assert other.upper - other.lower < 1e-9
 
 
 @pytest.mark.parametrize("prior", [None, [0.4, 0.3, 0.3]])
@@ -176,6 +176,13 @@ def test_ends_at_moderate_sizes(prior):
         assert exact.lower <= around.upper
 
 
+@pytest.fixture
+def few_nodes(monkeypatch):
+    """Leave blocks of four and five values out, for the time they take."""
+    monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
+
+
+@pytest.mark.usefixtures("few_nodes")
 def test_large_sizes():
     even = strong_vulnerability(0.6, [10**6] * 5)
     assert 0.2 < even.lower < even.upper < 0.2002
@@ -199,8 +206,11 @@ def test_two_values_and_many_reports():
     assert listed.method == "histograms"
     assert around.lower <= listed.lower <= listed.upper <= around.upper
     wide = strong_vulnerability(rows, [10**5, 2 * 10**5])
-    assert wide.method == "ends"
-    assert 0.5 * (1.0 - 1e-14) <= wide.lower < wide.upper < 0.501
+    assert wide.method == "coarse lattice"
+    assert 0.5 < wide.lower < wide.upper < 0.501
+    assert wide.upper - wide.lower < 1e-3 * (wide.upper - 0.5)
+    alike = strong_vulnerability(rows, [10**5, 0])
+    assert alike.upper - alike.lower < 1e-9
 
 
 def test_more_reports_than_axes_and_useless_sets():
@@ -278,6 +288,13 @@ def test_more_noise_and_more_users_tell_less():
         last = found.upper
 
 
+def test_ends_are_close_next_to_no_information(monkeypatch):
+    monkeypatch.setattr(strong, "coarse_vulnerability", lambda *_: None)
+    found = strong_vulnerability(0.2000001, (2000, 2000, 2000, 2000, 1000))
+    assert found.method == "ends"
+    assert found.upper - found.lower < 1e-6 * found.upper
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
@@ -298,11 +315,13 @@ def test_refusals(arguments, options, error, message):
         strong_vulnerability(*arguments, **options)
 
 
-def test_ends_are_within_a_third_of_what_is_leaked():
+def test_mixed_counts_are_enclosed_closely():
     found = strong_vulnerability(0.6, (12_000, 9_000, 8_999))
-    assert found.method == "ends"
-    # By blocks of histograms, before there were ends alone: 0.33445706.
-    assert found.lower <= 0.33445706 <= found.upper < 1 / 3 + 1.36 * (0.33445706 - 1 / 3)
+    assert found.method == "coarse lattice"
+    assert found.upper - found.lower < 2e-4 * (found.lower - 1 / 3)
+    six = strong_vulnerability(0.6, (2000,) * 6)
+    assert six.method == "ends"
+    assert 1 / 6 < six.lower < six.upper < six.lower + 3e-3
 
 
 # ---------------------------------------------------------------- the worst knowledge
@@ -355,9 +374,33 @@ def test_two_values_at_any_size(num_users):
         assert strong_vulnerability(0.8, counts).lower <= worst.upper
 
 
-def test_too_much_to_compare():
-    for num_users, values in ((10**4, 5), (100, 9), (10**9, 3)):
-        assert worst_knowledge(num_users, 0.6, np.full(values, 1.0 / values)) is None
+def test_ends_for_more_values(monkeypatch):
+    even = np.full(3, 1 / 3)
+    exact, counts = worst_knowledge(14, 0.6, even)
+    assert counts is not None
+    for limit, value in (("_MOST_VALUES", 2), ("_MOST_COUNTS", 3)):
+        with monkeypatch.context() as patch:
+            patch.setattr(strong, limit, value)
+            ends, counts = worst_knowledge(14, 0.6, even)
+            assert counts is None
+            assert ends.lower <= exact.lower <= exact.upper <= ends.upper
+    # The worst case of fewer users is above.
+    monkeypatch.setattr(strong, "_MOST_COUNTS", 20)
+    fewer, counts = worst_knowledge(13, 0.6, even)
+    assert counts is not None
+    ends, counts = worst_knowledge(14, 0.6, even)
+    assert counts is None
+    assert exact.upper <= ends.upper <= fewer.upper
+
+
+@pytest.mark.usefixtures("few_nodes")
+@pytest.mark.parametrize(
+    ("num_users", "domain_size"), [(10**4, 5), (10**6, 100), (10**9, 10**4), (10**9, 3)]
+)
+def test_worst_knowledge_of_many(num_users, domain_size):
+    worst, counts = worst_knowledge(num_users, 0.6, np.full(domain_size, 1.0 / domain_size))
+    assert counts is None
+    assert 1.0 / domain_size < worst.lower < worst.upper < 1.2 / domain_size
 
 
 def test_edges_of_the_worst_knowledge():

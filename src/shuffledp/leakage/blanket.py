@@ -214,7 +214,7 @@ def channel_blanket_upper(
 
     Errs upwards; at most what the unshuffled report gives.
     """
-    from shuffledp.leakage.uninformed import exchangeable_vulnerability
+    from shuffledp.leakage.uninformed import exchangeable_ends
 
     users = checked_num_users(num_users)
     matrix = float_channel(channel)
@@ -231,7 +231,7 @@ def channel_blanket_upper(
     found = _mean_of_crowds(
         users - 1,
         Fraction(chance),
-        lambda size: exchangeable_vulnerability(size, matrix, prior=law, crowd=crowd).upper,
+        lambda size: exchangeable_ends(size, matrix, prior=law, crowd=crowd, work=0.0).upper,
         alone,
     )
     return min(found, alone)

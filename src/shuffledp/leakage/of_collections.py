@@ -25,6 +25,9 @@ _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person
 # k-ary randomized response is written out as a matrix up to this k.
 _MOST_WRITTEN = 256
 
+# Blocks of histograms times guesses in brief: a tenth of what is taken else.
+_BRIEF_WORK = 2e6
+
 # Ends that different results prove may cross by their rounding.
 _ROUND_OFF = 1e-9
 
@@ -101,8 +104,9 @@ class Scene:
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
+        from shuffledp.leakage.coarse_lattice import MOST_WORK
         from shuffledp.leakage.uninformed import (
-            exchangeable_vulnerability,
+            exchangeable_ends,
             many_values_ends,
             shuffled_vulnerability,
         )
@@ -111,10 +115,11 @@ class Scene:
             return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
         if matrix is not None:
-            return exchangeable_vulnerability(self.num_users, matrix, prior=self.law())
+            work = _BRIEF_WORK if self.is_brief else MOST_WORK
+            return exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
         found = many_values_ends(self.num_users, self.truth or 1.0, self.law())
         source = "derived in the shuffledp documentation, results/leakage-uninformed"
-        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "moments", source)
+        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "load", source)
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows some others' values."""
@@ -136,7 +141,7 @@ class Scene:
         if worst is not None and worst[0].lower is not None:
             return found | {"both": worst[0], "knowledge": worst[1]}
         # Who knows others' values guesses no worse than who knows nobody's.
-        none = self.uninformed()
+        none = replace(self, is_brief=True).uninformed()
         ends = replace(
             none,
             upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst[0].upper),

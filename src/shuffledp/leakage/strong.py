@@ -17,7 +17,8 @@ G of their histogram, and with q the target's prior
 
 *The worst knowledge.* Two values and k-RR: half of the others for each value where n - 1 is even;
 else all knowledge is compared up to 500 others, and lies between computed ends beyond. More values:
-all counts are compared where they are few. Proofs: docs/results/leakage-strong.md.
+all counts are compared where they are few; else ends that hold for every knowledge.
+Proofs: docs/results/leakage-strong.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond
@@ -40,11 +41,15 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
-from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
+from shuffledp.leakage.blanket import (
+    blanket_vulnerability_upper,
+    channel_blanket_upper,
+    noise_load_excess,
+)
+from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share
 from shuffledp.leakage.matrices import checked_prior, float_channel
 from shuffledp.leakage.others import (
-    MOST_AXES,
     Box,
     Coins,
     HistogramLaw,
@@ -57,6 +62,7 @@ from shuffledp.leakage.others import (
     mode_mass,
     report_law,
 )
+from shuffledp.leakage.uninformed import exchangeable_ends
 
 _ULP = math.ulp(1.0)
 
@@ -69,6 +75,13 @@ ASSUMPTIONS = (
     "Only the histogram of the reports is released.",
     "Known values of the others are true, and unknown ones are independent with one known law.",
 )
+
+
+# Entries of a channel up to which it is written out.
+_MOST_ENTRIES = 250_000
+
+# Ends closer than this, relative to what is leaked, are close enough.
+_ENOUGH = 1e-6
 
 
 class Situation(NamedTuple):
@@ -226,25 +239,48 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     found = _without_listing(situation)
     if found is not None:
         return found
-    joint = (
-        situation.prior[:, None] * situation.rows() if situation.num_outcomes <= MOST_AXES else None
-    )
-    listed = None
-    if joint is not None and situation.num_outcomes == 2:
+    if situation.num_outcomes * situation.prior.size > _MOST_ENTRIES:
+        return "ends", vulnerability_ends(situation)
+    kinds, joint = situation.kinds(), situation.prior[:, None] * situation.rows()
+    if situation.num_outcomes == 2:
         coins = [
-            Coins(kind.number, min(Fraction(float(kind.law[1])), Fraction(1)))
-            for kind in situation.kinds()
+            Coins(kind.number, min(Fraction(float(kind.law[1])), Fraction(1))) for kind in kinds
         ]
         law = report_law(coins)
         box = Box(0, (law.first,), (law.masses.size,))
-        listed = best_guess(HistogramLaw(box, law.masses, law.error), joint)
-    elif joint is not None:
-        listed = by_histograms(situation.kinds(), joint)
-    if listed is None:
-        return "ends", vulnerability_ends(situation)
-    upper = min(listed.upper, situation.unshuffled().upper)
-    lower = min(max(listed.lower, situation.guess_before().lower), upper)
-    return "count" if situation.num_outcomes == 2 else "histograms", Enclosure(lower, upper)
+        counted = best_guess(HistogramLaw(box, law.masses, law.error), joint)
+        return "count", _clipped(situation, counted)
+    listed = by_histograms(kinds, joint)
+    if listed is not None:
+        return "histograms", _clipped(situation, listed)
+    method, ends = "ends", vulnerability_ends(situation)
+    if len(kinds) == 1:
+        users, crowd = situation.num_others + 1, kinds[0].law
+        alike = exchangeable_ends(
+            users, situation.rows(), prior=situation.prior, crowd=crowd, work=0.0
+        )
+        found = alike.method, Enclosure(alike.lower or 0.0, alike.upper)
+        method, ends = _narrower((method, ends), found)
+    if ends.upper - ends.lower > _ENOUGH * (ends.upper - situation.guess_before().lower):
+        blocks = coarse_vulnerability(kinds, joint)
+        if blocks is not None:
+            found = "coarse lattice", _clipped(situation, blocks)
+            method, ends = _narrower((method, ends), found)
+    return method, ends
+
+
+def _clipped(situation: Situation, found: Enclosure) -> Enclosure:
+    """Return an enclosure within what always holds."""
+    upper = min(found.upper, situation.unshuffled().upper)
+    return Enclosure(min(max(found.lower, situation.guess_before().lower), upper), upper)
+
+
+def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tuple[str, Enclosure]:
+    """Return what both ways say together; the first alone where the second says no more."""
+    (_, one), (method, other) = first, second
+    lower, upper = max(one.lower, other.lower), min(one.upper, other.upper)
+    says_more = lower <= upper and (lower > one.lower or upper < one.upper)
+    return (method, Enclosure(lower, upper)) if says_more else first
 
 
 def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
@@ -286,8 +322,24 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
         value = situation.counts.index(choose(situation.counts))
         mode = mode_mass(situation.coins(value, response))
         counted = (1.0 + float(response.kept) * mode.lower) / response.domain_size
+        if max(situation.counts) == situation.num_others:
+            counted = max(counted, concentrated_lower(users, response))
         lower = max(lower, counted * (1.0 - 8.0 * _ULP))
     return Enclosure(min(lower, upper), upper)
+
+
+def concentrated_lower(num_users: int, response: Response) -> float:
+    """Return a lower end where all others are known to have one value: guess none but the others.
+
+    0 where it would take long.
+    """
+    found = None
+    if 0 < response.answer < response.truth and response.domain_size > 2:
+        found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
+    if found is None:
+        return 0.0
+    leaked = float(response.kept) * found.lower / (num_users * float(response.answer))
+    return (1.0 + leaked) / response.domain_size * (1.0 - 16.0 * _ULP)
 
 
 def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
@@ -322,13 +374,16 @@ _MOST_SCANNED = 500
 # Counts times cells of a box, and counts, up to which all are compared.
 _MOST_WORK, _MOST_COUNTS, _MOST_VALUES = 2e7, 2_000, 8
 
+# The worst case of fewer users is looked at up to this times as many others.
+_FEWER = 1.5
+
 
 def worst_knowledge(
     num_users: int, randomizer: Any, prior: NDArray[np.float64]
-) -> tuple[Bound, tuple[int, ...] | None] | None:
+) -> tuple[Bound, tuple[int, ...] | None]:
     """Return V where the others' values are those that help most, and these values if known.
 
-    Where there are too many to compare, None for k-ary randomized response and a uniform prior,
+    Where there are too many to compare, ends for k-ary randomized response and a uniform prior,
     else the upper end of fewer users, with no lower one: the worst case of more is no worse.
     ``randomizer`` is as in `strong_vulnerability`.
     """
@@ -340,17 +395,38 @@ def worst_knowledge(
         return _bound(*_found(situation)), situation.counts
     if response is not None and values == 2 and (others % 2 == 0 or others > _MOST_SCANNED):
         return _nearly_balanced(others, response)
-    counts = _comparable(situation, others)
-    if not counts and response is not None:
-        return None
+    compared, counts = others, _comparable(situation, others)
     if not counts:
-        most = bisect_left(range(1, others), True, key=lambda n: not _comparable(situation, n))
-        counts = _comparable(situation, most) or [(0,) * values]
+        compared = bisect_left(range(1, others), True, key=lambda n: not _comparable(situation, n))
+        counts = _comparable(situation, compared) or [(0,) * values]
+    if response is not None and compared < others and others > _FEWER * compared:
+        return _bound("ends of all knowledge", _ends_of_all(others, response, 1.0)), None
     found = [(each, _found(situation._replace(counts=each))[1]) for each in counts]
     worst, ends = max(found, key=lambda pair: pair[1].upper)
     lower = max(each.lower for _, each in found)
     bound = _bound("all knowledge", Enclosure(lower, ends.upper))
-    return (bound, worst) if sum(worst) == others else (replace(bound, lower=None), None)
+    if sum(worst) == others:
+        return bound, worst
+    if response is None:
+        return replace(bound, lower=None), None
+    return _bound("ends of all knowledge", _ends_of_all(others, response, ends.upper)), None
+
+
+def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
+    """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
+    values, kept = response.domain_size, float(response.kept)
+    upper = min(blanket_vulnerability_upper(others + 1, values, response.truth), most)
+    even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
+    # Who knows others' values guesses no worse than who knows nobody's.
+    none = 1.0 / values + kept * excess_share(others + 1, values).lower
+    lower = max(even, concentrated_lower(others + 1, response), none * (1.0 - 8.0 * _ULP))
+    return Enclosure(min(lower, upper), upper)
+
+
+def _even(others: int, values: int) -> tuple[int, ...]:
+    """Return counts that differ by one at most, ascending."""
+    share, rest = divmod(others, values)
+    return (share,) * (values - rest) + (share + 1,) * rest
 
 
 def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
@@ -359,8 +435,7 @@ def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
     if values > _MOST_VALUES:
         return []
     counts = [*islice(_all_counts(others, values, is_rising=is_rising), _MOST_COUNTS + 1)]
-    share, rest = divmod(others, values)
-    even = situation._replace(counts=(share + 1,) * rest + (share,) * (values - rest))
+    even = situation._replace(counts=_even(others, values))
     work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
     return counts if len(counts) <= _MOST_COUNTS and work <= _MOST_WORK else []
 
