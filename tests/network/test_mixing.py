@@ -9,10 +9,13 @@ import pytest
 from graph_families import adjacency, complete_graph, cycle_graph, star_graph
 from network.walks import ANY, DELTA, PENDANT, wheel
 from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.network import hiding as network_hiding
+from shuffledp.network import mixing as network_mixing
 from shuffledp.network import remote_bounds, spectrum
 from shuffledp.network.account import account_network
+from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import weights_of
 from shuffledp.network.mixing import NetworkMixing
@@ -87,6 +90,23 @@ def test_many_users_are_accounted_for_together(monkeypatch):
     assert not hiding.meets(ANY, epsilon=1e-3, delta=DELTA)
 
 
+def test_more_eigenpairs_are_sought_where_they_tell_more(monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MANY", 2.0)  # what is roughly known is not followed
+    graph, stages = random_regular_graph(420, 3, Entropy.from_seed(3)), []
+    listening = NetworkMixing(
+        graph, positions="spectral", on_progress=lambda *each: stages.append(each)
+    )
+    few, some = listening.position_bounds_at([3, 60])
+    listening.position_bounds(61)
+    assert stages.count(("more eigenvalues", 1, 1)) == 1
+    (exact,) = NetworkMixing(graph, positions="exact").position_bounds_at([60])
+    assert (some.low <= exact.low * (1.0 + 1e-9)).all()
+    monkeypatch.setattr(network_mixing, "_MANY_PAIRS", 0)
+    before = NetworkMixing(graph, positions="spectral").position_bounds(60)
+    assert some.low.sum() > before.low.sum()
+    assert few.low.max() == 0.0
+
+
 def test_a_search_that_is_given_up_proves_nothing():
     # As soon as one user needs nearly what is known to hold, that is the answer for all.
     hiding = NetworkMixing(wheel(60), positions="exact").hiding(6)
@@ -98,6 +118,16 @@ def test_a_search_that_is_given_up_proves_nothing():
             walk, hiding.bounds, users, delta=DELTA, enough=share * worst
         )
         assert found >= min(share, 1.0) * worst * (1.0 - 2e-4)
+
+
+def test_most_users_need_no_more_rounds_than_all():
+    # A clique with a user at the end of a path: remote, and one of a hundred.
+    edges = [(i, j) for i in range(110) for j in range(i)]
+    graph = Graph.from_edges([*edges, (0, 110)])
+    for method in ("exact", "spectral", "auto"):
+        mixing = NetworkMixing(graph, positions=method)
+        everybody = mixing.fewest_rounds(ANY, delta=1e-6, within=0.05)
+        assert mixing.fewest_rounds(ANY, delta=1e-6, within=0.05, share=0.98) <= everybody
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "spectral"])
@@ -228,6 +258,8 @@ def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
         spectrum, "walk_spectrum", lambda *a, **k: spectra.append(k) or make(*a, **k)
     )
     monkeypatch.setattr(remote_bounds, "move_laws", lambda *a: moved.append(a[2:]) or move(*a))
+    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
+    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
     graph = wheel(60)
     asked = {"delta": DELTA, "rounds": 20, "positions": "spectral", "with_lower": False}
     first = account_network(graph, ANY, **asked)

@@ -100,6 +100,36 @@ def test_lowering_the_reference_at_remote_places_loses_little():
     assert bounds.lowered.chi_square.max() < 1.02 * bounds.chi_square.max()
 
 
+@pytest.mark.parametrize("most", [4, 256])
+def test_groups_hold_each_other_place_once(most, monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", most)
+    spectrum = walk_spectrum(GRAPHS["lollipop"][0], num_pairs=5)
+    rows, norms = np.array([3, 25]), np.linspace(0.0, 1.0, 26)
+    for by_functions in (False, True):
+        groups = remote_bounds._groups(spectrum, 4, rows, norms, by_functions=by_functions)
+        assert sorted(np.concatenate(groups).tolist()) == [i for i in range(26) if i not in rows]
+        assert len(groups) <= most
+
+
+def test_all_sums_are_sharper_than_boxes_and_hold(monkeypatch):
+    parts = [random_regular_graph(70, 6, Entropy.from_seed(seed)) for seed in range(6)]
+    edges = [adjacency(each).nonzero() for each in parts]
+    joined = [np.column_stack(pair) + 70 * part for part, pair in enumerate(edges)]
+    between = [(70 * part + k, (70 * part + 70 + k) % 420) for part in range(6) for k in range(3)]
+    graph = Graph.from_edges(np.unique(np.sort(np.vstack([*joined, between]), axis=1), axis=0))
+    spectrum = walk_spectrum(graph, num_pairs=8)
+    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", 5)
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 16)
+    monkeypatch.setattr(remote_bounds, "_MANY", 0.1)
+    exact = ratios_of(graph, 60)
+    bounds = remote_position_bounds(RandomWalk(graph), spectrum, 60, FollowedLaws())
+    check(bounds, exact, graph.stationary_law(), [[0], [5, 100]])
+    monkeypatch.setattr(remote_bounds, "_MOST_SUMS", 0.0)
+    by_boxes = remote_position_bounds(RandomWalk(graph), spectrum, 60, FollowedLaws())
+    assert bounds.low.sum() > 1.1 * by_boxes.low.sum()
+    assert bounds.low.sum() >= 0.99 * exact.min(axis=1).sum()
+
+
 def test_exact_laws_of_weights_hold_for_every_user():
     graph = GRAPHS["lollipop"][0]
     walk = RandomWalk(graph)
@@ -165,8 +195,7 @@ def test_q_is_chosen_for_the_worst_user():
         return told / (lower / shares).min(axis=1, initial=1.0).mean()
 
     best = min(lost(np.array([c, 1.0, 1.0])) for c in np.linspace(0.85, 1.0, 301))
-    found = lost(remote_bounds._shares(known))
-    assert best * (1.0 - 1e-9) <= found <= best + 0.02 < lost(np.ones(3))
+    assert lost(remote_bounds._shares(known)) <= best + 2e-4
 
 
 def test_alike_users_are_not_followed_one_by_one(monkeypatch):
@@ -181,6 +210,8 @@ def test_followed_laws_are_moved_on(few, monkeypatch):
     """Whatever was asked before, the laws are the same; after 5,000 rounds they are not needed."""
     graph, last = GRAPHS["lollipop"][0], GRAPHS["lollipop"][0].num_users - 1
     monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 3)
+    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
+    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
     monkeypatch.setattr(remote_bounds, "_FEW", few)
     walk, spectrum = RandomWalk(graph), walk_spectrum(graph, num_pairs=5)
     followed, moved, move = FollowedLaws(), [], remote_bounds.move_laws
@@ -199,12 +230,3 @@ def test_followed_laws_are_moved_on(few, monkeypatch):
         if rounds < 100:
             check(kept, ratios_of(graph, rounds), graph.stationary_law(), [[last], [0]])
     assert kept.followed.size == (3 if few < 1.0 else 0)
-
-
-@pytest.mark.parametrize("most", [4, 256])
-def test_groups_hold_each_other_place_once(most, monkeypatch):
-    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", most)
-    rows, norms = np.array([3, 25]), np.linspace(0.0, 1.0, 26)
-    groups = remote_bounds._groups(rows, norms)
-    assert sorted(np.concatenate(groups).tolist()) == [i for i in range(26) if i not in rows]
-    assert len(groups) <= most

@@ -69,9 +69,10 @@ def test_charts_are_drawn_and_their_numbers_stand_in_tables(name):
 
 def test_lines_of_networks():
     silent = curve(name="star", uniform_epsilon=0.3, published=(None, None))
-    lines = network_lines([curve(), silent])
+    lines = network_lines([curve(epsilon_of_most=(0.9, 0.4)), silent])
     assert [(claim, variant, line.x, line.y) for claim, variant, line in lines] == [
         (OURS, "ring", (1.0, 2.0), (1.0, 0.5)),
+        (OURS, "ring, 99 % of users", (1.0, 2.0), (0.9, 0.4)),
         (PUBLISHED, "ring", (1.0, 2.0), (None, 3.0)),
         (UNIFORM, "ring", (), (0.4,)),
         (OURS, "star", (1.0, 2.0), (1.0, 0.5)),

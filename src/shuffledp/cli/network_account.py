@@ -147,6 +147,11 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("trusted shuffler", rounded(uniform.upper, up=True, digits=_DIGITS)),
         ("published", f"{published} ({found.published_source})"),
         ("rounds", f"{found.rounds:,} ({_protocol_text(found)})"),
+        *(
+            [("for 99 %", f"{found.rounds_for_most:,} rounds are enough for 99 % of the users")]
+            if found.rounds_for_most is not None
+            else []
+        ),
         ("worst user", found.worst_user),
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),
@@ -239,6 +244,7 @@ def degrees(text: str) -> tuple[int, ...]:
 )
 @protocol_option
 @lazy_option
+@users_option
 @click.option(
     "--seed",
     type=whole_number,

@@ -89,6 +89,8 @@ class NetworkAccount(Shown):
     epsilon_of_shares : tuple of (float, float)
         Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
         users, rounded up. Empty unless asked for.
+    rounds_for_most : int or None
+        For rounds that were chosen: how few are proved to be enough for 99 % of the users.
     """
 
     num_users: int
@@ -111,6 +113,7 @@ class NetworkAccount(Shown):
     method: str
     num_dishonest: int
     epsilon_of_shares: tuple[tuple[float, float], ...] = ()
+    rounds_for_most: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
@@ -169,7 +172,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         So many users may tell the adversary their own reports; they hide nobody.
     users : {"worst", "all"}
         "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
-        have at most.
+        have at most, and with rounds "auto" how few are enough for 99 %.
     with_lower : bool
         False saves the time for the lower ends.
     on_progress : callable, optional
@@ -215,7 +218,12 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         on_progress=on_progress,
     )
     of_walk: dict[str, Any] = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
-    number = mixing.fewest_rounds(profile, within=within, **of_walk) if asked is None else asked
+    number, for_most = asked, None
+    if number is None:
+        number = mixing.fewest_rounds(profile, within=within, **of_walk)
+        if users == "all":
+            for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
+            for_most = min(for_most, number)
     users_left, hiding = mixing.graph, mixing.hiding(number)
     published, source = published_epsilon(profile, hiding, allowed, protocol, dishonest)
     epsilon = mixing.epsilon(profile, rounds=number, with_lower=with_lower, **of_walk)
@@ -254,6 +262,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         method=hiding.bounds.method,
         num_dishonest=dishonest,
         epsilon_of_shares=tuple((each, of_share(each)) for each in SHARES if users == "all"),
+        rounds_for_most=for_most,
     )
 
 
@@ -293,7 +302,8 @@ MOST_POINTS = 30
 class NetworkCurve(Frames):
     """What an exchange guarantees after some numbers of rounds: every epsilon is rounded up.
 
-    ``published`` is the published theorem in its corrected form, None where it says nothing.
+    ``published`` is the published theorem in its corrected form, None where it says nothing;
+    ``epsilon_of_most`` is for 99 % of the users, and empty unless asked for.
     """
 
     name: str
@@ -307,6 +317,7 @@ class NetworkCurve(Frames):
     published: tuple[float | None, ...]
     uniform_epsilon: float
     method: str
+    epsilon_of_most: tuple[float, ...] = ()
 
     def rounds_within(self, share: float) -> int | None:
         """Return the first of `rounds` with an epsilon at most that share above the uniform one."""
@@ -316,7 +327,7 @@ class NetworkCurve(Frames):
 
     def columns(self) -> dict[str, Any]:
         """Return the numbers of rounds, and the epsilons after them."""
-        names = ("rounds", "epsilon", "published")
+        names = ("rounds", "epsilon", "published", "epsilon_of_most")
         return {name: value for name in names if (value := getattr(self, name))}
 
     def to_json_dict(self) -> dict[str, object]:
@@ -337,6 +348,7 @@ def network_curve(
     rounds: Sequence[int],
     delta: float,
     protocol: ReportingProtocol = "all",
+    users: Users = "worst",
     on_progress: Progress | None = None,
 ) -> NetworkCurve:
     """Compute epsilon after each of some numbers of rounds; the options are those of the account.
@@ -348,9 +360,12 @@ def network_curve(
     if not asked:
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
     methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
-    points = []
+    points, most = [], []
     for index, each in enumerate(asked):
         points.append(point_epsilons(profile, mixing, each, delta=delta, protocol=protocol))
+        if users == "all":
+            found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
+            most.append(min(found, points[-1][0]))
         stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
         (on_progress or no_progress)(stage, index + 1, len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
@@ -366,6 +381,7 @@ def network_curve(
         published=tuple(theirs for _, theirs in points),
         uniform_epsilon=uniform.upper,
         method=", ".join(sorted(methods)),
+        epsilon_of_most=tuple(most),
     )
 
 

@@ -113,10 +113,12 @@ class Hiding:
         hidden = min(found.upper, for_all)
         return min(hidden, self._weighed_epsilon(profile, share, hidden, terms))
 
-    def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
-        """Tell whether a central target is proved to be met for every user."""
+    def meets(
+        self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
+    ) -> bool:
+        """Tell whether a central target is proved to be met for this share of the users."""
         for bounds in self._choices:
-            users = self._hidden_best(bounds, profile, 1.0, terms)
+            users = self._hidden_best(bounds, profile, share, terms)
             walk = _weighted(bounds, profile, terms)
             if not unmet(walk, bounds, users, epsilon=epsilon, delta=terms["delta"]).size:
                 return True

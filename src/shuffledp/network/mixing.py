@@ -52,6 +52,10 @@ _MOST_STOPS = 12
 # Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
 _HOPELESS = 6.0
 
+# So many eigenpairs are sought of slow graphs with up to so many users, where half as many leave
+# every ratio open and these may not: a minute at most.
+_MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
+
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
 
@@ -65,6 +69,7 @@ class _Kept:
     def __init__(self) -> None:
         """Know nothing yet."""
         self.spectrum: Spectrum | None = None
+        self.finer: Spectrum | None = None
         self.followed = FollowedLaws()
 
 
@@ -176,7 +181,12 @@ class NetworkMixing:
         return self.hiding(rounds).epsilon(profile, with_lower=with_lower, **terms)
 
     def fewest_rounds(
-        self, profile: LocalProfile, *, within: float = 0.01, **terms: Unpack[Terms]
+        self,
+        profile: LocalProfile,
+        *,
+        within: float = 0.01,
+        share: float = 1.0,
+        **terms: Unpack[Terms],
     ) -> int:
         """Return the fewest rounds proved to be as private as many rounds, nearly.
 
@@ -187,6 +197,8 @@ class NetworkMixing:
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
             trusted shuffler gives, for "single" what endless rounds give.
+        share : float
+            For how many of the users, in (0, 1]: by default for all.
 
         Returns
         -------
@@ -209,14 +221,22 @@ class NetworkMixing:
             return 0
 
         def is_enough(bounds: "PositionBounds") -> bool:
-            return Hiding.of(bounds).meets(profile, epsilon=target, **terms)
+            return Hiding.of(bounds).meets(profile, epsilon=target, share=share, **terms)
 
         def is_shown(rounds: int) -> bool:
             """Return whether eigenvalues and rows of remote users show so many to be enough."""
-            return self._may_be_enough(rounds, within) and is_enough(self._spectral(rounds))
+            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
 
         most = _fewest(is_shown)
-        return self._fewest_exact(is_enough, most) if self._is_exact(most) else most
+        if self._is_exact(most):
+            return self._fewest_exact(is_enough, most)
+        affordable = self._affordable_rounds() if self.positions == "auto" else 0
+        if 0 < affordable < most and self._may_be_enough(affordable, within, share):
+            # A share of the users may be hidden long before eigenvalues can show it.
+            self._compute([affordable])
+            if is_enough(self._exact[affordable]):
+                return self._fewest_exact(is_enough, affordable)
+        return most
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -253,12 +273,12 @@ class NetworkMixing:
             **terms,
         )
 
-    def _may_be_enough(self, rounds: int, within: float) -> bool:
+    def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
         from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
-        return float(chi_square.max()) <= _HOPELESS * max(within, 0.01)
+        return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
 
     def _spectral(self, rounds: int) -> "PositionBounds":
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
@@ -267,21 +287,48 @@ class NetworkMixing:
         if rounds == 0:
             return spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
+            spectrum = self._spectrum_for(rounds)
             self._remote[rounds] = remote_position_bounds(
-                self.walk, self.spectrum, rounds, self._kept.followed
+                self.walk, spectrum, rounds, self._kept.followed
             )
         return self._remote[rounds]
 
+    def _spectrum_for(self, rounds: int) -> "Spectrum":
+        """Return the spectrum, with more eigenpairs where so many rounds need these."""
+        from shuffledp.network.spectrum import DENSE_USERS, walk_spectrum
+
+        found, users = self.spectrum, self.graph.num_users
+        is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
+        if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
+            return found
+        # What the pairs leave of a ratio is at most exp(largest - decay).
+        decay = -rounds * math.log(found.remainder)
+        largest = -math.log(found.stationary_law.min())
+        if not 0.6 * largest <= decay <= largest + _ENOUGH:
+            return found
+        if self._kept.finer is None:
+            self._report("more eigenvalues", 0, 1)
+            laziness = self.walk.laziness
+            self._kept.finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
+            self._report("more eigenvalues", 1, 1)
+        return self._kept.finer
+
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
-        users, edges = self.graph.num_users, self.graph.num_edges
+        users = self.graph.num_users
         if self.positions == "exact" and users > _MOST_EXACT_USERS:
             raise ParameterError(
                 f"positions = 'exact' follows each of {users:,} users, and is for "
                 f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
             )
-        is_affordable = users <= _MOST_EXACT_USERS and rounds * 2.0 * edges * users <= _UNASKED_WORK
-        return self.positions == "exact" or (self.positions == "auto" and is_affordable)
+        is_affordable = self.positions == "auto" and rounds <= self._affordable_rounds()
+        return self.positions == "exact" or is_affordable
+
+    def _affordable_rounds(self) -> int:
+        """Return after how many rounds all users are followed exactly without being asked to."""
+        if self.graph.num_users > _MOST_EXACT_USERS:
+            return 0
+        return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""

@@ -342,6 +342,8 @@ _QUANTILES, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 0.01
 # Whose position tells more than this is not hidden well by any Q.
 _HIDDEN = 0.1
 
+# Then it is moved by these steps, as far as that helps.
+_SHARE_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
 _NOTHING = 1e-9
 
 # Where a law of given variance is written down, in standard deviations from 1.
@@ -473,4 +475,11 @@ def lowered_shares(
     # Above the middle many users lose more than others gain.
     tried = np.quantile(sample, _QUANTILES, axis=0)
     best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    for step in _SHARE_STEPS:
+        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        ratios = np.maximum(sample / best, _NOTHING)
+        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
+        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
+        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
+        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
     return best

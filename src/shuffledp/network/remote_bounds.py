@@ -1,27 +1,35 @@
 """Bounds on the laws of the holders: followed from the most remote users, by eigenvalues elsewhere.
 
 In l2(pi), with f_i the function P^t(i, .) / pi = P^t e_i (see `spectral_bounds`), let s_i(t) be at
-least norm(P^t e_i - 1), the root of V_i.
+least norm(P^t e_i - 1), the root of V_i, and u_i(t) at least norm(C^t (I - Pi) e_i).
 
 **Smoothing.** P e_i = sum_k P(i, k) e_k. So s_i(t) <= sum_k P(i, k) s_k(t - 1) by the triangle
-inequality. Eigenvalues alone say s_i(t) <= lambda^t / sqrt(pi_i): who is remote by having few
-neighbours is so for one round only.
+inequality, and, as (I - Pi) P Pi has norm rho at most (`Deflation`),
+u_i(t) <= sum_k P(i, k) u_k(t - 1) + rho mu^(t-1) / sqrt(pi_i). Eigenvalues alone say
+s_i(t) <= lambda^t / sqrt(pi_i): who is remote by having few neighbours is so for one round only.
 
 **Two halves.** P^t(i, j) / pi_j - 1 = <P^r e_i - 1, P^(t-r) e_j - 1>, at most s_i(r) s_j(t - r).
 
 **Rows.** P^t(i, j) / pi_j = P^t(j, i) / pi_i: the law from j, divided by pi, holds what all others
 give to the place j. So with the laws of the most remote users j in R, the least ratio of user i is
 at least the smaller of the least of these laws at i, and 1 - s_i(r) max_{j not in R} s_j(t - r).
+A law from R is followed round by round or, where u is small, summed over the eigenpairs:
+P^t(i, j) / pi_j = 1 + sum_k theta_k^t psi_k(i) psi_k(j) + <C^r r_i, C^(t-r) r_j> + drift, the
+product at most u_i(r) u_j(t - r), the drift as in `spectral_bounds`, and psi exchanged for phi at
+eta (norm(D phi_i) / sqrt(pi_j) + norm(D phi_j) / sqrt(pi_i) + eta / sqrt(pi_i pi_j)) at most,
+D = diag(theta^t).
 
-**Groups.** The places outside R are put into groups B of similar norms. For j in B, the ratio is
-between 1 -+ s_i(r) max_B s_j(t - r). So with l_iB and h_iB: l_iB <= P_i(j)/pi_j <= h_iB, each
+**Groups.** The places outside R are put into groups B of similar ones. For j in B, the ratio is
+between 1 -+ s_i(r) max_B s_j(t - r), and, function by function, the sum above is between its
+extremes over the box that psi takes on B, or, for graphs of some 10^4 users, between the extremes
+of all the sums, each with its own error. So with l_iB and h_iB: l_iB <= P_i(j)/pi_j <= h_iB, each
 place of R a group of its own.
 
 **Lowering Q.** Few remote places take much from kappa. With any c_B in (0, 1], Z = sum_j pi_j c_j
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
 Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
-reach, so that kappa_i is about Z for them: of a few such c that with the least
+reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
 (1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
 how it is chosen is no part of the proof.
 
@@ -30,6 +38,7 @@ than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +56,8 @@ from shuffledp.network.positions import (
 from shuffledp.network.spectral_bounds import (
     MARGIN,
     chi_squares_after,
+    drifts,
+    power_above,
     spectral_position_bounds,
 )
 from shuffledp.network.spectrum import Spectrum
@@ -70,6 +81,9 @@ _CACHED_USERS = 1 << 16
 # without them.
 _FEW, _NEAR = 1e-3, 1.15
 
+# Laws that are only roughly known from eigenpairs are followed where this part of them can be.
+_MANY = 0.05
+
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
@@ -83,6 +97,18 @@ _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 _SAMPLE = 2048
 
 _NOTHING = 1e-9
+
+# Laws summed over eigenpairs may be off by this, or by more of the middle user where all are made.
+_LARGEST_ERROR, _LARGEST_MIDDLE_ERROR = 1e-3, 0.05
+
+# Where boxes leave more than this of a ratio open for the middle user, all sums are made: pairs of
+# users times eigenpairs, some seconds.
+_OPEN, _MOST_SUMS = 0.02, 2e11
+_USERS_AT_A_TIME = 64
+
+
+#: Minus the size, the first place (so that no two compare equal), the function, the group.
+_Box = tuple[float, int, int, NDArray[np.int64]]
 
 
 class _Laws(NamedTuple):
@@ -100,6 +126,13 @@ class _Known(NamedTuple):
     rows: NDArray[np.int64]
     groups: list[NDArray[np.int64]]
     chi_square: NDArray[np.float64]
+
+
+class _Remainders(NamedTuple):
+    """u_i after the longer and after the shorter half of the rounds."""
+
+    near: NDArray[np.float64]
+    far: NDArray[np.float64]
 
 
 def remote_position_bounds(
@@ -141,34 +174,44 @@ def remote_position_bounds(
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
     near = far = _smoothed_norms(walk, spectrum, half)
+    ahead = behind = _remainder_norms(walk, spectrum, half)
     if rounds % 2:
         near = _one_more(walk, spectrum, half + 1, far)
+        ahead = _remainder_norms(walk, spectrum, half + 1)
+    remainders = _Remainders(ahead, behind)
+    errors = _errors(spectrum, rounds, remainders)
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
+    is_summed = _is_summed(walk, spectrum, rounds, remainders)
 
     def bounds_with(rows: NDArray[np.int64]) -> PositionBounds:
         """Return bounds with the laws from some users."""
-        groups = _groups(rows, far)
-        shape = base.low.size, rows.size + len(groups)
-        laws = _Laws(np.empty(shape), np.empty(shape))
-        if rows.size:  # nobody's laws would drop those that are kept
+        groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
+        laws = _empty_laws(base.low.size, rows.size + len(groups))
+        if is_summed:
+            _sum_laws(laws, spectrum, rows, rounds, errors)
+        elif rows.size:  # nobody's laws would drop those that are kept
             followed.write(laws, walk, rows, rounds)
+        sums = _extreme_sums(spectrum, rounds, errors, groups)
+        widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
+        if is_summed and _is_small(spectrum) and groups and float(np.median(widest)) > _OPEN:
+            sums = _all_sums(spectrum, rounds, errors, groups)
         farthest = np.array([far[each].max() for each in groups])
         away = np.multiply.outer(near, farthest) * (1.0 + MARGIN)
-        laws.lower[:, rows.size :] = 1.0 - away * (1.0 + MARGIN)
-        laws.upper[:, rows.size :] = (1.0 + away) * (1.0 + MARGIN)
+        laws.lower[:, rows.size :] = np.maximum(1.0 - away * (1.0 + MARGIN), sums.lower)
+        laws.upper[:, rows.size :] = np.minimum((1.0 + away) * (1.0 + MARGIN), sums.upper)
         np.maximum(laws.lower, base.low[:, None], out=laws.lower)
         np.minimum(laws.upper, base.high[:, None], out=laws.upper)
         known = _Known(spectrum.stationary_law, laws, rows, groups, chi)
-        bounds = _compared(base, known, np.ones(shape[1]))
+        bounds = _compared(base, known, np.ones(laws.lower.shape[1]))
         return replace(bounds, lowered=_compared(base, known, _shares(known)))
 
-    if _most_followed(walk, rounds) < _FEW * chi.size:
-        bounds = bounds_with(np.empty(0, np.int64))
+    rows = _remote_rows(walk, spectrum, rounds, far, is_summed=is_summed)
+    if rows.size and not is_summed and _most_followed(walk, rounds) < _FEW * chi.size:
+        bounds = bounds_with(rows[:0])
         best = bounds.lowered or bounds
-        lost = (1.0 + float(best.chi_square.max())) / max(float(best.low.mean()), _NOTHING)
-        rows = _remote_rows(walk, spectrum, rounds) if lost > _NEAR else np.empty(0, np.int64)
-        return bounds_with(rows) if rows.size else bounds
-    return bounds_with(_remote_rows(walk, spectrum, rounds))
+        if 1.0 + float(best.chi_square.max()) <= _NEAR * float(best.low.mean()):
+            return bounds
+    return bounds_with(rows)
 
 
 class FollowedLaws:
@@ -206,6 +249,11 @@ class FollowedLaws:
 def _octave(rounds: int) -> int:
     """Return the least power of two that is no less."""
     return 1 << max(rounds - 1, 0).bit_length()
+
+
+def _empty_laws(num_users: int, num_columns: int) -> _Laws:
+    """Return room for so many laws."""
+    return _Laws(np.empty((num_users, num_columns)), np.empty((num_users, num_columns)))
 
 
 def _masses(known: _Known) -> NDArray[np.float64]:
@@ -262,6 +310,14 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
     )
 
 
+def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sum_k P(i, k) values_k for each i, rounded up."""
+    graph = walk.graph
+    means: NDArray[np.float64] = (graph.matrix() @ values) / graph.degrees
+    means = walk.laziness * values + (1.0 - walk.laziness) * means
+    return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
+
+
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return s_i after so many rounds."""
     first = max(rounds - _MOST_SMOOTHING, 0)
@@ -275,11 +331,7 @@ def _one_more(
     walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return s_i after so many rounds, from norms after one round less."""
-    graph = walk.graph
-    means: NDArray[np.float64] = (graph.matrix() @ norms) / graph.degrees
-    means = walk.laziness * norms + (1.0 - walk.laziness) * means
-    means *= 1.0 + loss_of(int(graph.degrees.max()) + 8)
-    return np.minimum(means, _alone(spectrum, rounds))
+    return np.minimum(_mean_of_neighbours(walk, norms), _alone(spectrum, rounds))
 
 
 def _alone(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
@@ -287,6 +339,35 @@ def _alone(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     told = np.minimum(chi_squares_after(spectrum, rounds), 1.0 / spectrum.stationary_law)
     norms: NDArray[np.float64] = np.sqrt(told) * (1.0 + MARGIN)
     return norms
+
+
+def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+    """Return u_i after so many rounds; without eigenpairs they are not needed."""
+    most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
+    if not spectrum.deflation.num_pairs:
+        return most
+    first = max(rounds - _MOST_SMOOTHING, 0)
+    norms = most
+    for done in range(first, rounds + 1):
+        if done > first:
+            before = power_above(spectrum.remainder, done - 1)
+            norms = _mean_of_neighbours(walk, norms) + spectrum.deflation.residual * before * most
+        norms = np.minimum(norms, power_above(spectrum.remainder, done) * most) * (1.0 + MARGIN)
+    return norms
+
+
+def _is_summed(walk: RandomWalk, spectrum: Spectrum, rounds: int, remainders: _Remainders) -> bool:
+    """Return whether eigenpairs give all laws, nearly, or better than the few to be followed."""
+    error = float(remainders.near.max()) * float(remainders.far.max())
+    middle = float(np.median(remainders.near)) * float(np.median(remainders.far))
+    is_near = _is_small(spectrum) and middle <= _LARGEST_MIDDLE_ERROR and error <= 1.0
+    is_sharper = is_near and _most_followed(walk, rounds) < _MANY * spectrum.num_users
+    return (is_sharper or error <= _LARGEST_ERROR) and spectrum.deflation.num_pairs > 0
+
+
+def _is_small(spectrum: Spectrum) -> bool:
+    """Return whether all sums over eigenpairs are affordable."""
+    return float(spectrum.num_users) ** 2 * spectrum.deflation.num_pairs <= _MOST_SUMS
 
 
 def _most_rows(num_users: int) -> int:
@@ -302,21 +383,142 @@ def _most_followed(walk: RandomWalk, rounds: int) -> int:
     return min(_most_rows(walk.num_users), int(_MOST_ADDITIONS / max(work, 1.0)))
 
 
-def _remote_rows(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.int64]:
-    """Return the users whose laws are worth following, the same for an octave of rounds."""
-    norms = _smoothed_norms(walk, spectrum, _octave(rounds) // 2)
-    most = _most_followed(walk, rounds)
-    if most < norms.size and norms.max() <= _ALIKE * float(np.median(norms)):
-        most = 0
+def _remote_rows(
+    walk: RandomWalk,
+    spectrum: Spectrum,
+    rounds: int,
+    norms: NDArray[np.float64],
+    *,
+    is_summed: bool,
+) -> NDArray[np.int64]:
+    """Return the users whose laws are worth knowing; if followed, the same for an octave."""
+    most = _most_rows(norms.size)
+    if not is_summed:
+        norms = _smoothed_norms(walk, spectrum, _octave(rounds) // 2)
+        most = _most_followed(walk, rounds)
+        if most < norms.size and norms.max() <= _ALIKE * float(np.median(norms)):
+            most = 0
     return np.sort(np.argsort(-norms, kind="stable")[:most])
 
 
-def _groups(rows: NDArray[np.int64], norms: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """Return groups of the places whose laws are not known, each of similar norms."""
+class _Errors(NamedTuple):
+    """Factors whose products, added up, bound what a sum over eigenpairs is off by."""
+
+    near: NDArray[np.float64]  # of a start, shape (num_users, 4)
+    far: NDArray[np.float64]  # of a place
+    loss: float
+
+
+def _errors(spectrum: Spectrum, rounds: int, remainders: _Remainders) -> _Errors:
+    """Return what sums over eigenpairs are off by, as the module says."""
+    deflation = spectrum.deflation
+    functions, powers = deflation.eigenfunctions, deflation.eigenvalues**rounds
+    inverse = (1.0 + MARGIN) / np.sqrt(spectrum.stationary_law)
+    norms = np.sqrt(np.square(functions).sum(axis=1)) * (1.0 + MARGIN)
+    tilted = np.sqrt(np.square(functions) @ np.square(powers)) * (1.0 + MARGIN)
+    eta, drift = deflation.defect, drifts(spectrum, rounds)
+    # Powers and sums are off by their relative loss.
+    loss = loss_of(4 * powers.size + 64) + 2.0 * MARGIN
+    near = np.column_stack([remainders.near, inverse, tilted, loss * norms])
+    shared = (drift + eta * eta) * inverse + eta * tilted
+    far = np.column_stack([remainders.far, shared, eta * inverse, tilted])
+    return _Errors(near, far * (1.0 + MARGIN), loss)
+
+
+def _extreme_sums(
+    spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[NDArray[np.int64]]
+) -> _Laws:
+    """Return bounds on each user's ratios over groups of places, function by function."""
+    functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
+    near, far, loss = errors
+    if not groups or not powers.size:  # without pairs the norms say as much
+        shape = near.shape[0], len(groups)
+        return _Laws(np.full(shape, -np.inf), np.full(shape, np.inf))
+    least = np.array([functions[each].min(axis=0) for each in groups]) * powers
+    most = np.array([functions[each].max(axis=0) for each in groups]) * powers
+    middle, radius = 0.5 * (least + most), 0.5 * np.abs(most - least)
+    farthest = np.array([far[each].max(axis=0) for each in groups])
+    # The losses of the sums are in proportion to the sums of the sizes.
+    spreads = np.abs(functions) @ (radius + loss * (np.abs(middle) + radius)).T
+    spreads += near @ farthest.T + loss
+    spreads *= 1.0 + MARGIN
+    sums = 1.0 + functions @ middle.T
+    return _Laws(sums - spreads, sums + spreads)
+
+
+def _all_sums(
+    spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[NDArray[np.int64]]
+) -> _Laws:
+    """Return bounds on each user's ratios over groups of places, place by place."""
+    functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
+    near, far, loss = errors
+    places = np.concatenate(groups)
+    starts = np.cumsum([0, *(each.size for each in groups[:-1])])
+    of_places = np.ascontiguousarray((functions[places] * powers).T)
+    of_errors = np.ascontiguousarray(far[places].T)
+    laws = _empty_laws(near.shape[0], len(groups))
+    for first in range(0, near.shape[0], _USERS_AT_A_TIME):
+        users = slice(first, first + _USERS_AT_A_TIME)
+        sums = functions[users] @ of_places
+        sums += 1.0
+        spreads = near[users] @ of_errors
+        spreads += loss
+        spreads *= 1.0 + MARGIN
+        laws.upper[users] = np.maximum.reduceat(sums + spreads, starts, axis=1)
+        sums -= spreads
+        laws.lower[users] = np.minimum.reduceat(sums, starts, axis=1)
+    return laws
+
+
+def _groups(
+    spectrum: Spectrum,
+    rounds: int,
+    rows: NDArray[np.int64],
+    norms: NDArray[np.float64],
+    *,
+    by_functions: bool,
+) -> list[NDArray[np.int64]]:
+    """Return groups of the places whose laws are not known, each of similar places."""
     others = np.setdiff1d(np.arange(norms.size), rows)
-    most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS)
-    order = others[np.argsort(norms[others], kind="stable")]
-    return [each for each in np.array_split(order, most) if each.size]
+    most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS, others.size)
+    if not by_functions:
+        order = others[np.argsort(norms[others], kind="stable")]
+        return [each for each in np.array_split(order, max(most, 1)) if each.size]
+    deflation = spectrum.deflation
+    points = deflation.eigenfunctions * np.abs(deflation.eigenvalues) ** (rounds / 2.0)
+    pending = [_box(points, others)] if others.size else []
+    while len(pending) < most:
+        size, _, function, group = heappop(pending)
+        if size == 0.0:
+            heappush(pending, (size, int(group[0]), function, group))
+            break
+        values = points[group, function]
+        is_low = values < 0.5 * (values.min() + values.max())
+        for part in (group[is_low], group[~is_low]):
+            heappush(pending, _box(points, part))
+    return [group for *_, group in pending]
+
+
+def _box(points: NDArray[np.float64], group: NDArray[np.int64]) -> _Box:
+    """Return a group with what it is split by: the function that varies most; widest first."""
+    sizes = np.ptp(points[group], axis=0)
+    function = int(np.argmax(sizes))
+    size = float(sizes[function])
+    # Between neighbouring floats there is no middle.
+    is_one = size <= 1e-9 * float(np.abs(points[group, function]).max())
+    return (0.0 if is_one else -size, int(group[0]), function, group)
+
+
+def _sum_laws(
+    laws: _Laws, spectrum: Spectrum, rows: NDArray[np.int64], rounds: int, errors: _Errors
+) -> None:
+    """Write the laws from some users, as ratios, summed over eigenpairs, to the first columns."""
+    functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
+    near, far, loss = errors
+    spreads = (near @ far[rows].T + loss) * (1.0 + MARGIN)
+    sums = 1.0 + functions @ (functions[rows] * powers).T
+    np.maximum(sums - spreads, 0.0, out=laws.lower[:, : rows.size])
+    np.maximum(sums + spreads, 0.0, out=laws.upper[:, : rows.size])
 
 
 def _tails(

@@ -14,8 +14,8 @@ from shuffledp.core.threads import one_thread
 from shuffledp.network.eigenvalue_certificate import Deflation, certified_norm, deflate
 from shuffledp.network.graph import Graph
 
-# Up to so many users all eigenpairs are computed at once.
-_DENSE_USERS = 400
+#: Up to so many users all eigenpairs are computed at once.
+DENSE_USERS = 400
 
 # By default so many pairs are computed where an application of the walk is cheap, else none: then
 # only the second eigenvalue is sought.
@@ -110,7 +110,7 @@ def walk_spectrum(
     root = np.sqrt(graph.stationary_law())
     scale = dia_array((1.0 / np.sqrt(graph.degrees)[None, :], [0]), shape=(root.size, root.size))
     matrix = (1.0 - laziness) * (scale @ graph.matrix() @ scale)
-    if root.size <= _DENSE_USERS:
+    if root.size <= DENSE_USERS:
         # The constant function goes to -2, where it is the first and nothing else is.
         dense = matrix.toarray() + laziness * np.eye(root.size) - 3.0 * np.outer(root, root)
         _, vectors = np.linalg.eigh(0.5 * (dense + dense.T))

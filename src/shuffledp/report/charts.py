@@ -174,6 +174,8 @@ def network_lines(curves: Sequence["NetworkCurve"]) -> list[tuple[str, str, Line
 
     for each in curves:
         add(OURS, each.name, each.epsilon, each, f"{each.method} bounds")
+        if each.epsilon_of_most:
+            add(OURS, f"{each.name}, 99 % of users", each.epsilon_of_most, each)
         if any(value is not None for value in each.published):
             add(PUBLISHED, each.name, each.published, each)
         if len(levels) > 1:

@@ -207,7 +207,7 @@ MORE_RUNS = [
     ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
     ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
      " --out curves --json"),
-    ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8"
+    ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8 --users all"
      " --epsilon0 1 --delta 1e-6 --protocol single --out curves --json"),
     ("network exchange", "network prepare --graph ring.csv --domain yes,no --epsilon0 2"
      " --rounds 5 --delta 1e-3 --out prepared --json"),
