@@ -1,6 +1,5 @@
 """Bounds from the spectrum: never violated by powers of the walk matrix, and sharp where exact."""
 
-
 import numpy as np
 import pytest
 
