@@ -319,8 +319,8 @@ def _bound(method: str, found: Enclosure) -> Bound:
 # Two values: numbers of others up to which every c is looked at.
 _MOST_SCANNED = 500
 
-# Counts times cells of a box, and counts, up to which all are compared.
-_MOST_WORK, _MOST_COUNTS, _MOST_VALUES = 2e7, 2_000, 8
+# Counts times cells of a box, and counts, up to which all are compared; fewer where names matter.
+_MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
 
 
 def worst_knowledge(
@@ -358,11 +358,12 @@ def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
     values, is_rising = situation.prior.size, situation.uniform_response is not None
     if values > _MOST_VALUES:
         return []
-    counts = [*islice(_all_counts(others, values, is_rising=is_rising), _MOST_COUNTS + 1)]
+    most = _MOST_COUNTS if is_rising else _MOST_NAMED
+    counts = [*islice(_all_counts(others, values, is_rising=is_rising), most + 1)]
     share, rest = divmod(others, values)
     even = situation._replace(counts=(share + 1,) * rest + (share,) * (values - rest))
     work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
-    return counts if len(counts) <= _MOST_COUNTS and work <= _MOST_WORK else []
+    return counts if len(counts) <= most and work <= _MOST_WORK else []
 
 
 def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
