@@ -371,8 +371,8 @@ def _bound(method: str, found: Enclosure) -> Bound:
 # Two values: numbers of others up to which every c is looked at.
 _MOST_SCANNED = 500
 
-# Counts times cells of a box, and counts, up to which all are compared.
-_MOST_WORK, _MOST_COUNTS, _MOST_VALUES = 2e7, 2_000, 8
+# Counts times cells of a box, and counts, up to which all are compared; fewer where names matter.
+_MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
 
 # The worst case of fewer users is looked at up to this times as many others.
 _FEWER = 1.5
@@ -434,10 +434,11 @@ def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
     values, is_rising = situation.prior.size, situation.uniform_response is not None
     if values > _MOST_VALUES:
         return []
-    counts = [*islice(_all_counts(others, values, is_rising=is_rising), _MOST_COUNTS + 1)]
+    most = _MOST_COUNTS if is_rising else _MOST_NAMED
+    counts = [*islice(_all_counts(others, values, is_rising=is_rising), most + 1)]
     even = situation._replace(counts=_even(others, values))
     work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
-    return counts if len(counts) <= _MOST_COUNTS and work <= _MOST_WORK else []
+    return counts if len(counts) <= most and work <= _MOST_WORK else []
 
 
 def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
