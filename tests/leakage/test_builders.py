@@ -104,6 +104,8 @@ def test_shufflers_need_sizes(build):
 def test_what_is_too_large():
     with pytest.raises(ParameterError, match=r"16384 x 16384 = 268435456 cells, above 200000000"):
         randomizer_channel(14, 2, 0.75)
+    with pytest.raises(ParameterError, match=r"33554432 x 1 = 33554432 exact fractions, above"):
+        randomizer_channel(25, 2, 0.75)
     with pytest.raises(ParameterError, match=r"2048 x 2048 = 4194304 exact fractions, above"):
         randomizer_channel(11, 2, Fraction(3, 4))
     with pytest.raises(ParameterError, match=r"2048 x 2048 = 4194304 exact fractions, above"):

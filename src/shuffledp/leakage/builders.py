@@ -23,12 +23,12 @@ from shuffledp.leakage.matrices import Truth, checked_truth, require_cells
 _Table = list[tuple[int, ...]]
 
 
-def datasets(num_users: SupportsIndex, domain_size: SupportsIndex, *, exact: bool = True) -> _Table:
+def datasets(num_users: SupportsIndex, domain_size: SupportsIndex) -> _Table:
     """Return all k^n datasets from (0, ..., 0) on, or refuse."""
     n = require_at_least("num_users", num_users, 1)
     k = require_at_least("domain_size", domain_size, 2)
     # Beyond 40 users there are too many in any case: their number is not computed.
-    require_cells("the channel from datasets", k ** min(n, 40), 1, exact=exact)
+    require_cells("the channel from datasets", k ** min(n, 40), 1, exact=True)
     return list(product(range(k), repeat=n))
 
 
@@ -39,9 +39,8 @@ def _histograms(table: _Table, domain_size: int) -> _Table:
 
 def product_channel(num_users: int, randomizer: Channel) -> Channel:
     """Return N for any randomizer: each user reports through it, independently."""
+    inputs, outputs = (datasets(num_users, size) for size in randomizer.matrix.shape)
     exact = randomizer.is_exact
-    inputs = datasets(num_users, randomizer.num_inputs, exact=exact)
-    outputs = datasets(num_users, randomizer.num_outputs, exact=exact)
     require_cells("the channel from datasets", len(inputs), len(outputs), exact=exact)
     matrix = reduce(np.kron, [randomizer.matrix] * num_users)
     return Channel(matrix, tuple(inputs), tuple(outputs))
