@@ -8,6 +8,7 @@ partitions; the recurrence in whole numbers stands beside it.
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from oracles.fullest_bin import exact_maximum_load, maximum_load
@@ -17,6 +18,7 @@ from shuffledp.leakage.fullest_bin import (
     excess_by,
     maximum_load_excess,
     recurrence_tails,
+    uneven_maximum,
 )
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
@@ -76,3 +78,12 @@ def test_baseline_partitions(benchmark, balls, bins):
     benchmark.group = f"maximum load of {balls} in {bins}"
     found = benchmark.pedantic(maximum_load_by_partitions, (balls, bins), rounds=1)
     assert found == exact_maximum_load(balls, bins)
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(2000, 50), (10**5, 5)])
+def test_uneven(benchmark, balls, bins):
+    benchmark.group = f"uneven maximum of {balls} in {bins}"
+    law = np.array([(1.0 + 1e-3 * x / bins) for x in range(bins)])
+    uneven_maximum(balls, law / law.sum())
+    found = benchmark.pedantic(uneven_maximum, (balls, law / law.sum()), rounds=3)
+    benchmark.extra_info["relative_half_width"] = (found.upper - found.lower) / found.upper / 2
