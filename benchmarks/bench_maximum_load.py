@@ -11,12 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oracles.fullest_bin import exact_maximum_load
+from oracles.fullest_bin import exact_maximum_load, maximum_load
 from oracles.partitions import maximum_load_by_partitions
 from shuffledp.leakage.fullest_bin import (
     characteristic_tails,
     excess_by,
-    maximum_load,
     maximum_load_excess,
     recurrence_tails,
     uneven_maximum,

@@ -15,7 +15,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.spectral_bounds import (
-    rounds_to_mix,
     spectral_position_bounds,
 )
 from shuffledp.network.spectrum import walk_spectrum
@@ -100,9 +99,3 @@ def test_bounds(benchmark):
     spectrum = walk_spectrum(graph_named("regular_100000_20"), num_pairs=8)
     bounds = benchmark(spectral_position_bounds, spectrum, 30)
     benchmark.extra_info["low"] = float(bounds.low.min())
-
-
-def test_rounds_to_mix(benchmark):
-    """Ours: the fewest rounds, for 100,000 users and 8 pairs."""
-    spectrum = walk_spectrum(graph_named("regular_100000_20"), num_pairs=8)
-    benchmark.extra_info["rounds"] = benchmark(rounds_to_mix, spectrum)

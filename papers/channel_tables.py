@@ -116,12 +116,12 @@ def _reduced_noise(truth: Fraction) -> Channel:
 
 def _shuffle(_truth: Fraction) -> Channel:
     """Return S."""
-    return leakage.shuffle_channel(3, 2, exact=True)
+    return leakage.shuffle_channel(3, 2)
 
 
 def _reduced_shuffle(_truth: Fraction) -> Channel:
     """Return S^r."""
-    return leakage.reduced_shuffle_channel(3, 2, exact=True)
+    return leakage.reduced_shuffle_channel(3, 2)
 
 
 _KEPT = Entry.of(Fraction(1, 3), 0, Fraction(2, 3), 0)

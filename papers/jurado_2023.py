@@ -127,7 +127,7 @@ def figure_5(settings: Settings, _entropy: Entropy) -> Figure:
     printed = {3: {100.0: "0.3826", 1000.0: "0.3488"}}
     lines = []
     for k in (2, 3, 4, 5, 10, 20):
-        bounds = [leakage.shuffler_vulnerability(size, k) for size in sizes]
+        bounds = [leakage.shuffled_vulnerability(size, k, 1) for size in sizes]
         lines.append(line_of_bounds(SHUFFLER, f"k = {k}", sizes, bounds, printed.get(k)))
         lines.append(Line(kind=NOTHING, variant=f"k = {k}", y=(1.0 / k,)))
     chart = Chart(

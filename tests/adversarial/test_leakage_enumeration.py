@@ -19,19 +19,14 @@ from shuffledp.leakage.any_shuffler import (
 )
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load
+from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load_excess
 from shuffledp.leakage.guarantees import vulnerability_from_guarantee
-from shuffledp.leakage.knowledge import (
-    compared_knowledge,
-    worst_knowledge,
-)
-from shuffledp.leakage.others import checked_situation
-from shuffledp.leakage.strong import strong_vulnerability
+from shuffledp.leakage.others import Response
+from shuffledp.leakage.strong import _checked, strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import (
     exchangeable_vulnerability,
     many_values_ends,
     shuffled_vulnerability,
-    shuffler_vulnerability,
 )
 
 # Exact methods may be off by their round-off only.
@@ -111,7 +106,7 @@ def test_the_uninformed_adversary(num_users, domain_size):
         if num_users <= 3:
             assert vulnerability(data, matrix, shuffled=False) == truth  # Proposition 15
     alone = vulnerability(data, identity(domain_size), shuffled=True)
-    assert_holds(shuffler_vulnerability(num_users, domain_size), alone)
+    assert_holds(shuffled_vulnerability(num_users, domain_size, 1), alone)
 
 
 @pytest.mark.parametrize(("num_users", "domain_size"), [(2, 2), (5, 2), (2, 3), (4, 3), (3, 4)])
@@ -148,13 +143,12 @@ def loads(num_balls, num_bins):
 
 @pytest.mark.parametrize(("num_balls", "num_bins"), [(1, 7), (4, 6), (6, 4), (7, 3), (9, 2)])
 def test_the_fullest_bin(num_balls, num_bins):
-    exact = loads(num_balls, num_bins)
-    ends = maximum_load(num_balls, num_bins)
-    assert Fraction(ends.lower) <= exact <= Fraction(ends.upper)
-    assert ends.upper - ends.lower <= 1e-12 * float(exact)
+    excess = loads(num_balls, num_bins) - Fraction(num_balls, num_bins)
+    ends = maximum_load_excess(num_balls, num_bins)
+    assert Fraction(ends.lower) <= excess <= Fraction(ends.upper)
+    assert ends.upper - ends.lower <= 1e-11 * float(excess)
     if num_balls > 1:
         ends = excess_by(characteristic_tails, num_balls, num_bins)
-        excess = exact - Fraction(num_balls, num_bins)
         assert Fraction(ends.lower) <= excess <= Fraction(ends.upper)
         assert ends.upper - ends.lower <= 1e-10 * float(excess)
 
@@ -174,20 +168,15 @@ def test_the_strong_adversary(num_users, domain_size):
                 exact = vulnerability(knowing(others, prior), matrix, shuffled=True)
                 assert_holds(strong_vulnerability(truth, counts, prior=prior), exact)
                 assert_holds(strong_vulnerability(matrix, counts, prior=prior), exact)
-                asked = checked_situation(
-                    matrix, counts, prior=prior, num_unknown=0, unknown_prior=None
-                )
-                joint = asked.prior[:, None] * asked.rows()
-                assert_holds(coarse_vulnerability(asked.kinds(), joint), exact, tight=False)
+                asked = _checked(matrix, counts, prior, 0)
+                blocks = coarse_vulnerability(asked.kinds(), asked.prior[:, None] * asked.rows())
+                assert_holds(blocks, exact, tight=False)
                 found[counts] = exact
             law = np.array([float(chance) for chance in prior])
             for randomizer in (float(truth), [[float(entry) for entry in row] for row in matrix]):
-                compared, worst = compared_knowledge(num_users, randomizer, law)
-                assert compared == num_users
-                assert_holds(worst.vulnerability, max(found.values()))
+                worst, _ = worst_knowledge(num_users, randomizer, law)
+                assert_holds(worst, max(found.values()))
             if prior is uniform:
-                worst = worst_knowledge(num_users, domain_size, truth)
-                assert_holds(worst.vulnerability, max(found.values()))
                 ceiling = blanket_vulnerability_upper(num_users, domain_size, truth)
                 assert max(found.values()) <= Fraction(ceiling)
 
@@ -255,7 +244,9 @@ def test_a_random_crowd(domain_size):
             )
             data = independent(uniform, 1 + sum(coins))
             expected += chance * vulnerability(data, matrix, shuffled=True)
-        ceiling = crowd_vulnerability_upper(domain_size, truth, [float(k) for k in overlaps])
+        ceiling = crowd_vulnerability_upper(
+            Response.of(truth, domain_size), np.array(overlaps, dtype=float)
+        )
         assert expected <= Fraction(ceiling) <= expected * (1 + Fraction(1, 10**6))
 
 

@@ -344,37 +344,6 @@ def test_the_two_enumerations_agree():
         assert one == pytest.approx(other, rel=1e-12)
 
 
-def test_a_missed_share_by_enumeration():
-    # Trim the thin places off the victim's law: P_v >= (1 - a) mu with mu the part on two places.
-    epsilon0 = 1.2
-    profile, channel = binary(epsilon0)
-    epsilons = [share * epsilon0 for share in SHARES]
-    laws = positions("path with a chord", 4)
-    victim = 3
-    mine = laws[victim]
-    kept = [p if p > min(mine) else Fraction(0) for p in mine]
-    missed = 1 - sum(kept)
-    assert 0 < missed < 1
-    mu = [p / (1 - missed) for p in kept]
-    overlaps = [
-        float(min(p / q for p, q in zip(law, mu, strict=True) if q > 0)) * (1.0 - 1e-15)
-        for i, law in enumerate(laws)
-        if i != victim
-    ]
-    for protocol, views in VIEWS.items():
-        exact = worst_deltas(views(laws, channel), victim, epsilons)
-        for epsilon, truth in zip(epsilons, exact, strict=True):
-            bound = network_walk_delta(
-                profile,
-                overlaps=[min(each, 1.0) for each in overlaps],
-                missed=float(missed) * (1.0 + 1e-15),
-                epsilon=epsilon,
-                protocol=protocol,
-                position_law=[float(p) for p in mine],
-            )
-            assert truth <= bound.upper * (1.0 + RELATIVE)
-
-
 def test_a_dishonest_user_hides_nobody():
     # The adversary knows the report of user 1 and where it ended: the other three are on their own.
     epsilon0 = 1.2

@@ -64,7 +64,7 @@ def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
     assert uninformed["posterior"]["both"] < uninformed["posterior"]["shuffler"] < 1.0
     assert uninformed["posterior"]["shuffler"] < uninformed["posterior"]["randomizer"]
     if shuffler:
-        assert {account["methods"]["both"] for account in record["accounts"]} <= methods
+        assert {account["method"] for account in record["accounts"]} <= methods
     page = Page((here / "out" / "report.html").read_text())
     for text in (
         "What an adversary can guess",

@@ -19,7 +19,7 @@ deploy             4
 estimate          34
 explain            3
 groups            28
-leakage           45
+leakage           37
 learnability       2
 ledger             6
 maximum load       5

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from oracles.shuffler_channels import walk_channel
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
 )
 from shuffledp.leakage.builders import randomizer_channel
 from shuffledp.leakage.guarantees import telling_losses, vulnerability_from_guarantee
+from shuffledp.leakage.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 
 
@@ -197,11 +198,11 @@ def test_above_walks_on_small_graphs(name, truth):
             table = views_of_target(laws, truth, target)
             overlaps = overlaps_of(laws, target) * (1.0 - 1e-14)
             uninformed = 0.5 * table.mean(axis=(1, 2, 3)).max(axis=0).sum()
-            bound = crowd_vulnerability_upper(2, truth, overlaps)
+            bound = crowd_vulnerability_upper(Response.of(truth, 2), overlaps)
             assert uninformed <= bound * (1.0 + 1e-12)
             # The strongest knowledge, and the average over all of it.
             strong = 0.5 * table.max(axis=0).sum(axis=-1)
-            bound = crowd_vulnerability_upper(2, truth, overlaps, adversary="strong")
+            bound = crowd_vulnerability_upper(Response.of(truth, 2), overlaps, is_strong=True)
             assert uninformed <= strong.mean() + 1e-12
             assert strong.max() <= bound * (1.0 + 1e-12)
             if rounds == 0:
@@ -215,7 +216,7 @@ def test_equal_once_mixed():
     uninformed = 0.5 * table.mean(axis=(1, 2, 3)).max(axis=0).sum()
     overlaps = np.minimum(overlaps_of(laws, 0), 1.0)
     assert overlaps.min() > 1.0 - 1e-12
-    bound = crowd_vulnerability_upper(2, 0.8, overlaps)
+    bound = crowd_vulnerability_upper(Response.of(0.8, 2), overlaps)
     assert bound == pytest.approx(uninformed, rel=1e-10)
     assert bound == pytest.approx(shuffled_vulnerability(4, 2, 0.8).upper, rel=1e-10)
 
@@ -233,9 +234,7 @@ def test_above_the_average_over_the_crowd(overlaps, k, truth, strong):
         law = np.convolve(law, [1.0 - chance * noise, chance * noise])
     sizes = [shuffled_vulnerability(1 + m, k, truth) for m in range(law.size)]
     exact = math.fsum(mass * each.lower for mass, each in zip(law, sizes, strict=True))
-    found = crowd_vulnerability_upper(
-        k, truth, overlaps, adversary="strong" if strong else "uninformed"
-    )
+    found = crowd_vulnerability_upper(Response.of(truth, k), np.array(overlaps), is_strong=strong)
     assert exact * (1.0 - 1e-12) <= found <= float(truth) * (1.0 + 1e-15)
     assert found <= exact * 1.02  # few users: all sizes are levels
 
@@ -244,51 +243,18 @@ def test_laws_of_crowds():
     certain = CrowdLaw(sizes=(50,), misses=(0.0,))
     doubtful = CrowdLaw(sizes=(50, 10), misses=(0.25, 0.0))
     inner, outer = (shuffled_vulnerability(m, 4, 0.7).upper for m in (50, 10))
-    assert crowd_vulnerability_upper(4, 0.7, certain) == pytest.approx(inner, rel=1e-12)
-    mixed = crowd_vulnerability_upper(4, 0.7, doubtful)
+    assert crowd_vulnerability_upper(Response.of(0.7, 4), certain) == pytest.approx(
+        inner, rel=1e-12
+    )
+    mixed = crowd_vulnerability_upper(Response.of(0.7, 4), doubtful)
     assert mixed == pytest.approx(0.75 * inner + 0.25 * outer, rel=1e-12)
-    strong = crowd_vulnerability_upper(4, 0.7, certain, adversary="strong")
-    by_coins = crowd_vulnerability_upper(4, 0.7, np.ones(49), adversary="strong")
+    strong = crowd_vulnerability_upper(Response.of(0.7, 4), certain, is_strong=True)
+    by_coins = crowd_vulnerability_upper(Response.of(0.7, 4), np.ones(49), is_strong=True)
     assert inner < strong == pytest.approx(by_coins, rel=0.02)
 
 
-def test_missed_targets_are_as_without_a_shuffler():
-    crowd = CrowdLaw(sizes=(100,), misses=(0.0,))
-    least = crowd_vulnerability_upper(3, 0.9, crowd)
-    assert crowd_vulnerability_upper(3, 0.9, crowd, missed=1.0) == pytest.approx(0.9)
-    half = crowd_vulnerability_upper(3, 0.9, crowd, missed=0.5)
-    assert half == pytest.approx(0.5 * least + 0.45, rel=1e-12)
-
-
 def test_no_others_and_no_truth():
-    assert crowd_vulnerability_upper(2, 0.75, []) == pytest.approx(0.75)
-    assert crowd_vulnerability_upper(4, Fraction(1, 4), [0.5] * 9) == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"domain_size": 1}, "domain_size"),
-        ({"truth": math.nan}, "truth"),
-        ({"truth": 1.5}, "truth"),
-        ({"crowd": [0.5, 1.5]}, "crowd"),
-        ({"crowd": [math.nan]}, "crowd"),
-        ({"missed": -0.1}, "missed"),
-        ({"missed": math.nan}, "missed"),
-        ({"adversary": "omniscient"}, "adversary"),
-    ],
-)
-def test_bad_input_of_crowd(change, name):
-    arguments = {"domain_size": 2, "truth": 0.8, "crowd": [0.5], **change}
-    with pytest.raises(ParameterError, match=name):
-        crowd_vulnerability_upper(**arguments)
-
-
-def test_scaled_down_chances_are_checked_first():
-    with pytest.raises(ParameterError, match="crowd"):
-        crowd_vulnerability_upper(2, 0.9, [1.5], adversary="strong")
-
-
-def test_below_the_hypothesis():
-    with pytest.raises(OutOfRegimeError, match="truth"):
-        crowd_vulnerability_upper(4, 0.2, [0.5])
+    assert crowd_vulnerability_upper(Response.of(0.75, 2), np.empty(0)) == pytest.approx(0.75)
+    assert crowd_vulnerability_upper(
+        Response.of(Fraction(1, 4), 4), np.full(9, 0.5)
+    ) == pytest.approx(0.25)

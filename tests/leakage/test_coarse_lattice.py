@@ -12,15 +12,12 @@ from oracles.informed_guesses import informed_guess, known_laws, mixed_law
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage import coarse_lattice as lattices
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.others import checked_situation
-from shuffledp.leakage.strong import strong_vulnerability
+from shuffledp.leakage.strong import _checked, strong_vulnerability
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 
 
 def situation(randomizer, counts, *, prior=None, num_unknown=0):
-    return checked_situation(
-        randomizer, counts, prior=prior, num_unknown=num_unknown, unknown_prior=None
-    )
+    return _checked(randomizer, counts, prior, num_unknown)
 
 
 def coarse(asked, work=MOST_WORK):

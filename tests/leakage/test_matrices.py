@@ -1,39 +1,28 @@
-"""Laws over secrets: what is taken, what is refused and in which words."""
+"""Laws and tables: what is taken, what is refused and in which words."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.matrices import checked_prior, is_exact_prior, uniform_prior
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage import matrices
+from shuffledp.leakage.matrices import as_numbers, checked_prior, checked_truth, require_cells
 
+HALF = Fraction(1, 2)
 THIRDS = [Fraction(1, 3), Fraction(2, 3)]
 
 
 def test_uniform_is_a_law():
-    assert uniform_prior(1).tolist() == [1.0]
-    assert uniform_prior(3, exact=True).tolist() == [Fraction(1, 3)] * 3
     assert checked_prior(None, 3).tolist() == [1 / 3] * 3
     assert checked_prior(None, 3, exact=True).tolist() == [Fraction(1, 3)] * 3
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5])
-def test_uniform_needs_a_size(size):
-    with pytest.raises(ParameterError, match="size = "):
-        uniform_prior(size)
-
-
 def test_kinds_of_numbers():
-    assert is_exact_prior(None)
-    assert is_exact_prior(THIRDS)
-    assert is_exact_prior(np.array([0, 1]))
-    assert not is_exact_prior([0.0, 1.0])
-    assert not is_exact_prior([Fraction(1, 2), 0.5])
     assert checked_prior(THIRDS, 2, exact=True).tolist() == THIRDS
-    rounded = checked_prior(THIRDS, 2)
-    assert rounded.dtype == np.float64
-    assert rounded.tolist() == [1 / 3, 2 / 3]
+    assert checked_prior([0.5, 0.5], 2, exact=True).dtype == np.float64
+    assert checked_prior([HALF, 0.5], 2, exact=True).dtype == np.float64
+    assert checked_prior(THIRDS, 2).tolist() == [1 / 3, 2 / 3]
     # NumPy's integers would overflow in the arithmetic of fractions.
     large = checked_prior(np.array([0, 1], dtype=np.int8), 2, exact=True)
     assert type(large[1].numerator) is int
@@ -44,11 +33,7 @@ def test_a_prior_is_copied_and_closed():
     law = checked_prior(given, 2)
     given[0] = 0.5
     assert law.tolist() == [0.25, 0.75]
-    exact_given = np.array(THIRDS, dtype=object)
-    exact = checked_prior(exact_given, 2, exact=True)
-    exact_given[0] = Fraction(1)
-    assert exact[0] == Fraction(1, 3)
-    for array in (law, exact, uniform_prior(2), uniform_prior(2, exact=True)):
+    for array in (law, checked_prior(THIRDS, 2, exact=True)):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -71,7 +56,7 @@ def test_sums_within_the_tolerance_are_not_rescaled():
         ([1e308, 1e308, 1e308], r"sums to inf, not 1"),
         ([[0.5, 0.25, 0.25]], r"2 dimensions, not 1: give a flat list of numbers"),
         ([], r"empty"),
-        (["a", "b", "c"], r"no real numbers"),
+        (["a", "b", "c"], r"not a number: give real numbers"),
         (0.5, r"0 dimensions, not 1"),
     ],
 )
@@ -80,6 +65,32 @@ def test_what_is_no_law(prior, words):
         checked_prior(prior, 3)
 
 
-def test_floats_are_not_taken_for_exact():
-    with pytest.raises(ParameterError, match=r"floats where exact fractions are needed"):
-        checked_prior([0.5, 0.5], 2, exact=True)
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        ([], r"1 dimensions, not 2: give a list of rows"),
+        ([[]], r"is empty, of shape \(1, 0\)"),
+        ([[0.5, 0.5], [1.0]], r"rows of different lengths"),
+        ([[1j, 0]], r"not a number"),
+        ([[HALF, "0.5"]], r"not a number"),
+        (np.array([[HALF, None]], dtype=object), r"not a number: give real numbers"),
+    ],
+)
+def test_what_is_no_table(matrix, words):
+    with pytest.raises(ParameterError, match=words):
+        as_numbers("the channel matrix", matrix, 2)
+
+
+def test_sizes(monkeypatch):
+    with pytest.raises(ParameterError, match=r"65536 x 65536 = 4294967296 cells, above 200000000"):
+        require_cells("it", 2**16, 2**16, exact=False)
+    monkeypatch.setattr(matrices, "LARGEST_EXACT_CELLS", 5)
+    with pytest.raises(ParameterError, match=r"6 x 1 = 6 exact fractions, above 5: use floats, or"):
+        as_numbers("it", [[1, 0, 0]] * 2, 2)
+
+
+@pytest.mark.parametrize("k", range(2, 60))
+def test_the_double_nearest_to_one_over_k_is_taken(k):
+    assert checked_truth(1.0 / k, k) == 1.0 / k
+    with pytest.raises(OutOfRegimeError, match="is below"):
+        checked_truth(1.0 / k - 1e-14, k)

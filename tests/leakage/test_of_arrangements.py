@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +19,11 @@ from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.mallows import mallows_model
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.leakage import arranged as module
+from shuffledp.leakage import of_runs as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law
 from shuffledp.leakage.builders import product_channel
-from shuffledp.leakage.of_runs import Released, leakage_of_run
+from shuffledp.leakage.channel import Channel
+from shuffledp.leakage.of_runs import leakage_of_run
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
@@ -44,15 +46,15 @@ def accounts(
     """Return what is said of a release, by adversary."""
     question = Categories(domain=tuple(map(str, range(domain_size))))
     law = chosen_candidates(question, randomizer)[randomizer](epsilon0)
-    release = Released(
-        num_users=num_users,
-        domain_size=domain_size,
+    belief = None if prior is None else PriorKnowledge(prior=tuple(prior))
+    result = SimpleNamespace(
+        question=question,
+        domain=question.domain,
         randomizer=law,
         guarantee=arrangement.guarantee(law.profile, num_users, delta=delta),
-        arrangement=arrangement,
+        prior=belief,
     )
-    belief = None if prior is None else PriorKnowledge(prior=tuple(prior))
-    found = leakage_of_run(question, release, prior=belief)
+    found = leakage_of_run(result, arrangement)
     assert found.notes == ()
     return law, {
         account.adversary if account.has_uniform_prior else "chosen": account
@@ -65,7 +67,7 @@ def by_enumeration(arrangement, matrix, prior):
     shuffler, k = arrangement.shuffler, len(prior)
     n = shuffler.reference.num_users
     permuted = mallows_channel(shuffler.model, k, shuffler.reference.order)
-    seen = (product_channel(n, matrix) @ permuted).to_dense()
+    seen = (product_channel(n, Channel(matrix)) @ permuted).to_dense()
     sets = np.array(list(itertools.product(range(k), repeat=n)))
     joint = np.prod(np.asarray(prior)[sets], axis=1)[:, None] * seen
     return [

@@ -238,7 +238,7 @@ def test_a_prior_says_how_many_values_there_are():
         ({"epsilon0": 1.0}, ParameterError, "truth and epsilon0 of truth"),
         ({"truth": 0.4}, OutOfRegimeError, r"0\.4 is below 1/k = 0\.5.*p = 0\.6 is the same"),
         ({"truth": 0.2, "domain_size": 3}, OutOfRegimeError, "use the channel matrix"),
-        ({"truth": -0.1}, OutOfRegimeError, "below 1/k"),
+        ({"truth": -0.1}, ParameterError, "is not in"),
         ({"truth": 1.1}, ParameterError, r"1\.1 is not in \[1/k, 1\]"),
         ({"truth": math.nan}, ParameterError, "nan is not finite"),
         ({"truth": None, "epsilon0": -1.0}, ParameterError, "epsilon0 = -1"),

@@ -15,7 +15,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.of_collections import account_leakage
 from shuffledp.leakage.of_runs import (
-    Released,
     _by_guarantee,
     _guaranteed_points,
     json_of_run,
@@ -89,14 +88,8 @@ def test_many_answers_go_by_the_guarantee(randomizer):
 def test_a_guarantee_is_never_below_what_is_exact():
     """The general bounds hold for k-RR too, where the exact chances are known."""
     result = collected()
-    release = Released(
-        num_users=300,
-        domain_size=3,
-        randomizer=result.randomizer,
-        guarantee=result.guarantee,
-        arrangement=UNIFORM,
-    )
-    upper = _by_guarantee(release, _guaranteed_points(release), np.full(3, 1 / 3))
+    points = _guaranteed_points(result, UNIFORM)
+    upper = _by_guarantee(result, UNIFORM, points, np.full(3, 1 / 3))
     assert accounts(result)["strong"].both.lower <= upper < 1.0
 
 

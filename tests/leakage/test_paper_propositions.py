@@ -48,19 +48,17 @@ def systems(draw):
     n, k = draw(SIZES)
     truth = draw(truths(k))
     noise = randomizer_channel(n, k, truth)
-    shuffle = shuffle_channel(n, k, exact=True)
-    reduced = reduced_shuffle_channel(n, k, exact=True)
+    shuffle = shuffle_channel(n, k)
+    reduced = reduced_shuffle_channel(n, k)
     return noise, shuffle, reduced, reduced_randomizer_channel(n, k, truth)
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (2, 2), (4, 2), (6, 2), (3, 3), (4, 3), (2, 5)])
 def test_proposition_9(n, k):
-    full, reduced = (
-        build(n, k, exact=True) for build in (shuffle_channel, reduced_shuffle_channel)
-    )
+    full, reduced = shuffle_channel(n, k), reduced_shuffle_channel(n, k)
     assert columns(full) == columns(reduced)
     assert full.reduce().num_outputs == reduced.num_outputs
-    thin = shuffle_channel(n, k).reduce()
+    thin = Channel(shuffle_channel(n, k).to_dense()).reduce()
     assert Counter(map(tuple, np.rint(thin.to_dense()).T.tolist())) == columns(reduced)
 
 
@@ -83,17 +81,14 @@ def test_any_randomizer_commutes_with_the_shuffler(sizes, data):
     n, k = sizes
     square = data.draw(channels(num_inputs=k, num_outputs=k))
     noise = product_channel(n, Channel(square.matrix))
-    shuffle = shuffle_channel(n, k, exact=True)
+    shuffle = shuffle_channel(n, k)
     assert noise @ shuffle == shuffle @ noise
-    num_reports = data.draw(st.integers(1, 3))
+    num_reports = data.draw(st.integers(2, 3))
     wide = data.draw(channels(num_inputs=k, num_outputs=num_reports))
     counted = product_channel(n, wide)
-    histogram_of_values = reduced_shuffle_channel(n, k, exact=True)
+    histogram_of_values = reduced_shuffle_channel(n, k)
     cascade = histogram_of_values @ reduced_product_channel(n, wide)
-    if num_reports >= 2:
-        assert counted @ reduced_shuffle_channel(n, num_reports, exact=True) == cascade
-    else:
-        assert counted.matrix.tolist() == cascade.matrix.tolist()
+    assert counted @ reduced_shuffle_channel(n, num_reports) == cascade
 
 
 def test_different_randomizers_do_not_commute_with_the_shuffler():
@@ -101,7 +96,8 @@ def test_different_randomizers_do_not_commute_with_the_shuffler():
     truth, noise = np.eye(2), np.full((2, 2), 0.5)
     unequal = Channel(np.kron(truth, noise))
     shuffle = Channel(shuffle_channel(2, 2).matrix)
-    assert not (unequal @ shuffle).is_close(shuffle @ unequal, tolerance=0.1)
+    apart = (unequal @ shuffle).to_dense() - (shuffle @ unequal).to_dense()
+    assert np.abs(apart).max() > 0.1
 
 
 @given(st.sampled_from([(2, 2), (3, 2), (2, 3)]), st.data())
@@ -114,7 +110,7 @@ def test_proposition_25(sizes, data):
         with pytest.raises(ParameterError, match="different secrets"):
             compare(full, reduced)
     with pytest.raises(ParameterError, match="cannot be followed"):
-        reduced_shuffle_channel(n, k, exact=True) @ full
+        reduced_shuffle_channel(n, k) @ full
 
 
 def test_histograms_are_not_datasets_even_where_their_numbers_agree():

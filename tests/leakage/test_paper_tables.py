@@ -117,17 +117,14 @@ def entries(channel, inputs, outputs):
     ]
 
 
-N, S_R = randomizer_channel, reduced_shuffle_channel(3, 2, exact=True)
-S = shuffle_channel(3, 2, exact=True)
+N, S_R = randomizer_channel, reduced_shuffle_channel(3, 2)
+S = shuffle_channel(3, 2)
 
 
 def test_table_1b_and_1c():
     words = as_tuples(BY_LETTER)
     assert entries(S, words, words) == numbers(TABLE_1B)
     assert entries(S_R, words, HISTOGRAMS) == numbers(TABLE_1C)
-    for exact, thin in ((S, shuffle_channel(3, 2)), (S_R, reduced_shuffle_channel(3, 2))):
-        assert thin.is_close(exact, tolerance=1e-16)
-        assert (thin.inputs, thin.outputs) == (exact.inputs, exact.outputs)
 
 
 def test_the_text_on_the_shuffle_as_corrected():

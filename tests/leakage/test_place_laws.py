@@ -21,6 +21,7 @@ from shuffledp.leakage.builders import (
     randomizer_channel,
     shuffle_channel,
 )
+from shuffledp.leakage.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 from shuffledp.network.walk import RandomWalk, position_distribution
 
@@ -109,7 +110,9 @@ def test_walks_as_channels():
         laws = position_distribution(walk, np.arange(4), rounds)
         seen = laws[1] > 0.0
         overlaps = (np.delete(laws, 1, axis=0)[:, seen] / laws[1][seen]).min(axis=1)
-        bound = crowd_vulnerability_upper(2, 0.8, np.minimum(overlaps * (1.0 - 1e-12), 1.0))
+        bound = crowd_vulnerability_upper(
+            Response.of(0.8, 2), np.minimum(overlaps * (1.0 - 1e-12), 1.0)
+        )
         assert exact <= bound * (1.0 + 1e-12)
         values.append(exact)
     assert values == sorted(values, reverse=True)

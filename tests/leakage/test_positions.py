@@ -13,6 +13,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.leakage import any_shuffler as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability
 from shuffledp.leakage.builders import product_channel
+from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
 
 BINARY = [[0.75, 0.25], [0.25, 0.75]]
@@ -67,7 +68,7 @@ def test_equals_the_whole_channel_of_a_permutation_law(values):
     chances = generator.dirichlet(np.full(len(table), 0.3))
     rows = generator.dirichlet(np.ones(values), size=values)
     prior = generator.dirichlet(np.ones(values))
-    channel = product_channel(n, rows) @ permutation_channel(table, chances, values)
+    channel = product_channel(n, Channel(rows)) @ permutation_channel(table, chances, values)
     datasets = np.array(list(product(range(values), repeat=n)))
     joint = prior[datasets].prod(axis=1)[:, None] * channel.to_dense()
     for target in range(n):

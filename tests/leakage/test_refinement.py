@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.leakage.channel import Channel, is_refined_by
 from shuffledp.leakage.matrices import as_numbers
-from shuffledp.leakage.measures import matrix_gain, posterior_vulnerability
+from shuffledp.leakage.measures import posterior_vulnerability
 
 GOOD = [[Fraction(9, 10), Fraction(1, 10)], [Fraction(1, 10), Fraction(9, 10)]]
 BAD = [[Fraction(7, 10), Fraction(3, 10)], [Fraction(3, 10), Fraction(7, 10)]]
@@ -40,16 +40,16 @@ def test_processing_refines(case):
     second = first @ Channel(after)
     assert is_refined_by(first, second)
     assert is_refined_by(floats(matrix), second.to_dense())
-    gain = matrix_gain(table)
+    gain = table
     assert posterior_vulnerability(None, second, gain) <= posterior_vulnerability(None, first, gain)
 
 
 @settings(max_examples=40)
 @given(pairs(), st.integers(0, 2**32))
 def test_no_gain_says_otherwise(pair, seed):
-    first, second = (Channel(matrix).to_float() for matrix in pair)
+    first, second = (Channel(floats(matrix)) for matrix in pair)
     tables = Entropy.from_seed(seed).generator().random((20, 3, first.num_inputs))
-    gains = [matrix_gain(table) for table in tables]
+    gains = list(tables)
     more = max(
         posterior_vulnerability(None, second, gain) - posterior_vulnerability(None, first, gain)
         for gain in gains
@@ -83,16 +83,6 @@ def test_larger_channels():
     second /= second.sum(axis=1, keepdims=True)
     assert is_refined_by(first, second)
     assert not is_refined_by(second, first)
-
-
-def test_the_solvers_tolerance_is_taken_out():
-    generator = Entropy.from_seed(9).generator()
-    for _ in range(12):
-        inputs, middle, outputs = generator.integers(2, 12, 3)
-        first = random_channel(generator, inputs, middle)
-        second = first @ random_channel(generator, middle, outputs)
-        second /= second.sum(axis=1, keepdims=True)
-        assert is_refined_by(first, second, tolerance=1e-12)
 
 
 def test_within_the_tolerance_only():

@@ -16,12 +16,15 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.leakage import coarse_lattice, strong
 from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.others import checked_situation
+from shuffledp.leakage.others import Coins, mode_mass
 from shuffledp.leakage.strong import (
+    _checked,
     strong_vulnerability,
     vulnerability_ends,
+    worst_knowledge,
 )
 
+EVEN = np.full(2, 0.5)
 TRUTHS = (Fraction(1, 2), Fraction(4, 5), Fraction(19, 20))
 PRIORS = {
     2: ([0.5, 0.5], [0.75, 0.25]),
@@ -32,11 +35,7 @@ PRIORS = {
 
 def ends(randomizer, counts, *, prior=None, num_unknown=0):
     """Return the enclosure without anything exact."""
-    return vulnerability_ends(
-        checked_situation(
-            randomizer, counts, prior=prior, num_unknown=num_unknown, unknown_prior=None
-        )
-    )
+    return vulnerability_ends(_checked(randomizer, counts, prior, num_unknown))
 
 
 def fractions(values):
@@ -123,18 +122,16 @@ def test_the_figure_of_the_source():
 @pytest.mark.parametrize("truth", [0.55, 0.8, 0.99])
 def test_total_variation_of_the_accountant(num_users, truth):
     """At the worst knowledge 2 V - 1 is delta at epsilon = 0, which is accounted for otherwise."""
-    from shuffledp.leakage.knowledge import worst_knowledge
-
     profile = LocalProfile(
         epsilon0=float(np.log(truth / (1.0 - truth))),
         family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
         domain_size=2,
     )
     delta = account_delta(profile, num_users=num_users, epsilon=0.0, method="binary-exact")
-    worst = worst_knowledge(num_users, 2, truth)
-    assert worst.is_extreme == (num_users % 2 == 1 or num_users <= 501)
-    assert 2.0 * worst.vulnerability.upper - 1.0 >= delta.lower * (1.0 - 1e-9)
-    assert 2.0 * worst.vulnerability.lower - 1.0 <= delta.upper * (1.0 + 1e-9)
+    worst, counts = worst_knowledge(num_users, truth, EVEN)
+    assert (counts is not None) == (num_users % 2 == 1 or num_users <= 501)
+    assert 2.0 * worst.upper - 1.0 >= delta.lower * (1.0 - 1e-9)
+    assert 2.0 * worst.lower - 1.0 <= delta.upper * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("prior", [[0.5, 0.5], [0.5001, 0.4999], [0.6, 0.4]])
@@ -179,9 +176,15 @@ def test_ends_at_moderate_sizes(prior):
         assert exact.lower <= around.upper
 
 
-@pytest.mark.slow
-def test_large_sizes(monkeypatch):
+@pytest.fixture
+def few_nodes(monkeypatch):
+    """Leave blocks of four and five values out, for the time they take."""
     monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_nodes")
+def test_large_sizes():
     even = strong_vulnerability(0.6, [10**6] * 5)
     assert 0.2 < even.lower < even.upper < 0.2002
     many = strong_vulnerability(0.3, [10**5] * 10**4)
@@ -189,7 +192,7 @@ def test_large_sizes(monkeypatch):
     prior = np.full(3000, 1.0 / 3001)
     prior[0] *= 2.0
     skewed = strong_vulnerability(0.3, [10**5] * 3000, prior=prior)
-    assert 2.0 / 3001 <= skewed.lower < skewed.upper < 2.1 / 3001
+    assert 2.0 / 3001 * (1.0 - 1e-14) <= skewed.lower < skewed.upper < 2.1 / 3001
     one = strong_vulnerability(0.5, [10**9 - 1, 0, 0, 0])
     assert 0.25 < one.lower < one.upper < 0.25 + 1e-4
     unknown = strong_vulnerability(0.5, [0] * 1000, num_unknown=10**6)
@@ -229,15 +232,6 @@ def test_more_reports_than_axes_and_useless_sets():
     assert same.lower == pytest.approx(0.9, abs=1e-12)
 
 
-def test_proportional_reports_are_merged():
-    rows = [[0.5, 0.25, 0.25], [0.2, 0.4, 0.4]]
-    found = strong_vulnerability(rows, [10**6, 10**6])
-    assert found.method == "count"
-    merged = strong_vulnerability([[0.5, 0.5], [0.2, 0.8]], [10**6, 10**6])
-    assert merged.lower <= found.upper
-    assert found.lower <= merged.upper <= found.upper
-
-
 # ---------------------------------------------------------------- edges
 
 
@@ -253,16 +247,6 @@ def test_edges_of_the_regime():
     assert partly.upper == pytest.approx(strong_vulnerability(1, [0, 0], num_unknown=7).upper)
     assert partly.upper == pytest.approx(0.5 + 35 / 256)  # Theorem 17 at n = 8
     assert strong_vulnerability([[1.0], [1.0]], [3, 4]).upper == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("uniform_unknown", [True, False])
-def test_one_unknown_user_of_another_law(uniform_unknown):
-    law = [0.5, 0.5] if uniform_unknown else [0.9, 0.1]
-    channel = k_rr(2, Fraction(7, 10))
-    laws = [*known_laws(channel, (2, 1)), mixed_law(fractions(law), channel)]
-    exact = informed_guess(uniform(2), channel, laws)
-    found = strong_vulnerability(Fraction(7, 10), (2, 1), num_unknown=1, unknown_prior=law)
-    assert found.lower - 1e-14 <= exact <= found.upper + 1e-14
 
 
 # ---------------------------------------------------------------- invariance
@@ -286,7 +270,6 @@ def test_knowing_more_tells_more_on_average():
                 truth,
                 [count + (x == learnt) for x, count in enumerate(counts)],
                 num_unknown=unknown - 1,
-                unknown_prior=[1 / 3] * 3,
             )
             for learnt in range(3)
         ]
@@ -319,12 +302,11 @@ def test_ends_are_close_next_to_no_information(monkeypatch):
         ((0.8, [3]), {}, ParameterError, "known_counts has 1 entries"),
         ((0.8, [3, -1]), {}, ParameterError, "known_counts = -1"),
         ((0.8, [3, 1.5]), {}, ParameterError, "known_counts"),
-        ((0.3, [3, 1]), {}, OutOfRegimeError, "truth = 0.3"),
+        ((0.3, [3, 1]), {}, OutOfRegimeError, "= 0.3 is below 1/k"),
         ((float("nan"), [3, 1]), {}, ParameterError, "truth"),
         ((0.8, [10**10, 1]), {}, ParameterError, "num_users"),
         ((0.8, [3, 1]), {"num_unknown": -1}, ParameterError, "num_unknown = -1"),
         ((0.8, [3, 1]), {"prior": [0.5, 0.6]}, ParameterError, "prior"),
-        ((0.8, [3, 1]), {"unknown_prior": [1.0]}, ParameterError, "prior"),
         (([[0.8, 0.2], [0.2, 0.8]], [3, 1, 1]), {}, ParameterError, "the channel 2 rows"),
         (([[0.8, 0.3], [0.2, 0.8]], [3, 1]), {}, ParameterError, "row"),
     ],
@@ -341,3 +323,119 @@ def test_mixed_counts_are_enclosed_closely():
     six = strong_vulnerability(0.6, (2000,) * 6)
     assert six.method == "ends"
     assert 1 / 6 < six.lower < six.upper < six.lower + 3e-3
+
+
+# ---------------------------------------------------------------- the worst knowledge
+
+
+@pytest.mark.parametrize(
+    ("num_users", "domain_size"), [(1, 2), (2, 2), (5, 2), (6, 2), (1, 3), (4, 3), (5, 3), (4, 4)]
+)
+@pytest.mark.parametrize("truth", [Fraction(11, 20), Fraction(4, 5)])
+def test_all_knowledge_by_enumeration(num_users, domain_size, truth):
+    channel = k_rr(domain_size, truth)
+    values = {
+        counts: informed_guess(uniform(domain_size), channel, known_laws(channel, counts))
+        for counts in all_counts(num_users - 1, domain_size)
+    }
+    exact = max(values.values())
+    found, counts = worst_knowledge(num_users, truth, np.full(domain_size, 1.0 / domain_size))
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 1e-10
+    assert float(values[counts]) == pytest.approx(float(exact), abs=1e-12)
+
+
+def test_half_of_an_even_number_is_the_worst_case():
+    truth = Fraction(4, 5)
+    for others in (2, 8, 50):
+        best = max(
+            mode_mass([Coins(c, truth), Coins(others - c, 1 - truth)]).lower
+            for c in range(others + 1)
+        )
+        balanced, counts = worst_knowledge(others + 1, truth, EVEN)
+        assert 0.5 + 0.3 * best <= balanced.upper
+        assert counts == (others // 2, others // 2)
+
+
+def test_ends_are_close_where_not_all_is_compared(monkeypatch):
+    one, counts = worst_knowledge(400, 0.8, EVEN)
+    assert counts is not None
+    monkeypatch.setattr(strong, "_MOST_SCANNED", 10)
+    other, counts = worst_knowledge(400, 0.8, EVEN)
+    assert counts is None
+    assert other.lower <= one.upper
+    assert one.lower <= other.upper
+    assert other.upper - other.lower < 3e-5
+
+
+@pytest.mark.parametrize("num_users", [10**9, 10**9 + 1])
+def test_two_values_at_any_size(num_users):
+    worst, _ = worst_knowledge(num_users, 0.8, EVEN)
+    for counts in ((num_users // 2, (num_users - 1) // 2), (0, num_users - 1)):
+        assert strong_vulnerability(0.8, counts).lower <= worst.upper
+
+
+def test_ends_for_more_values(monkeypatch):
+    even = np.full(3, 1 / 3)
+    exact, counts = worst_knowledge(14, 0.6, even)
+    assert counts is not None
+    for limit, value in (("_MOST_VALUES", 2), ("_MOST_COUNTS", 3)):
+        with monkeypatch.context() as patch:
+            patch.setattr(strong, limit, value)
+            ends, counts = worst_knowledge(14, 0.6, even)
+            assert counts is None
+            assert ends.lower <= exact.lower <= exact.upper <= ends.upper
+    # The worst case of fewer users is above.
+    monkeypatch.setattr(strong, "_MOST_COUNTS", 20)
+    fewer, counts = worst_knowledge(13, 0.6, even)
+    assert counts is not None
+    ends, counts = worst_knowledge(14, 0.6, even)
+    assert counts is None
+    assert exact.upper <= ends.upper <= fewer.upper
+
+
+@pytest.mark.usefixtures("few_nodes")
+@pytest.mark.parametrize(
+    ("num_users", "domain_size"), [(10**4, 5), (10**6, 100), (10**9, 10**4), (10**9, 3)]
+)
+def test_worst_knowledge_of_many(num_users, domain_size):
+    worst, counts = worst_knowledge(num_users, 0.6, np.full(domain_size, 1.0 / domain_size))
+    assert counts is None
+    assert 1.0 / domain_size < worst.lower < worst.upper < 1.2 / domain_size
+
+
+def test_edges_of_the_worst_knowledge():
+    for values in (2, 3):
+        prior = np.full(values, 1.0 / values)
+        assert worst_knowledge(1, 0.75, prior)[0].upper == pytest.approx(0.75)
+        assert worst_knowledge(9, 1, prior)[0].lower == 1.0
+        assert worst_knowledge(9, 1 / values, prior)[0].upper == pytest.approx(1.0 / values)
+        with pytest.raises(OutOfRegimeError):
+            worst_knowledge(9, 0.2, prior)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.3, 0.2], [1 / 3, 1 / 3, 1 / 3]])
+def test_any_prior_and_channel_by_enumeration(prior):
+    rows = [[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]]
+    law = [Fraction(each) / sum(map(Fraction, prior)) for each in prior]
+    for randomizer, channel in [
+        (0.6, k_rr(3, Fraction(0.6))),
+        (rows, [[Fraction(each) for each in row] for row in rows]),
+    ]:
+        values = {
+            counts: float(informed_guess(law, channel, known_laws(channel, counts)))
+            for counts in all_counts(3, 3)
+        }
+        found, counts = worst_knowledge(4, randomizer, np.array(prior))
+        exact = max(values.values())
+        assert found.lower - 1e-14 <= exact <= found.upper + 1e-14
+        assert found.upper - found.lower < 1e-10
+        assert values[counts] == pytest.approx(exact, abs=1e-12)
+
+
+def test_more_users_never_help():
+    last = 1.0
+    for num_users in (2, 5, 9, 14):
+        worst, _ = worst_knowledge(num_users, 0.6, np.full(3, 1 / 3))
+        assert worst.upper <= last
+        last = worst.upper

@@ -10,21 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.fullest_bin import by_listing, exact_maximum_load
+from oracles.fullest_bin import by_listing, exact_maximum_load, maximum_load
 from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import identity, k_rr, one_target, random_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage import uninformed as exchangeable
-from shuffledp.leakage.fullest_bin import maximum_load
 from shuffledp.leakage.others import Kind, by_histograms
 from shuffledp.leakage.uninformed import (
     exchangeable_vulnerability,
     largest_share_upper,
     many_values_ends,
-    randomizer_vulnerability,
     shuffled_vulnerability,
-    shuffler_vulnerability,
 )
 
 GOLDEN = json.loads(
@@ -74,7 +71,7 @@ def test_theorem_17_as_printed():
         printed = Fraction(1, 2) + Fraction(
             math.comb(num_users - 1, (num_users - 1) // 2), 2**num_users
         )
-        found = shuffler_vulnerability(num_users, 2)
+        found = shuffled_vulnerability(num_users, 2, 1)
         assert found.lower <= printed <= found.upper
         assert found.upper - found.lower <= 1e-14
 
@@ -82,7 +79,7 @@ def test_theorem_17_as_printed():
 @pytest.mark.parametrize("num_users", [126, 128, 129, 130, 131, 1000, 99_999, 100_000])
 def test_theorem_17_across_the_series(num_users):
     exact = exact_shuffled(num_users, 2, 1)
-    found = shuffler_vulnerability(num_users, 2)
+    found = shuffled_vulnerability(num_users, 2, 1)
     assert found.lower <= exact <= found.upper
 
 
@@ -119,19 +116,6 @@ def test_the_excess_falls_as_a_root_and_not_exponentially(domain_size, truth):
     assert few / many == pytest.approx(10.0, rel=0.02)
 
 
-def test_reports_without_a_shuffle():
-    for truth in (Fraction(1, 4), Fraction(2, 3), Fraction(1)):
-        rows = k_rr(4, truth)
-        found = randomizer_vulnerability(rows)
-        assert found.lower <= truth <= found.upper <= 1.0
-        assert found.upper - found.lower <= 1e-14
-    # With a prior the sum of the columns' largest products.
-    found = randomizer_vulnerability(k_rr(2, 0.75), [0.9, 0.1])
-    assert found.upper == pytest.approx(0.9, rel=1e-14)
-    found = randomizer_vulnerability(k_rr(2, 0.75), [0.6, 0.4])
-    assert found.upper == pytest.approx(0.45 + 0.3, rel=1e-14)
-
-
 @given(st.integers(1, 10**15), st.floats(0.5, 1.0), st.floats(0.5, 1.0))
 def test_two_values_monotone(num_users, first, second):
     low, high = sorted((first, second))
@@ -149,7 +133,7 @@ def test_many_values_monotone(num_users, domain_size, share):
     assert found.lower <= truth * (1.0 + 1e-12)  # never beyond the randomizer alone
     assert found.upper >= 1.0 / domain_size
     assert shuffled_vulnerability(num_users + 1, domain_size, truth).lower <= found.upper
-    assert found.lower <= shuffler_vulnerability(num_users, domain_size).upper
+    assert found.lower <= shuffled_vulnerability(num_users, domain_size, 1).upper
 
 
 def test_edges():
@@ -157,7 +141,7 @@ def test_edges():
         for num_users in (1, 2, 10**9):
             blind = shuffled_vulnerability(num_users, domain_size, 1.0 / domain_size)
             assert blind.upper == pytest.approx(1.0 / domain_size, rel=1e-14)
-        alone = shuffler_vulnerability(1, domain_size)
+        alone = shuffled_vulnerability(1, domain_size, 1)
         assert alone.upper == 1.0
         assert alone.lower == pytest.approx(1.0, rel=1e-14)
     half = shuffled_vulnerability(1, 3, Fraction(1, 2))
@@ -181,8 +165,6 @@ def test_a_rounded_blind_guess_is_no_refusal(domain_size):
         (lambda: shuffled_vulnerability(5, 2, math.nan), ParameterError, "truth"),
         (lambda: shuffled_vulnerability(5, 3, 0.3), OutOfRegimeError, "p >= 1/k"),
         (lambda: shuffled_vulnerability(5, 3, Fraction(3, 10)), OutOfRegimeError, "p >= 1/k"),
-        (lambda: randomizer_vulnerability([[1.0]]), ParameterError, "1 row"),
-        (lambda: randomizer_vulnerability(np.full((2, 2), 0.4)), ParameterError, "row 0"),
     ],
 )
 def test_refusals(call, error, match):
@@ -333,7 +315,6 @@ def test_the_target_who_gives_himself_away():
     found = exchangeable_vulnerability(4, channel, crowd=crowd)
     assert exact == Fraction(5, 8)
     assert contains(found, exact, 1e-13)
-    assert found.upper == pytest.approx(randomizer_vulnerability(channel).upper)
     nobody = exchangeable_vulnerability(4, [[0, 1], [0, 1]], crowd=[Fraction(1), 0])
     assert contains(nobody, Fraction(1, 2), 1e-13)
 
@@ -344,9 +325,7 @@ def test_edges_of_exchangeable():
     assert contains(point, 1, 1e-9)
     alone = exchangeable_vulnerability(1, k_rr(5, 0.4), prior=[0.3, 0.3, 0.2, 0.1, 0.1])
     assert alone.method == "one user"
-    assert contains(
-        alone, randomizer_vulnerability(k_rr(5, 0.4), [0.3, 0.3, 0.2, 0.1, 0.1]).upper, 1e-12
-    )
+    assert alone.upper == pytest.approx(0.12 + 0.12 + 0.08 + 2 * 0.045, rel=1e-12)
     silent = exchangeable_vulnerability(10**6, np.full((4, 4), 0.25))
     assert contains(silent, Fraction(1, 4), 1e-10)
     largest = exchangeable_vulnerability(10**15, k_rr(2, 0.75))
@@ -404,8 +383,6 @@ def test_invariances(problem, seed):
     ("arguments", "named", "match"),
     [
         ((5, k_rr(2, 0.8)), {}, "holds floats"),
-        ((5, identity(2)), {"prior": [0.5, 0.5]}, "floats"),
-        ((5, identity(2)), {"crowd": [0.5, 0.5]}, "floats"),
         ((10**5, identity(3)), {}, "histograms"),
     ],
 )

@@ -4,14 +4,12 @@ import math
 from collections import Counter
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.network import graph_kernels
 from shuffledp.network.families import random_regular_graph
 
 #: Of all statistical tests of this module together.
@@ -129,34 +127,3 @@ def test_graphs_with_switches_are_all_drawn_and_edges_are_exactly_alike():
 def test_degrees_that_are_refused(num_users, degree, message):
     with pytest.raises(ParameterError, match=message):
         random_regular_graph(num_users, degree, Entropy.from_seed(0))
-
-
-# ---------------------------------------------------------------- switches
-
-
-def half_edges(pairs, size):
-    """Return the partners of half-edges that are paired so."""
-    partner = np.full(size, -1, dtype=np.int32)
-    for first, second in pairs:
-        partner[first], partner[second] = second, first
-    return partner
-
-
-def multigraph(partner, degree):
-    """Return how often each pair of users is joined, loops included."""
-    pairs = [(h // degree, int(p) // degree) for h, p in enumerate(partner) if h < p]
-    return Counter(tuple(sorted(pair)) for pair in pairs)
-
-
-def repaired(partner, degree, half_words, most_trials=100):
-    """Run the repair with these draws; return its progress."""
-    bad = graph_kernels.bad_half_edges(partner, degree)
-    progress = np.zeros(2, dtype=np.int64)
-    words = np.array(half_words, dtype=np.uint32)
-    graph_kernels.repair(partner, degree, bad, progress, words, most_trials)
-    return progress.tolist(), bad.size
-
-
-def draw_of(chosen, size):
-    """Return a half word that is accepted and chooses this half-edge."""
-    return -(-((chosen * 2 + 1) * 2**31) // size)

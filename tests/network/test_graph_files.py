@@ -174,19 +174,14 @@ def test_ids_that_are_numbers_in_order_are_no_labels(tmp_path):
     assert read_graph(path, ids=["2", "0"]).labels == ("2", "0")
 
 
-def test_people_outside_of_the_survey_are_refused_or_dropped(tmp_path):
+def test_people_outside_of_the_survey_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "u,v\nanna,bob\nbob,zoe\n")
     with pytest.raises(DataError, match=r"1 of 2 rows of a\.csv .* such as 'zoe'"):
         read_graph(path, ids=["anna", "bob"])
-    graph = read_graph(path, ids=["anna", "bob"], unknown="drop")
-    assert edges_of(graph) == {("anna", "bob")}
-    assert read_graph(path, ids=["yan"], unknown="drop").num_isolated == 1
 
 
 def test_bad_arguments(tmp_path):
     path = write(tmp_path / "a.csv", "0,1\n")
-    with pytest.raises(ParameterError, match="'ignore' is not one of error, drop"):
-        read_graph(path, unknown="ignore")
     with pytest.raises(ParameterError, match="ids holds a label twice"):
         read_graph(path, ids=["0", "1", "0"])
 

@@ -1,13 +1,11 @@
 """Bounds from the spectrum: never violated by powers of the walk matrix, and sharp where exact."""
 
-import math
-
 import numpy as np
 import pytest
 
 from graph_families import adjacency, complete_graph, complete_with_pendant, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.network.eigenvalue_certificate import (
     certified_norm,
     deflate,
@@ -16,7 +14,6 @@ from shuffledp.network.eigenvalue_certificate import (
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.spectral_bounds import (
-    rounds_to_mix,
     spectral_position_bounds,
 )
 from shuffledp.network.spectrum import Spectrum, walk_spectrum
@@ -58,7 +55,6 @@ def require_true(bounds, laws, pi):
     assert (bounds.low <= ratios.min(axis=1) + SLACK).all()
     assert (bounds.high >= ratios.max(axis=1) - SLACK).all()
     assert (bounds.collision >= np.square(laws).sum(axis=1) - SLACK).all()
-    assert (bounds.least <= laws.min(axis=0) + SLACK).all()
     assert (bounds.low >= 0.0).all()
     assert (bounds.low < 1.0).all()
     assert (bounds.high > 1.0).all()
@@ -105,7 +101,7 @@ def test_rough_eigenpairs_make_wider_bounds_not_wrong_ones(name, noise):
         stationary_law=graph.stationary_law(),
         laziness=0.0,
         deflation=deflation,
-        remainder=certificate.bound,
+        remainder=certificate,
     )
     laws = np.eye(graph.num_users)
     for rounds in range(61):
@@ -137,13 +133,20 @@ def test_all_pairs_of_a_transitive_graph_give_the_exact_collisions():
 
 def test_pairs_sharpen_the_bounds():
     graph = barbell()
+    pairs = walk_spectrum(graph)
+    alone = Spectrum(
+        stationary_law=pairs.stationary_law,
+        laziness=0.0,
+        deflation=no_deflation(graph.num_users),
+        remainder=pairs.second_eigenvalue,
+    )
     low, collision = [], []
-    for num_pairs in (0, 2, None):
-        bounds = spectral_position_bounds(walk_spectrum(graph, num_pairs=num_pairs), 150)
+    for spectrum in (alone, walk_spectrum(graph)):
+        bounds = spectral_position_bounds(spectrum, 150)
         low.append(bounds.low.min())
         collision.append(bounds.collision.max())
-    assert low[0] < low[1] <= low[2] + 1e-9
-    assert collision[0] > collision[1] >= collision[2] - 1e-9
+    assert low[0] < low[1]
+    assert collision[0] > collision[1]
 
 
 def test_before_the_first_round_every_report_is_at_home():
@@ -160,15 +163,12 @@ def test_a_walk_that_does_not_mix_shows_nothing_but_stays_finite():
         bounds = spectral_position_bounds(spectrum, rounds)
         assert (bounds.low == 0.0).all()
         assert (bounds.high >= 2.0 - SLACK).all()
-    with pytest.raises(OutOfRegimeError, match="laziness above 0"):
-        rounds_to_mix(spectrum)
 
 
 def test_after_very_many_rounds_laws_are_stationary():
     bounds = spectral_position_bounds(walk_spectrum(barbell()), 2**53)
     assert bounds.low == pytest.approx(np.ones(12), abs=1e-12)
     assert bounds.high == pytest.approx(np.ones(12), abs=1e-12)
-    assert bounds.common_mass == pytest.approx(1.0, abs=1e-12)
 
 
 def test_rounds_are_checked():
@@ -177,34 +177,3 @@ def test_rounds_are_checked():
         spectral_position_bounds(spectrum, -1)
     with pytest.raises(ParameterError, match=r"not in \[0, 2\^53\]"):
         spectral_position_bounds(spectrum, 2**53 + 1)
-
-
-@pytest.mark.parametrize("separation", [0.5, 0.01, 1e-9])
-@pytest.mark.parametrize("name", ["barbell", "cycle", "pendant", "triangle"])
-def test_rounds_to_mix_are_the_fewest_that_the_bound_shows(name, separation):
-    graph = GRAPHS[name]
-    spectrum = walk_spectrum(graph)
-    rounds = rounds_to_mix(spectrum, separation)
-    low = [spectral_position_bounds(spectrum, t).low.min() for t in (rounds - 1, rounds)]
-    assert low[0] < 1.0 - separation - 1e-14
-    assert low[1] >= 1.0 - separation - 1e-14
-    laws = np.linalg.matrix_power(walk_matrix(graph, 0.0), rounds)
-    assert (laws / graph.stationary_law()).min() >= 1.0 - separation - SLACK
-
-
-def test_a_gap_too_small_to_ever_mix_is_refused():
-    spectrum = Spectrum(
-        stationary_law=np.full(3, 1.0 / 3.0),
-        laziness=0.0,
-        deflation=no_deflation(3),
-        remainder=1.0 - 2.0**-49,
-    )
-    assert spectrum.spectral_gap > 0.0
-    with pytest.raises(OutOfRegimeError, match=r"more than|2\^53 rounds are not enough"):
-        rounds_to_mix(spectrum, 1e-300)
-
-
-@pytest.mark.parametrize("separation", [0.0, 1.0, math.nan])
-def test_separation_is_checked(separation):
-    with pytest.raises(ParameterError, match="separation"):
-        rounds_to_mix(walk_spectrum(complete_graph(3)), separation)

@@ -7,6 +7,9 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.leakage.fullest_bin import maximum_load_excess
+
 
 def num_ways(num_balls: int, num_bins: int, load: int) -> int:
     """Return in how many of k^n ways n balls leave no bin above ``load`` >= 1.
@@ -75,3 +78,10 @@ def by_convolution(balls, law):
         if inside[balls] / whole > 1.0 - 1e-13:
             break
     return total
+
+
+def maximum_load(balls: int, bins: int) -> Enclosure:
+    """Return what the package says of the mean of the largest load itself, nearly."""
+    excess = maximum_load_excess(balls, bins)
+    mean = balls / bins
+    return Enclosure(mean + excess.lower, min(mean + excess.upper, balls))

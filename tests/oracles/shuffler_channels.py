@@ -7,7 +7,6 @@ from collections import defaultdict
 import numpy as np
 
 from oracles.mallows import DISTANCES
-from shuffledp.leakage.builders import datasets
 from shuffledp.leakage.channel import Channel
 
 
@@ -15,7 +14,7 @@ def permutation_channel(permutations, probabilities, domain_size):
     """Datasets to datasets: output z has z[s(i)] = x[i] for a row s drawn with its probability."""
     table = np.asarray(permutations)
     n, k = table.shape[1], domain_size
-    data = datasets(n, k)
+    data = np.array(list(itertools.product(range(k), repeat=n)))
     # The index of a dataset is the number whose digits are its values.
     places = k ** (n - 1 - table.astype(np.int64))
     matrix = np.zeros((len(data), len(data)))
@@ -29,7 +28,7 @@ def walk_channel(position_laws, domain_size):
     """Datasets to what each holder holds, where report i ends at holder h by the law of row i."""
     laws = np.asarray(position_laws)
     k, (n, m) = domain_size, laws.shape
-    data = datasets(n, k)
+    data = np.array(list(itertools.product(range(k), repeat=n)))
     states = [{(0,) * (m * k): 1.0}]
     for row in laws.tolist():
         states = [_handed(state, row, value, k) for state in states for value in range(k)]

@@ -28,10 +28,10 @@ def known_counts(text: str) -> tuple[int, ...]:
 @click.option("--epsilon0", type=float, help="Local privacy loss in nats, instead of --p.")
 @click.option(
     "--adversary",
+    type=click.Choice(["uninformed", "strong"]),
     default="uninformed",
     show_default=True,
-    metavar="uninformed|strong|FILE",
-    help="Who knows nothing of the others, all their answers, or what a JSON file says.",
+    help="Who knows nothing of the others, or all their answers; --prior may say more.",
 )
 @click.option(
     "--known",
@@ -43,7 +43,7 @@ def known_counts(text: str) -> tuple[int, ...]:
     "--prior",
     type=PATH,
     metavar="FILE",
-    help="How likely an uninformed or strong adversary holds each answer to be, in a JSON file.",
+    help="How likely each answer is held to be, and what is known of the others: a JSON file.",
 )
 @json_option
 def leakage(
@@ -76,54 +76,29 @@ def _believed(
     adversary: str, domain_size: int | None, known: tuple[int, ...] | None, prior: Path | None
 ) -> dict[str, Any]:
     """Return who guesses, as `account_leakage` takes it."""
-    if adversary not in {"uninformed", "strong"}:
-        if prior is not None:
-            raise click.UsageError(
-                f"--prior: --adversary {adversary} says already how likely each answer is"
-            )
-        belief = _belief(Path(adversary), domain_size, known)
-        belief["adversary"] = "uninformed" if belief["known"] is None else "partial"
-        return belief
+    from shuffledp.collection.source.prior_files import read_prior
+
     if known is not None and adversary == "uninformed":
         raise click.UsageError(
-            "--known is for an adversary who knows something: add --adversary strong, or a file"
+            "--known is for an adversary who knows everything: add --adversary strong; who knows "
+            'some answers is described by "known" in a --prior file'
         )
     if prior is None:
         return {"adversary": adversary, "domain_size": domain_size, "known": known}
-    belief = _belief(prior, domain_size, known, option="--prior")
-    if belief["known"] is not None and adversary == "uninformed":
-        raise click.UsageError(
-            f"--prior: {prior.name} says whose answers are known: give it as --adversary"
-        )
-    return belief | {"adversary": adversary}
-
-
-def _belief(
-    path: Path,
-    domain_size: int | None,
-    known: tuple[int, ...] | None,
-    *,
-    option: str = "--adversary",
-) -> dict[str, Any]:
-    """Return what a file says, as `account_leakage` takes it."""
-    from shuffledp.collection.source.prior_files import read_prior
-
-    if not path.exists():
-        if option == "--prior":
-            raise click.UsageError(f"--prior {path}: there is no such file")
-        raise click.UsageError(
-            f"--adversary {path} is neither uninformed nor strong, and there is no such file: "
-            "give one of these, or a JSON file with a prior"
-        )
-    belief = read_prior(path)
-    if belief.known is not None and known is not None:
-        raise click.UsageError(f"--known: {path.name} says already whose answers are known")
+    if not prior.exists():
+        raise click.UsageError(f"--prior {prior}: there is no such file")
+    belief = read_prior(prior)
+    if belief.known is not None:
+        if known is not None:
+            raise click.UsageError(f"--known: {prior.name} says already whose answers are known")
+        adversary = "partial" if adversary == "uninformed" else adversary
     if domain_size is not None and domain_size != len(belief.prior):
         raise click.UsageError(
-            f"--k {domain_size}, but {path.name} has {len(belief.prior)} probabilities: give one "
+            f"--k {domain_size}, but {prior.name} has {len(belief.prior)} probabilities: give one "
             "for each possible answer"
         )
     return {
+        "adversary": adversary,
         "domain_size": len(belief.prior),
         "prior": belief.prior,
         "known": known if belief.known is None else belief.known,

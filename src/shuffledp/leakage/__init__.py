@@ -3,7 +3,7 @@
 >>> from fractions import Fraction
 >>> from shuffledp import leakage
 >>> noise = leakage.randomizer_channel(3, 2, Fraction(3, 4))  # three people, two answers
->>> released = noise @ leakage.reduced_shuffle_channel(3, 2, exact=True)
+>>> released = noise @ leakage.reduced_shuffle_channel(3, 2)
 >>> target = leakage.single_target_gain(released.inputs)  # the first person's answer
 >>> leakage.posterior_vulnerability(None, released, target)  # all answers equally likely
 Fraction(5, 8)

@@ -8,8 +8,6 @@ from itertools import groupby
 from typing import Any, Literal
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.shown import Shown
 
 #: What the adversary knows of the other users' values: nothing, some, or all of them.
@@ -58,11 +56,6 @@ class LeakageAccount(Shown):
     is_worst_knowledge : bool
         Whether ``both`` holds for whatever the others' values are.
 
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
     Notes
     -----
     Model: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
@@ -91,20 +84,10 @@ class LeakageAccount(Shown):
     num_unknown: int = 0
     is_worst_knowledge: bool = False
 
-    def __post_init__(self) -> None:
-        require_at_least("num_users", self.num_users, 1)
-        require_at_least("domain_size", self.domain_size, 2)
-        if not 0.0 < self.prior <= 1.0:
-            raise ParameterError(f"prior = {self.prior} is not in (0, 1]: it is a probability")
-        for name in CHANNELS:
-            upper = self.bound(name).upper
-            if upper > 1.0:
-                raise ParameterError(f"{name}.upper = {upper} is above 1: it is a probability")
-
     def bound(self, channel: str) -> Bound:
         """Return the success probability of ``channel``, one of `CHANNELS`."""
-        bounds = {"randomizer": self.randomizer, "shuffler": self.shuffler, "both": self.both}
-        return bounds[channel]
+        found: Bound = getattr(self, channel)
+        return found
 
     def additive(self, channel: str) -> float:
         """Return how much more often the guess is right, at most: the additive leakage."""
@@ -164,23 +147,11 @@ class LeakageAccount(Shown):
             "knowledge": None if self.knowledge is None else list(self.knowledge),
             "num_unknown": self.num_unknown,
             "is_worst_knowledge": self.is_worst_knowledge,
-            "enclosures": {name: _ends(bound) for name, bound in bounds.items()},
-            "leakage": {
-                name: {
-                    "additive": self.additive(name),
-                    "multiplicative": self.multiplicative(name),
-                }
-                for name in CHANNELS
-            },
-            "methods": {name: bound.method for name, bound in bounds.items()},
-            "sources": {name: bound.source for name, bound in bounds.items()},
+            "enclosures": {name: [bound.lower, bound.upper] for name, bound in bounds.items()},
+            "method": self.both.method,
+            "source": self.both.source,
             "assumptions": list(self.both.assumptions),
         }
-
-
-def _ends(bound: Bound) -> list[float | None]:
-    """Return both ends."""
-    return [bound.lower, bound.upper]
 
 
 def comparison(prior: float, bound: Bound) -> str:

@@ -17,15 +17,15 @@ docs/results/leakage-general.md. For two laws of the place V differs by at most 
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_finite
+from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
@@ -33,13 +33,9 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups.kendall import displacement_law
 from shuffledp.groups.mallows import HammingMallows, MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
-from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.guarantees import SOURCE
 from shuffledp.leakage.matrices import check_law
-from shuffledp.leakage.multinomial import (
-    MultinomialForm,
-    multinomial_form,
-)
+from shuffledp.leakage.multinomial import MultinomialForm, multinomial_form
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
 
@@ -48,9 +44,6 @@ if TYPE_CHECKING:
 
 
 _ULP = math.ulp(1.0)
-
-
-Adversary = Literal["uninformed", "strong"]
 
 # How rarely the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly with the
 # size, so this many are enough; what is lost to the last tail is far below their excess over 1/k.
@@ -64,87 +57,32 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    domain_size: SupportsIndex,
-    truth: Truth,
-    crowd: CrowdLaw | ArrayLike,
+    response: Response,
+    crowd: CrowdLaw | NDArray[np.float64],
     *,
-    adversary: Adversary = "uninformed",
-    missed: SupportsFloat = 0.0,
+    is_strong: bool = False,
 ) -> float:
     """Bound how often one person's value is guessed right, where a random crowd hides him.
 
-    Parameters
-    ----------
-    domain_size : int
-        k >= 2; all values are equally likely beforehand.
-    truth : float or Fraction
-        Chance p in [1/k, 1] that a report is true; each other value is reported with
-        (1 - p)/(k - 1).
-    crowd : CrowdLaw or array_like of float, shape (n - 1,)
-        How rarely the crowd, target included, misses some sizes; or the chance of each other user
-        to hide him, by coins of their own that do not depend on values: `Hiding.overlaps` of a
-        network.
-    adversary : {"uninformed", "strong"}
-        What he knows beforehand: nobody's value, all values being uniform and independent; or any
-        values of the others.
-    missed : float
-        Chance in [0, 1] that nobody hides the target; then the crowd is that given the contrary.
-
-    Returns
-    -------
-    float
-        In [1/k, p]; at least the success probability of every such adversary. Errs upwards.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If p is below 1/k: then the best guess is a value that was not reported.
-    ParameterError
-        If another argument is out of range.
-
-    Notes
-    -----
-    Cost: some twenty maximum loads, each of milliseconds; for "strong" and a `CrowdLaw` as many
-    blanket bounds as it has sizes. O(n) besides.
-
-    Source: ours; docs/results/leakage-general.md.
-
-    Examples
-    --------
-    Everybody hides the target: a uniform shuffle of two, V_S = 3/4.
-
-    >>> crowd = CrowdLaw(sizes=(2,), misses=(0.0,))
-    >>> round(crowd_vulnerability_upper(2, 1.0, crowd), 12)
-    0.75
-    >>> crowd_vulnerability_upper(2, 1.0, crowd, adversary="strong")  # he sees who is left
-    1.0
+    All values are equally likely beforehand. ``crowd`` says how rarely the crowd, target included,
+    misses some sizes, or with which chance each other user hides him, by coins of their own. A
+    strong adversary knows any values of the others. At least the success probability of every such
+    adversary, in [1/k, p].
     """
-    k = require_at_least("domain_size", domain_size, 2)
-    response = Response.of(truth, k)
-    share = require_finite("missed", missed)
-    if not 0.0 <= share <= 1.0:
-        raise ParameterError(f"missed = {share} is not in [0, 1]: it is a probability")
-    if adversary not in get_args(Adversary):
-        raise ParameterError(f"adversary = {adversary!r} is not one of {get_args(Adversary)}")
+    k, truth = response
     if isinstance(crowd, CrowdLaw):
         law = crowd
     else:
-        overlaps = np.asarray(crowd, dtype=np.float64)
-        if not np.all((overlaps >= 0.0) & (overlaps <= 1.0)):  # NaN fails
-            raise ParameterError("crowd has an entry outside [0, 1]: its entries are chances")
-        if adversary == "strong":
-            overlaps = overlaps * (float(response.noise) * _ROUNDED_DOWN)
-        law = _law_of(overlaps)
+        law = _law_of(crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd)
 
     def hidden(size: int) -> float:
         """Bound what is guessed right in a crowd of so many."""
-        if adversary == "strong" and isinstance(crowd, CrowdLaw):
-            return blanket_vulnerability_upper(size, k, response.truth)
-        return shuffled_vulnerability(size, k, response.truth).upper
+        if is_strong and isinstance(crowd, CrowdLaw):
+            return blanket_vulnerability_upper(size, k, truth)
+        return shuffled_vulnerability(size, k, truth).upper
 
-    alone = round_up(float(response.truth), operations=1)
-    found = crowd_delta(law, hidden, alone)
-    return min(round_up((1.0 - share) * found + share * alone), alone, 1.0)
+    alone = round_up(float(truth), operations=1)
+    return min(round_up(crowd_delta(law, hidden, alone)), alone, 1.0)
 
 
 def _law_of(overlaps: NDArray[np.float64]) -> CrowdLaw:
@@ -165,8 +103,7 @@ _INDEPENDENT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
+class _Places(NamedTuple):
     """Masses of places by falling mass, with how many places have each."""
 
     masses: NDArray[np.float64]

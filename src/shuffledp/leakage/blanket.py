@@ -19,20 +19,19 @@ Bernstein's inequality and the union of all bins leave e^-48. With many loads on
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
-from shuffledp.leakage.builders import Truth
-from shuffledp.leakage.channel import Channel, as_channel
 from shuffledp.leakage.contour import Setting, contour_angles, contour_tails
 from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
-from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.matrices import Truth, checked_prior, float_channel
 from shuffledp.leakage.others import Coins, Response, checked_num_users, report_law
 
 _ULP = math.ulp(1.0)
@@ -90,48 +89,32 @@ def _load_window(setting: Setting) -> tuple[int, int]:
     return min(max(math.floor(setting.mean - reach), 0), last - 1), last
 
 
-# Up to so many outcomes each is a range of its own.
+# Up to so many outcomes each is a range of its own; else ranges begin where the law passes these.
 _MOST_SINGLE = 64
-
-# A range is so wide, relative to the mean, that about half of it is lost of what is leaked; and at
-# least this share of a deviation.
-_RELATIVE_WIDTH = 1e-3
-_NARROWEST = 0.3
-_FAR = 7.4  # deviations; normal tails beyond are 1e-13
+_LEVELS = (*(1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01), *(i / 32 for i in range(1, 32)), 0.99, 0.999)
 
 # Bounds that are kept: one question asks for the same one several times.
 _REMEMBERED = 64
 
 
-class NoiseRanges(NamedTuple):
-    """A binomial law in ranges: first outcome and mass of each, and the error of all masses."""
+def _mean_of_crowds(
+    count: int, chance: Fraction, hidden: Callable[[int], float], alone: float
+) -> float:
+    """Bound E[V(B + 1)] for B ~ Bin(count, chance), where V(1) = ``alone``; V must not rise.
 
-    starts: list[int]
-    masses: list[float]
-    error: float
-
-
-def noise_ranges(count: int, chance: Fraction, *, coarseness: float = 1.0) -> NoiseRanges:
-    """Cut the law of Bin(count, chance) into ranges, finely enough for averages of smooth curves.
-
-    Starts ascend; masses add up to 1 within ``error``.
+    The law of B is cut into ranges that stand at their left ends.
     """
     law = report_law([Coins(count, chance)])
-    last = min(law.first + law.masses.size - 1, count)
-    size = last - law.first + 1
-    if size <= _MOST_SINGLE / coarseness:
-        starts = list(range(law.first, last + 1))
-    else:
-        mean = count * float(chance)
-        deviation = math.sqrt(mean * float(1 - chance))
-        step = max(_RELATIVE_WIDTH * mean / deviation, _NARROWEST) * coarseness * deviation
-        far = math.floor(mean - _FAR * deviation)
-        inner = np.arange(far, mean + _FAR * deviation, max(step, 1.0)).astype(np.int64)
-        inside = {int(start) for start in inner if law.first < start <= last}
-        starts = sorted({law.first} | inside)
-    edges = np.array(starts) - law.first
-    masses = np.add.reduceat(law.masses[:size], edges)
-    return NoiseRanges(starts, masses.tolist(), law.error + 1e-15)
+    masses = law.masses[: count - law.first + 1]
+    starts = np.arange(masses.size)
+    if masses.size > _MOST_SINGLE:
+        starts = np.unique(np.append(0, np.searchsorted(np.cumsum(masses), _LEVELS)))
+    total = law.error + 1e-15
+    for start, mass in zip(
+        (law.first + starts).tolist(), np.add.reduceat(masses, starts).tolist(), strict=True
+    ):
+        total += mass * (min(hidden(start + 1), alone) if start > 0 else alone)
+    return round_up(total, operations=2 * starts.size + 4)
 
 
 def blanket_vulnerability_upper(
@@ -203,7 +186,13 @@ def _uniform_upper(num_users: int, response: Response) -> float:
         return 1.0
     found = noise_load_excess(num_users, response.domain_size, response.answer)
     if found is None:
-        excess = _excess_by_ranges(num_users, response)
+        values = response.domain_size
+        excess = _mean_of_crowds(
+            num_users - 1,
+            response.noise,
+            lambda size: excess_share(size, values).upper,
+            1.0 - 1.0 / values,
+        )
     else:
         excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
     leaked = round_up(float(response.kept) * excess, operations=4)
@@ -215,21 +204,9 @@ def _uniform_upper(num_users: int, response: Response) -> float:
     )
 
 
-def _excess_by_ranges(num_users: int, response: Response) -> float:
-    """Return the mean of V_S(B + 1) - 1/k, rounded up, from ranges of B."""
-    ranges = noise_ranges(num_users - 1, response.noise)
-    excess = ranges.error
-    for start, mass in zip(ranges.starts, ranges.masses, strict=True):
-        share = 1.0 - 1.0 / response.domain_size
-        if start > 0:
-            share = min(excess_share(start + 1, response.domain_size).upper, share)
-        excess += mass * share
-    return round_up(excess, operations=2 * len(ranges.starts) + 4)
-
-
 def channel_blanket_upper(
     num_users: SupportsIndex,
-    channel: Channel | ArrayLike,
+    channel: ArrayLike,
     *,
     prior: ArrayLike | None = None,
 ) -> float:
@@ -237,10 +214,10 @@ def channel_blanket_upper(
 
     Errs upwards; at most what the unshuffled report gives.
     """
-    from shuffledp.leakage.uninformed import quick_ends
+    from shuffledp.leakage.uninformed import exchangeable_ends
 
     users = checked_num_users(num_users)
-    matrix = as_channel(channel).to_dense()
+    matrix = float_channel(channel)
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     law = checked_prior(prior, len(matrix))
     unshuffled = float((law[:, None] * matrix).max(axis=0).sum())
@@ -250,12 +227,11 @@ def channel_blanket_upper(
     chance = min(float(blanket.sum()) * (1.0 - 1e-14), 1.0)
     if chance <= 0.0:
         return alone
-    ranges = noise_ranges(users - 1, Fraction(chance), coarseness=4.0)
-    total = ranges.error
-    for start, mass in zip(ranges.starts, ranges.masses, strict=True):
-        found = alone
-        if start > 0:
-            crowd = blanket / blanket.sum()
-            found = quick_ends(start + 1, matrix, prior=law, crowd=crowd).upper
-        total += mass * min(found, alone)
-    return min(round_up(total, operations=2 * len(ranges.starts) + 4), alone)
+    crowd = blanket / blanket.sum()
+    found = _mean_of_crowds(
+        users - 1,
+        Fraction(chance),
+        lambda size: exchangeable_ends(size, matrix, prior=law, crowd=crowd, work=0.0).upper,
+        alone,
+    )
+    return min(found, alone)

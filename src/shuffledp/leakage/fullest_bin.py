@@ -422,50 +422,6 @@ def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
     )
 
 
-def maximum_load(num_balls: int, num_bins: int) -> Enclosure:
-    """Enclose E[max load] of n balls thrown uniformly and independently into k bins.
-
-    E[max load] / n is the chance to guess the value of one of n shuffled users right, where all
-    values are uniform and nothing else is known.
-
-    Parameters
-    ----------
-    num_balls, num_bins
-        As in `maximum_load_excess`.
-
-    Returns
-    -------
-    Enclosure
-        Within a few parts in 1e13 of the answer, mostly closer; never below n / k or 1.
-
-    Raises
-    ------
-    ParameterError
-        As there.
-
-    Notes
-    -----
-    Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
-    Quantitative Information Flow", CSF 2023, hal-04349295v1, Eq. (13); methods of this module.
-
-    Examples
-    --------
-    Three values and a hundred users, all of the collection's histogram known:
-
-    >>> found = maximum_load(100, 3)
-    >>> round(found.lower / 100, 4), round(found.upper / 100, 4)
-    (0.3826, 0.3826)
-    """
-    excess = maximum_load_excess(num_balls, num_bins)
-    mean = num_balls / num_bins
-    lower, upper = mean + excess.lower, mean + excess.upper
-    least = float(least_load(num_balls, num_bins))
-    return Enclosure(
-        max(lower * (1.0 - _LAST_ROUNDINGS), least),
-        min(max(upper * (1.0 + _LAST_ROUNDINGS), least), float(num_balls)),
-    )
-
-
 # Nodes times masses of all bins: about a second.
 _MOST_STEPS = 4e8
 
@@ -479,7 +435,11 @@ def uneven_maximum(num_balls: int, law: NDArray[np.float64]) -> Enclosure | None
     if law.size == 1:
         return Enclosure(float(num_balls), float(num_balls))
     if float(np.ptp(law)) == 0.0:
-        return maximum_load(num_balls, law.size)
+        excess, mean = maximum_load_excess(num_balls, law.size), num_balls / law.size
+        return Enclosure(
+            (mean + excess.lower) * (1.0 - _LAST_ROUNDINGS),
+            min((mean + excess.upper) * (1.0 + _LAST_ROUNDINGS), float(num_balls)),
+        )
     masses, counts = np.unique(law / math.fsum(law), return_counts=True)
     means = num_balls * masses
     log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(law.size)

@@ -1,13 +1,4 @@
-"""Compiled loops of the informed adversary: Fourier sums, B-splines, likelihoods.
-
-*Likelihoods of a histogram under k-RR when the others' values are known.* With o = t / (1 - t) and
-B users who answer at random, the chance of a histogram is up to a factor the sum over K of B! k^-B
-product over v of C(c_v, K_v) o^K_v / (h_v - K_v)!. B! is the integral of l^B e^-l, and given l the
-noise on the values is independent: one integral of one-dimensional sums, all positive. Taking the
-target's report x away multiplies the integrand by the mean noise on x over l. Gauss-Legendre nodes
-over seven and a half deviations on each side give likelihood ratios to 1e-7 at least (checked
-against fractions).
-"""
+"""Compiled loops of `coarse_lattice`: B-splines that are halved near ties."""
 
 import numpy as np
 from numba import njit

@@ -19,14 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.matrices import (
-    as_numbers,
-    check_law,
-    checked_matrix,
-    checked_prior,
-    is_exact_array,
-    to_floats,
-)
+from shuffledp.leakage.matrices import as_numbers, check_law, checked_prior, float_channel
 
 _ULP = math.ulp(1.0)
 
@@ -77,28 +70,6 @@ class MultinomialForm:
         return np.delete(self.gains - self.gains[self.best], self.best, axis=0)
 
 
-def dense_channel(channel: Any) -> NDArray[np.float64]:
-    """Return the matrix of a `Channel` or array_like as dense doubles."""
-    matrix, _ = checked_matrix(getattr(channel, "matrix", channel), None)
-    if matrix.shape[0] < 2:
-        raise ParameterError(
-            "the channel has 1 row: with one value there is nothing to guess; give at least 2"
-        )
-    return to_floats(matrix) if is_exact_array(matrix) else np.asarray(matrix)
-
-
-def crowd_law(crowd: ArrayLike, num_outcomes: int) -> NDArray[np.float64]:
-    """Return the law of another user's report, checked."""
-    law = as_numbers("crowd", crowd, 1)
-    if len(law) != num_outcomes:
-        raise ParameterError(
-            f"crowd has {len(law)} entries, not {num_outcomes}: give one probability for each "
-            "outcome of the channel"
-        )
-    check_law("crowd", law)
-    return to_floats(law) if is_exact_array(law) else law
-
-
 def multinomial_form(
     num_users: SupportsIndex,
     channel: Any,
@@ -115,7 +86,11 @@ def multinomial_form(
     users = require_at_least("num_users", num_users, 1)
     if users > MOST_USERS:
         raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
-    rows = dense_channel(channel)
+    rows = float_channel(channel)
+    if len(rows) < 2:
+        raise ParameterError(
+            "the channel has 1 row: with one value there is nothing to guess; give at least 2"
+        )
     rows = rows / _sums(rows)[:, None]
     weights = checked_prior(prior, len(rows))
     joint = (weights / math.fsum(weights))[:, None] * rows
@@ -123,7 +98,13 @@ def multinomial_form(
     if crowd is None:
         law = _sums(joint.T)
     else:
-        law = crowd_law(crowd, rows.shape[1])
+        law = as_numbers("crowd", crowd, 1).astype(np.float64)
+        if len(law) != rows.shape[1]:
+            raise ParameterError(
+                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one probability for each "
+                "outcome of the channel"
+            )
+        check_law("crowd", law)
         law = law / math.fsum(law)
     seen = law > 0.0
     if law[seen].min() < _RAREST:

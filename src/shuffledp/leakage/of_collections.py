@@ -14,18 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.matrices import checked_prior, uniform_prior
+from shuffledp.leakage.matrices import checked_prior, checked_truth, float_channel, uniform_prior
+from shuffledp.leakage.others import Response
 
 _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
 
 # k-ary randomized response is written out as a matrix up to this k.
 _MOST_WRITTEN = 256
 
-# Blocks of histograms times guesses: one to three seconds, or a tenth of that.
-_WORK, _BRIEF_WORK = 2.4e7, 2e6
+# Blocks of histograms times guesses in brief: a tenth of what is taken else.
+_BRIEF_WORK = 2e6
 
 # Ends that different results prove may cross by their rounding.
 _ROUND_OFF = 1e-9
@@ -80,107 +81,74 @@ class Scene:
 
     def randomizer(self) -> Bound:
         """Return the chance of who sees each report beside the name of its user."""
-        if self.matrix is not None:
-            from shuffledp.leakage.uninformed import randomizer_vulnerability
+        from shuffledp.leakage.uninformed import PAPER
 
-            return self._sharpened(randomizer_vulnerability(self.matrix, self.law()))
-        truth = self.truth or 1.0
-        if self.prior is None:
-            from shuffledp.leakage.uninformed import PAPER
-
+        if self.prior is None and self.matrix is None:
+            truth = self.truth or 1.0
             return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
-        other = (1.0 - truth) / (self.domain_size - 1)
-        value = math.fsum(np.maximum(truth * self.prior, other * self.prior.max()).tolist())
-        return self._sharpened(
-            _bound(
-                value * (1.0 - 8.0 * math.ulp(1.0)),
-                min(round_up(value), 1.0),
-                "report",
-                "definition: sum over reports of the likeliest value's share",
-            )
-        )
+        law = self.law()
+        if self.matrix is not None:
+            terms = (law[:, None] * self.matrix).max(axis=0) / math.fsum(law)
+        else:
+            truth = self.truth or 1.0
+            other = (1.0 - truth) / (self.domain_size - 1)
+            terms = np.maximum(truth * law, other * law.max())
+        value = math.fsum(terms.tolist())
+        least, most = value * (1.0 - 8.0 * math.ulp(1.0)), min(round_up(value), 1.0)
+        source = "definition: sum over reports of the likeliest value's share"
+        return self._sharpened(_bound(least, most, "report", source))
 
     def shuffler(self, num_users: int) -> Bound:
         """Return the chance of who sees the true values of so many users, shuffled."""
-        if self.prior is None:
-            from shuffledp.leakage.uninformed import shuffler_vulnerability
-
-            return shuffler_vulnerability(num_users, self.domain_size)
-        if self.domain_size <= _MOST_WRITTEN:
-            return self._exchangeable(num_users, np.eye(self.domain_size))
-        return self._of_many_values(num_users, 1.0, self.prior)
+        return replace(self, num_users=num_users, truth=1.0, matrix=None).uninformed()
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
-        if self.truth is not None and self.prior is None:
-            from shuffledp.leakage.uninformed import shuffled_vulnerability
-
-            return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
-        return self._exchangeable(
-            self.num_users, written_matrix(self.domain_size, self.truth, self.matrix)
+        from shuffledp.leakage.coarse_lattice import MOST_WORK
+        from shuffledp.leakage.uninformed import (
+            exchangeable_ends,
+            many_values_ends,
+            shuffled_vulnerability,
         )
+
+        if self.truth is not None and self.prior is None:
+            return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
+        matrix = written_matrix(self.domain_size, self.truth, self.matrix)
+        if matrix is not None:
+            work = _BRIEF_WORK if self.is_brief else MOST_WORK
+            return exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
+        found = many_values_ends(self.num_users, self.truth or 1.0, self.law())
+        source = "derived in the shuffledp documentation, results/leakage-uninformed"
+        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "load", source)
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows some others' values."""
         from shuffledp.leakage.strong import strong_vulnerability
 
         law: Any = self.truth if self.matrix is None else self.matrix
-        return strong_vulnerability(
-            law,
-            known,
-            prior=self.prior,
-            num_unknown=num_unknown,
-        )
+        return strong_vulnerability(law, known, prior=self.prior, num_unknown=num_unknown)
 
     def _worst_known(self) -> dict[str, Any]:
         """Return the chance of who knows all others, at its best."""
+        from shuffledp.leakage.strong import worst_knowledge
+
         found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
-        is_known = self.truth is not None and self.prior is None
-        if self.is_brief and (not is_known or self.domain_size > 2):
-            return found | {"both": self._whatever_is_known()}
-        from shuffledp.leakage.knowledge import compared_knowledge, worst_knowledge
-
-        if is_known:
-            worst = worst_knowledge(self.num_users, self.domain_size, self.truth or 1.0)
-            # Counts that are not proved to be the extreme ones are left out.
-            counts = worst.counts if worst.is_extreme else None
-            return found | {"both": worst.vulnerability, "knowledge": counts}
         law: Any = self.truth if self.matrix is None else self.matrix
-        compared, worst = compared_knowledge(self.num_users, law, self.law())
-        if compared == self.num_users:
-            return found | {"both": worst.vulnerability, "knowledge": worst.counts}
-        ends = self._whatever_is_known()
-        return found | {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
-
-    def _whatever_is_known(self) -> Bound:
-        """Return the chance of who knows all others, for the values from which it guesses best."""
+        is_binary = self.truth is not None and self.prior is None and self.domain_size == 2
+        worst = None
+        if is_binary or not self.is_brief:
+            worst = worst_knowledge(self.num_users, law, self.law())
+        if worst is not None and worst[0].lower is not None:
+            return found | {"both": worst[0], "knowledge": worst[1]}
+        # Who knows others' values guesses no worse than who knows nobody's.
         none = replace(self, is_brief=True).uninformed()
-        upper = self._hidden_by_noise()
-        return Bound(
-            lower=none.lower,
-            upper=upper,
+        ends = replace(
+            none,
+            upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst[0].upper),
             method=f"between {none.method} and the blanket",
             source="derived in the shuffledp documentation, results/leakage-strong",
-            assumptions=none.assumptions,
         )
-
-    def _exchangeable(self, num_users: int, matrix: NDArray[np.float64] | None) -> Bound:
-        """Return the chance of who sees shuffled reports of users who are all alike to it."""
-        from shuffledp.leakage.uninformed import exchangeable_ends
-
-        if matrix is None:
-            found = self._of_many_values(num_users, self.truth or 1.0, self.law())
-            return replace(found, upper=min(found.upper, self._hidden_by_noise()))
-        work = _BRIEF_WORK if self.is_brief else _WORK
-        return exchangeable_ends(num_users, matrix, prior=self.law(), work=work)
-
-    def _of_many_values(self, num_users: int, truth: float, law: NDArray[np.float64]) -> Bound:
-        """Return the same for k-ary randomized response whose matrix would be too large."""
-        from shuffledp.leakage.uninformed import many_values_ends
-
-        found = many_values_ends(num_users, truth, law)
-        source = "derived in the shuffledp documentation, results/leakage-uninformed"
-        return _bound(found.lower, found.upper, "load", source)
+        return found | {"both": ends}
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""
@@ -221,9 +189,7 @@ def written_matrix(
     """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
     if truth is None or domain_size > _MOST_WRITTEN:
         return matrix
-    from shuffledp.leakage.builders import response_channel
-
-    return response_channel(domain_size, truth).to_dense()
+    return Response.of(truth, domain_size).matrix()
 
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
@@ -314,7 +280,13 @@ def account_leakage(
         raise ParameterError(
             f"num_users = {users} is above 1e9: give fewer; the leakage falls with them"
         )
-    values, matrix = _values(domain_size, channel, prior)
+    matrix = None if channel is None else float_channel(channel)
+    if matrix is not None and matrix.size > _MOST_CELLS:
+        raise ParameterError(
+            f"channel has {' by '.join(map(str, matrix.shape))} entries, above {_MOST_CELLS:.0e}: "
+            "merge outputs that say the same"
+        )
+    values = _values(domain_size, matrix, prior)
     loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
     scene = Scene(
         num_users=users,
@@ -328,11 +300,10 @@ def account_leakage(
 
 
 def _values(
-    domain_size: SupportsIndex | None, channel: Any, prior: ArrayLike | None
-) -> tuple[int, NDArray[np.float64] | None]:
-    """Return the number of values, and the channel matrix where one was given."""
-    matrix = None if channel is None else _matrix(channel)
-    found = None if matrix is None else matrix.shape[0]
+    domain_size: SupportsIndex | None, matrix: NDArray[np.float64] | None, prior: ArrayLike | None
+) -> int:
+    """Return the number of values."""
+    found = None if matrix is None else len(matrix)
     if domain_size is not None:
         asked = require_at_least("domain_size", domain_size, 1)
         if found is not None and asked != found:
@@ -351,20 +322,7 @@ def _values(
         )
     if found > MOST_VALUES:
         raise ParameterError(f"domain_size (k) = {found} is above {MOST_VALUES}: give fewer values")
-    return found, matrix
-
-
-def _matrix(channel: Any) -> NDArray[np.float64]:
-    """Return the channel matrix as checked doubles."""
-    from shuffledp.leakage.channel import Channel
-
-    law = channel if isinstance(channel, Channel) else Channel(channel)
-    if law.num_inputs * law.num_outputs > _MOST_CELLS:
-        raise ParameterError(
-            f"channel has {law.num_inputs} by {law.num_outputs} entries, above {_MOST_CELLS:.0e}: "
-            "merge outputs that say the same"
-        )
-    return law.to_dense()
+    return found
 
 
 def _loss_and_truth(
@@ -384,44 +342,24 @@ def _loss_and_truth(
             f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give "
             "exactly one, which says how answers are randomized"
         )
+    others = domain_size - 1
+    if epsilon0 is not None:
+        loss = require_non_negative("epsilon0", epsilon0)
+        # Rounded up: more truth never leaks less.
+        chance = min(round_up(1.0 / (1.0 + others * math.exp(-loss))), 1.0)
+        return loss, chance if loss > 0.0 else 1.0 / domain_size
     if matrix is not None:
         from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
         return _log(worst_ratio(matrix).ratio), None
-    others = domain_size - 1
-    if truth is None:
-        loss = require_non_negative("epsilon0", epsilon0 or 0.0)
-        return loss, _truth_upper(loss, domain_size)
-    chance = require_finite("truth (p)", truth)
-    _require_truth(chance, domain_size)
+    chance = require_finite("truth (p)", truth or 0.0)
+    checked_truth(chance, domain_size)
     return _log(math.inf if chance == 1.0 else chance * others / (1.0 - chance)), chance
-
-
-def _truth_upper(epsilon0: float, domain_size: int) -> float:
-    """Return p for a local loss, rounded up: more truth never leaks less."""
-    if epsilon0 == 0.0:
-        return 1.0 / domain_size
-    return min(round_up(1.0 / (1.0 + (domain_size - 1) * math.exp(-epsilon0))), 1.0)
 
 
 def _log(ratio: float) -> float:
     """Return the logarithm of a ratio >= 1, which may be infinite."""
     return math.inf if ratio == math.inf else math.log(max(ratio, 1.0))
-
-
-def _require_truth(truth: float, domain_size: int) -> None:
-    """Raise unless the truth is at least as likely as any other report, and a probability."""
-    if not truth <= 1.0:
-        raise ParameterError(f"truth (p) = {truth} is not in [1/k, 1]: it is a probability")
-    if truth >= 1.0 / domain_size:
-        return
-    remedy = "use the channel matrix instead"
-    if domain_size == 2 and truth >= 0.0:
-        remedy = f"p = {1.0 - truth:.6g} is the same randomizer with its two reports swapped"
-    raise OutOfRegimeError(
-        f"truth (p) = {truth} is below 1/k = {1.0 / domain_size:.6g}: the formulas hold where the "
-        f"truth is at least as likely as any other report (p >= 1/k); {remedy}"
-    )
 
 
 def checked_belief(prior: ArrayLike | None, domain_size: int) -> NDArray[np.float64] | None:

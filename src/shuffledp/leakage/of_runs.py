@@ -1,19 +1,23 @@
 """What an adversary can guess from the release of one run, as its arrangement says.
 
-After anything the guarantee of the release bounds what is guessed; for another order than a
-uniformly random one see `arranged`.
+After anything the guarantee of the release bounds what is guessed. After a Mallows permutation
+those whose place is the least spread are the worst off: all alike under "hamming" and "cayley",
+those at the ends of the reference order under "kendall" (proof in docs/results/leakage-general.md).
+What bounds their V bounds it for everybody. After walks through a network, or noise on places,
+coins say who hides the report.
 """
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM, Order
 from shuffledp.collection.questions import Categories
@@ -21,19 +25,35 @@ from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError, ShuffledpError
-from shuffledp.core.profile import RandomizerFamily
+from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
+from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
+from shuffledp.groups.privacy.displaced import crowd_with_mean
 from shuffledp.leakage.account import Adversary, LeakageAccount
+from shuffledp.leakage.any_shuffler import (
+    crowd_vulnerability_upper,
+    positions_vulnerability,
+    target_place_law,
+)
 from shuffledp.leakage.guarantees import (
     SOURCE,
     at_most,
     telling_losses,
     vulnerability_from_guarantee,
 )
-from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, Scene, checked_belief
+from shuffledp.leakage.of_collections import (
+    MOST_USERS,
+    MOST_VALUES,
+    Scene,
+    checked_belief,
+    written_matrix,
+)
+from shuffledp.leakage.others import Response
+from shuffledp.network.hiding import Hiding
+from shuffledp.network.run import NetworkArrangement
 
 if TYPE_CHECKING:
-    from shuffledp.collection.question import Question
     from shuffledp.randomizers.base import LocalRandomizer
 
 # A larger delta comes with a smaller epsilon, which for guesses may be worth more.
@@ -44,6 +64,25 @@ _MOST_CELLS = 2_000
 
 # Bounds with a relative gap below this are exact for all that a reader sees.
 _TIGHT = 1e-6
+
+# Guesses change little with crowds that are rarer than about this.
+_RAREST_CROWD = 1e-6
+
+# Values times places up to which the closed bounds are evaluated for a matrix.
+_MOST_CLOSED = 20_000_000
+
+# What `target_place_law` may be off by in total variation: for each place, and besides.
+_OFF_A_PLACE, _OFF_BESIDES = 1e-15, 1e-12
+
+_ONE_TRY = "The adversary has one try, and wins if it names one chosen person's value."
+_INDEPENDENT = (
+    "Answers that the adversary does not know are independent, and as likely as it believes."
+)
+_UNSEEN = "The permutation is drawn without looking at reports, and nobody sees it."
+_WORST_PLACED = (
+    "This is about who stands where least is hidden (under Kendall's distance, at an end of the "
+    "reference order): nobody's answer is guessed more often."
+)
 
 # Computed once for each result that is still in use.
 _FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
@@ -70,17 +109,6 @@ class RunLeakage(Shown):
             "accounts": [account.to_json_dict() for account in self.accounts],
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Released:
-    """What a run released, as far as guesses go."""
-
-    num_users: int  # n
-    domain_size: int  # k
-    randomizer: "LocalRandomizer"  # What each user ran
-    guarantee: Guarantee  # Of the release
-    arrangement: Order  # How reports were shuffled: an `Arrangement`, or an `ExchangedOrder`
 
 
 def of_run(result: Result) -> RunLeakage | None:
@@ -114,14 +142,7 @@ def of_run(result: Result) -> RunLeakage | None:
     if result.arrangement is None:
         return None
     if result not in _FOUND:
-        release = Released(
-            num_users=result.guarantee.num_users,
-            domain_size=len(result.domain),
-            randomizer=result.randomizer,
-            guarantee=result.guarantee,
-            arrangement=result.arrangement,
-        )
-        _FOUND[result] = leakage_of_run(result.question, release, prior=result.prior)
+        _FOUND[result] = leakage_of_run(result, result.arrangement)
     return _FOUND[result]
 
 
@@ -131,16 +152,15 @@ def json_of_run(result: Result) -> dict[str, object]:
     return {} if found is None else {"leakage": found.to_json_dict()}
 
 
-def leakage_of_run(
-    question: "Question", release: Released, *, prior: PriorKnowledge | None = None
-) -> RunLeakage | None:
+def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
     """Return what an adversary can guess; None for questions without a finite list of answers.
 
     Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
     notes; nothing is raised.
     """
-    if question.kind != Categories.kind:  # others have no finite list of values
+    if result.question.kind != Categories.kind:  # others have no finite list of values
         return None
+    prior = result.prior
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),
         ("who knows everybody else's answer", "strong", None),
@@ -149,12 +169,12 @@ def leakage_of_run(
         known: Adversary = "uninformed" if prior.known is None else "partial"
         asked.append(("with the chosen prior", known, prior))
     # Once for all adversaries, and where what they raise becomes a note.
-    law = functools.cache(lambda: _law(release.randomizer))
-    points = functools.cache(lambda: _guaranteed_points(release))
+    law = functools.cache(lambda: _law(result.randomizer))
+    points = functools.cache(lambda: _guaranteed_points(result, order))
     accounts, notes = [], []
     for who, adversary, belief in asked:
         try:
-            accounts.append(_account(release, law(), points, adversary, belief))
+            accounts.append(_account(result, order, law(), points, (adversary, belief)))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
             notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
@@ -164,52 +184,48 @@ _Law = tuple[float | None, NDArray[np.float64] | None]
 
 
 def _account(
-    release: Released,
+    result: Result,
+    order: Order,
     law: _Law,
     points: Callable[[], list[tuple[float, float]]],
-    adversary: Adversary,
-    belief: PriorKnowledge | None,
+    guesser: tuple[Adversary, PriorKnowledge | None],
 ) -> LeakageAccount:
     """Return the account of one adversary: exact where that is quick, else by the guarantee."""
+    adversary, belief = guesser
     known = None if belief is None else belief.known
     # A uniform shuffle of the same reports, or of the true answers where their law is not at hand.
-    scene = _scene(release, law, belief)
+    scene = _scene(result, law, belief)
     account, prior = scene.account(adversary, known), scene.law()
     if law[0] is None and law[1] is None:
-        account = _without_law(account, release, prior)
-    if not _is_uniform(release.arrangement):
-        from shuffledp.leakage.arranged import arranged
-
-        by_guarantee = _by_guarantee(release, points(), prior)
-        return arranged(account, release.arrangement, law[1], prior, by_guarantee)
+        account = _without_law(account, result, prior)
+    is_uniform = order.name == UNIFORM.name
+    if not is_uniform and getattr(getattr(order, "shuffler", None), "theta", None) != 0.0:
+        by_guarantee = _by_guarantee(result, order, points(), prior)
+        return _arranged(account, order, law[1], prior, by_guarantee)
     if account.both.gap is None or account.both.gap > _TIGHT:
-        upper = _by_guarantee(release, points(), prior)
+        upper = _by_guarantee(result, order, points(), prior)
         return replace(account, both=at_most(account.both, ("guarantee", upper)))
     return account
 
 
-def _is_uniform(order: Order) -> bool:
-    """Tell whether all orders of the reports are equally likely."""
-    shuffler = getattr(order, "shuffler", None)
-    return order.name == UNIFORM.name or getattr(shuffler, "theta", None) == 0.0
-
-
-def _guaranteed_points(release: Released) -> list[tuple[float, float]]:
+def _guaranteed_points(result: Result, order: Order) -> list[tuple[float, float]]:
     """Return some pairs of epsilon and delta that the release guarantees."""
-    profile, num_users = release.randomizer.profile, release.guarantee.num_users
-    found = [release.guarantee] + [
-        release.arrangement.guarantee(profile, num_users, delta=delta, with_lower=False)
-        for delta in _DELTAS
+    profile, num_users = result.randomizer.profile, result.guarantee.num_users
+    found = [result.guarantee] + [
+        order.guarantee(profile, num_users, delta=delta, with_lower=False) for delta in _DELTAS
     ]
     return [(each.epsilon_upper, each.delta_upper) for each in found]
 
 
 def _by_guarantee(
-    release: Released, points: list[tuple[float, float]], prior: NDArray[np.float64]
+    result: Result,
+    order: Order,
+    points: list[tuple[float, float]],
+    prior: NDArray[np.float64],
 ) -> float:
     """Return what the guarantee of the release says."""
-    if release.arrangement.name == UNIFORM.name:
-        profile, num_users = release.randomizer.profile, release.guarantee.num_users
+    if order.name == UNIFORM.name:
+        profile, num_users = result.randomizer.profile, result.guarantee.num_users
         for epsilon in telling_losses(prior)[:1]:
             more = guarantee_for(profile, num_users, epsilon=epsilon, with_lower=False)
             points = [*points, (more.epsilon_upper, more.delta_upper)]
@@ -232,9 +248,9 @@ def _law(randomizer: "LocalRandomizer") -> _Law:
     return None, np.array([[float(entry) for entry in row] for row in rows])
 
 
-def _scene(release: Released, law: _Law, belief: PriorKnowledge | None) -> Scene:
+def _scene(result: Result, law: _Law, belief: PriorKnowledge | None) -> Scene:
     """Return the scene of a uniform shuffle."""
-    users, values = release.num_users, release.domain_size
+    users, values = result.guarantee.num_users, len(result.domain)
     if users > MOST_USERS or values > MOST_VALUES:
         raise ParameterError(
             f"{users:,} users and {values:,} answers, and leakage is computed for at most "
@@ -247,16 +263,16 @@ def _scene(release: Released, law: _Law, belief: PriorKnowledge | None) -> Scene
         truth=1.0 if truth is None and matrix is None else truth,
         matrix=matrix,
         prior=None if belief is None else checked_belief(belief.prior, values),
-        epsilon0=release.randomizer.profile.epsilon0,
+        epsilon0=result.randomizer.profile.epsilon0,
         is_brief=True,
     )
 
 
 def _without_law(
-    account: LeakageAccount, release: Released, prior: NDArray[np.float64]
+    account: LeakageAccount, result: Result, prior: NDArray[np.float64]
 ) -> LeakageAccount:
     """Return the account where all that is known of the randomizer is its local guarantee."""
-    profile = release.randomizer.profile
+    profile = result.randomizer.profile
     upper = vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
     unknown = Bound(
         lower=account.prior,
@@ -272,4 +288,148 @@ def _without_law(
         truth=None,
         epsilon0=profile.epsilon0,
         knowledge=None if account.is_worst_knowledge else account.knowledge,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExchangedOrder:
+    """The order of an exchange that took place, whose account is of this exchange only."""
+
+    name: ClassVar[str] = "network"
+
+    # Takes a profile and a delta and returns the guarantee of the exchange.
+    account: Callable[[LocalProfile, float], "Guarantee"]
+    # Who hides the worst-off user's report; None where nobody does as far as is known.
+    hiding: Hiding | None
+    overload: float  # At least the chance that reports did not travel as ``hiding`` says
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> "Guarantee":
+        """Return the guarantee of the exchange, whose users cannot be chosen."""
+        del num_users, with_lower
+        return self.account(profile, delta)
+
+
+def _arranged(
+    account: LeakageAccount,
+    order: Order,
+    matrix: NDArray[np.float64] | None,
+    prior: NDArray[np.float64],
+    by_guarantee: float,
+) -> LeakageAccount:
+    """Return the account of a release in another order, from that of a uniform shuffle.
+
+    The law of reports is ``matrix``, else k-ary randomized response of the account's truth, else
+    unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where all
+    reports are in the release, for who sees it can shuffle it; and what is proved for the worst
+    off.
+    """
+    shuffler = _unbounded(account.shuffler, account, order)
+    both = _unbounded(account.both, account, order)
+    if account.adversary == "uninformed":
+        if isinstance(order, GroupArrangement):
+            places = target_place_law(order.shuffler.model, 0)
+            shuffler = _by_place(shuffler, places, 1.0, None, prior)
+            both = _by_place(both, places, account.truth, matrix, prior)
+        shuffler = at_most(shuffler, *_crowded(account, order, 1.0))
+    both = at_most(
+        both,
+        ("local guarantee", account.randomizer.upper),
+        ("guarantee", by_guarantee),
+        *_crowded(account, order, account.truth),
+    )
+    if shuffler.upper < both.upper:
+        # Reports are as good as made from the shuffled answers: no processing of these tells more.
+        both = replace(shuffler, lower=min(both.lower or 0.0, shuffler.upper))
+    return replace(
+        account,
+        shuffler=shuffler,
+        both=both,
+        knowledge=None if account.is_worst_knowledge else account.knowledge,
+    )
+
+
+def _unbounded(bound: Bound, account: LeakageAccount, order: Order) -> Bound:
+    """Return what is known from a uniform shuffle: a lower end, if all reports are released."""
+    # Of an exchange some may have been lost, or rejected.
+    is_complete = not isinstance(order, ExchangedOrder)
+    is_complete = is_complete and getattr(order, "protocol", "all") == "all"
+    return Bound(
+        lower=bound.lower if is_complete else account.prior,
+        upper=1.0,
+        method=order.name,
+        source=SOURCE,
+        assumptions=(_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT),
+    )
+
+
+def _crowded(
+    account: LeakageAccount, order: Order, truth: float | None
+) -> Iterator[tuple[str, float]]:
+    """Yield what the crowd says in which a report hides that is true so often."""
+    if truth is None or not account.has_uniform_prior:
+        return
+    response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
+    for crowd, overload in _crowds(order):
+        found = crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
+        # What the adversary sees is made from that of the walk, but for the chance of an overload.
+        yield "crowd", min(round_up(found + overload), 1.0) if overload else found
+
+
+def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], float]]:
+    """Yield crowds that hide the worst-off report, and how often it all fails."""
+    if isinstance(order, DisplacementArrangement):
+        law = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
+        if law is not None:
+            yield law, 0.0
+        return
+    hiding, overload = None, 0.0
+    if isinstance(order, NetworkArrangement):
+        hiding = order.mixing.hiding(order.rounds)
+    elif isinstance(order, ExchangedOrder):
+        hiding, overload = order.hiding, order.overload
+    if hiding is not None:
+        yield hiding.overlaps, overload
+
+
+def _by_place(
+    bound: Bound,
+    places: NDArray[np.float64],
+    truth: float | None,
+    matrix: NDArray[np.float64] | None,
+    prior: NDArray[np.float64],
+) -> Bound:
+    """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
+    rows = written_matrix(prior.size, truth, matrix)
+    if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
+        found = positions_vulnerability(places, rows, prior=prior)
+    elif truth is not None and float(prior.max()) == float(prior.min()):
+        found = _by_collisions(places, truth, prior.size)
+    else:
+        return bound
+    # The law of the place may be off, and V by as much at most.
+    off = places.size * _OFF_A_PLACE + _OFF_BESIDES
+    upper = min(found.upper + off, 1.0)
+    return replace(
+        bound,
+        lower=min(max((found.lower or 0.0) - off, bound.lower or 0.0), upper),
+        upper=upper,
+        method=found.method,
+        assumptions=(*dict.fromkeys((*bound.assumptions, *found.assumptions, _WORST_PLACED)),),
+    )
+
+
+def _by_collisions(places: NDArray[np.float64], truth: float, domain_size: int) -> Bound:
+    """Return the closed bound of k-ary randomized response and a uniform prior, for any k."""
+    k = domain_size
+    other = (1.0 - truth) / (k - 1)
+    hit = 1.0 / k + (1.0 - 1.0 / k) * math.sqrt(float(places @ places))
+    upper = round_up(other + (truth - other) * hit, operations=places.size + 16)
+    return Bound(
+        lower=1.0 / k,
+        upper=min(upper, 1.0),
+        method="positions-bounded",
+        source=SOURCE,
+        assumptions=(_UNSEEN,),
     )

@@ -1,4 +1,4 @@
-"""Who is guessed and what is known of the others, and the law of how often they report what.
+"""The law of how often the others report what, and what it leaves to guess.
 
 Groups of users whose reports have one law are independent coins, or kinds. The law of their number
 of ones, or of their histogram, comes from its characteristic function, a product of powers, by an
@@ -9,20 +9,16 @@ how often the best guess is right. docs/results/leakage-strong.md.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.builders import Truth, checked_truth
-from shuffledp.leakage.channel import as_channel
-from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.matrices import Truth, checked_truth
 
 _ULP = math.ulp(1.0)
 
@@ -365,159 +361,6 @@ class Response(NamedTuple):
         others[best] = np.delete(prior, best).max()
         chances = np.maximum(float(self.truth) * prior, float(self.answer) * others)
         return min(float(chances.sum()), 1.0)
-
-
-# Reports whose probabilities are proportional to this, relatively, are merged.
-_SAME = 1e-15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """One target among others of known and of unknown values."""
-
-    response: Response | None  # The randomizer if it is k-ary randomized response
-    # Shape (k, m); The randomizer otherwise; rows sum to one. Empty for randomized response: see
-    # `rows`.
-    matrix: NDArray[np.float64]
-    prior: NDArray[np.float64]  # shape (k,); Of the target
-    counts: tuple[int, ...]  # How many of the others are known to have each value
-    num_unknown: int  # Further users
-    unknown_prior: NDArray[np.float64]  # shape (k,); Of each of them
-    uniform_target: bool  # Whether the two laws are uniform
-    uniform_unknown: bool  # Whether the two laws are uniform
-    # What may be missing from an upper end because reports that tell almost the same were merged.
-    slack: float = 0.0
-
-    @property
-    def num_others(self) -> int:
-        """Number of users but the target."""
-        return sum(self.counts) + self.num_unknown
-
-    @property
-    def domain_size(self) -> int:
-        """Number of values."""
-        return len(self.counts)
-
-    @property
-    def num_outcomes(self) -> int:
-        """Number of different reports."""
-        return self.domain_size if self.response is not None else self.matrix.shape[1]
-
-    @property
-    def guess_before(self) -> float:
-        """How often the best guess is right before anything is seen."""
-        return float(self.prior.max())
-
-    @property
-    def unshuffled(self) -> float:
-        """How often the best guess is right once the target's own report is seen."""
-        if self.response is not None:
-            return self.response.unshuffled(self.prior)
-        return min(float((self.prior[:, None] * self.rows()).max(axis=0).sum()), 1.0)
-
-    def rows(self) -> NDArray[np.float64]:
-        """Return the channel matrix; k^2 numbers for randomized response."""
-        return self.matrix if self.response is None else self.response.matrix()
-
-    def report_chances(self, outcomes: NDArray[np.intp]) -> list[Fraction]:
-        """Return, for each value, the probability that its report is one of ``outcomes``."""
-        if self.response is not None:
-            wrong = outcomes.size * self.response.answer
-            inside = set(outcomes.tolist())
-            return [wrong + (self.response.kept if x in inside else 0) for x in self.values()]
-        chances = self.rows()[:, outcomes].sum(axis=1)
-        return [min(Fraction(float(chance)), Fraction(1)) for chance in chances]
-
-    def values(self) -> range:
-        """Return 0, ..., k - 1."""
-        return range(self.domain_size)
-
-    def coins(self, outcomes: NDArray[np.intp]) -> list[Coins]:
-        """Return the others as coins that show one where the report is one of ``outcomes``."""
-        groups: dict[Fraction, int] = {}
-        if self.response is not None:
-            # Two chances only: no need to go through all values.
-            inside = sum(self.counts[x] for x in outcomes.tolist())
-            wrong = outcomes.size * self.response.answer
-            groups = {wrong: sum(self.counts) - inside}
-            groups[wrong + self.response.kept] = inside
-        chances: list[Fraction] = []
-        if self.response is None or self.num_unknown > 0:
-            chances = self.report_chances(outcomes)
-        if self.response is None:
-            for count, chance in zip(self.counts, chances, strict=True):
-                groups[chance] = groups.get(chance, 0) + count
-        if self.num_unknown > 0:
-            if self.uniform_unknown:
-                mean = sum(chances, Fraction(0)) / self.domain_size
-            else:
-                laws = [Fraction(float(each)) for each in self.unknown_prior]
-                total = sum(laws, Fraction(0))
-                mean = sum((a * b for a, b in zip(laws, chances, strict=True)), Fraction(0)) / total
-            groups[mean] = groups.get(mean, 0) + self.num_unknown
-        return [Coins(count, chance) for chance, count in groups.items() if count > 0]
-
-    def kinds(self) -> list[Kind]:
-        """Return the others with the laws of their reports; those of equal law as one."""
-        rows = self.rows()
-        found: dict[bytes, Kind] = {}
-        laws = [*zip(self.counts, rows, strict=True)]
-        if self.num_unknown > 0:
-            law = self.unknown_prior @ rows
-            laws.append((self.num_unknown, law / math.fsum(law)))
-        for count, law in laws:
-            if count > 0:
-                key = law.tobytes()
-                before = found[key].number if key in found else 0
-                found[key] = Kind(before + count, law)
-        return list(found.values())
-
-
-def checked_situation(
-    randomizer: Any,
-    known_counts: Sequence[SupportsIndex],
-    *,
-    prior: ArrayLike | None,
-    num_unknown: SupportsIndex,
-    unknown_prior: ArrayLike | None,
-) -> Situation:
-    """Return the situation for arguments as in `strong_vulnerability`, or raise."""
-    counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
-    if len(counts) < 2:
-        raise ParameterError(
-            f"known_counts has {len(counts)} entries: give how many of the others are known to "
-            "have each of at least two values"
-        )
-    unknown = require_at_least("num_unknown", num_unknown, 0)
-    users = checked_num_users(1 + sum(counts) + unknown)
-    response, matrix, slack = None, np.empty((0, 0)), 0.0
-    if isinstance(randomizer, Real):
-        response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
-    else:
-        channel = as_channel(randomizer).to_float()
-        reduced = channel.reduce(tolerance=_SAME)
-        matrix = reduced.to_dense()
-        # Each of the n reports would be as likely to within this factor if they told the same.
-        slack = 4.0 * _SAME * users if reduced.num_outputs < channel.num_outputs else 0.0
-        if len(matrix) != len(counts):
-            raise ParameterError(
-                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows: give one "
-                "count for each value"
-            )
-        matrix = matrix / matrix.sum(axis=1, keepdims=True)
-    law = checked_prior(prior, len(counts))
-    others = law if unknown_prior is None else checked_prior(unknown_prior, len(counts))
-    return Situation(
-        response=response,
-        matrix=matrix,
-        prior=law,
-        counts=counts,
-        num_unknown=unknown,
-        unknown_prior=others,
-        uniform_target=bool(np.all(law == law[0])),
-        uniform_unknown=bool(np.all(others == others[0])),
-        slack=slack,
-    )
 
 
 def checked_num_users(num_users: SupportsIndex) -> int:

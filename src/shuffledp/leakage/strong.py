@@ -10,12 +10,15 @@ G of their histogram, and with q the target's prior
 - *One user*, *no noise* (reports of known users drop out), *no information*.
 - *Mode*: k-RR, two values of equal prior: V = 1/2 + (p - 1/2) max_h G(h), at any n. This is eq. 10
   of the source with the maximum inside the sum, where it belongs.
-- *Count*: two different reports: (1) over the numbers of one of them, at any n.
 - *Uniform crowd*: nobody is known, all uniform: eq. 17 of the source.
+- *Count*: two different reports: (1) over the numbers of one of them, at any n.
 - *Histograms*: (1) over all histograms within reach, up to 2e6 of them.
-- *Exchangeable*: all others have one law: as `exchangeable_vulnerability`.
-- *Ends*: a lower end from two guesses and one count, and the blanket bound.
-- *Coarse lattice*, up to five different reports: to about 1 % of what is leaked, at any n.
+- *Ends*: the blanket bound above; below, the number of reports of one value, or the prior.
+
+*The worst knowledge.* Two values and k-RR: half of the others for each value where n - 1 is even;
+else all knowledge is compared up to 500 others, and lies between computed ends beyond. More values:
+all counts are compared where they are few; else ends that hold for every knowledge.
+Proofs: docs/results/leakage-strong.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond
@@ -23,15 +26,20 @@ it is ours, docs/results/leakage-strong.md.
 """
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import Any, SupportsIndex
+from fractions import Fraction
+from itertools import islice
+from numbers import Real
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
@@ -40,112 +48,23 @@ from shuffledp.leakage.blanket import (
 )
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share
+from shuffledp.leakage.matrices import checked_prior, float_channel
 from shuffledp.leakage.others import (
-    MOST_AXES,
     Box,
+    Coins,
     HistogramLaw,
+    Kind,
     Response,
-    Situation,
     best_guess,
     by_histograms,
-    checked_situation,
+    checked_num_users,
+    histogram_box,
     mode_mass,
     report_law,
 )
-from shuffledp.leakage.uninformed import quick_ends
+from shuffledp.leakage.uninformed import exchangeable_ends
 
 _ULP = math.ulp(1.0)
-
-# Pairs of values that are tried, those of the largest prior first.
-_MOST_TRIED = 5
-
-
-def two_outcome_law(situation: Situation, outcomes: np.ndarray) -> HistogramLaw:
-    """Return the law of how many of the others report one of ``outcomes``."""
-    law = report_law(situation.coins(outcomes))
-    return HistogramLaw(Box(0, (law.first,), (law.masses.size,)), law.masses, law.error)
-
-
-def vulnerability_ends(situation: Situation) -> Enclosure:
-    """Enclose how often the best guess is right, at any size."""
-    response = situation.response
-    if response is not None and situation.uniform_target:
-        lower = _count_lower(situation, response)
-        upper = blanket_vulnerability_upper(
-            situation.num_others + 1, response.domain_size, response.truth
-        )
-    else:
-        lower = _pair_lower(situation)
-        users = situation.num_others + 1
-        if response is None:
-            upper = channel_blanket_upper(users, situation.rows(), prior=situation.prior)
-        else:
-            upper = blanket_vulnerability_upper(
-                users, response.domain_size, response.truth, situation.prior
-            )
-    return Enclosure(min(max(lower, situation.guess_before), upper), upper)
-
-
-def _count_lower(situation: Situation, response: Response) -> float:
-    """Return the lower end from the number of reports of one value, for a uniform target."""
-    # The value whose count varies least tells most. Of equal counts one is enough.
-    truth, answer = response.truth, response.answer
-    choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
-    value = situation.counts.index(choose(situation.counts))
-    mode = mode_mass(situation.coins(np.array([value])))
-    lower = (1.0 + float(response.kept) * mode.lower) / response.domain_size
-    if max(situation.counts) == situation.num_others:
-        lower = max(lower, concentrated_lower(situation.num_others + 1, response))
-    return lower * (1.0 - 8.0 * _ULP)
-
-
-def concentrated_lower(num_users: int, response: Response) -> float:
-    """Return a lower end where all others are known to have one value: guess none but the others.
-
-    0 where it would take long.
-    """
-    found = None
-    if 0 < response.answer < response.truth and response.domain_size > 2:
-        found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
-    if found is None:
-        return 0.0
-    leaked = float(response.kept) * found.lower / (num_users * float(response.answer))
-    return (1.0 + leaked) / response.domain_size * (1.0 - 16.0 * _ULP)
-
-
-def _pair_lower(situation: Situation) -> float:
-    """Return the best lower end from two guesses and one count."""
-    likely = np.argsort(-situation.prior, kind="stable")[:_MOST_TRIED].tolist()
-    rows = None if situation.response is not None else situation.rows()
-    best = 0.0
-    for x, other in combinations(likely, 2):
-        if rows is None:
-            sets = [np.array([x]), np.array([other])]
-        else:
-            better = situation.prior[x] * rows[x] > situation.prior[other] * rows[other]
-            sets = [np.flatnonzero(better)]
-        for outcomes in sets:
-            best = max(best, _pair_value(situation, x, other, outcomes))
-    return best
-
-
-def _pair_value(situation: Situation, x: int, other: int, outcomes: np.ndarray) -> float:
-    """Return how often the better of two guesses is right, at least."""
-    if outcomes.size in (0, situation.num_outcomes):
-        return 0.0
-    chances = situation.report_chances(outcomes)
-    pair = np.array([[float(1 - chances[v]), float(chances[v])] for v in (x, other)])
-    law = two_outcome_law(situation, outcomes)
-    return best_guess(law, situation.prior[[x, other], None] * pair).lower
-
-
-def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
-    """Return the ends around a number that some roundings, and no cancellation, led to."""
-    return Enclosure(
-        max(value * (1.0 - operations * _ULP), 0.0),
-        min(round_up(value, operations=operations), 1.0),
-    )
-
 
 SOURCE = (
     "Jurado, Gonze, Alvim, Palamidessi, CSF 2023, hal-04349295v1, Section V, corrected and "
@@ -157,11 +76,73 @@ ASSUMPTIONS = (
     "Known values of the others are true, and unknown ones are independent with one known law.",
 )
 
-# Entries of a channel up to which others of one law are looked at as exchangeable.
+
+# Entries of a channel up to which it is written out.
 _MOST_ENTRIES = 250_000
 
 # Ends closer than this, relative to what is leaked, are close enough.
 _ENOUGH = 1e-6
+
+
+class Situation(NamedTuple):
+    """One target of a given prior among others of known and of unknown values."""
+
+    randomizer: Response | NDArray[np.float64]  # or shape (k, m), rows sum to one
+    prior: NDArray[np.float64]  # shape (k,); of the target and of whoever is not known
+    counts: tuple[int, ...]  # how many of the others are known to have each value
+    num_unknown: int
+
+    @property
+    def num_others(self) -> int:
+        """Number of users but the target."""
+        return sum(self.counts) + self.num_unknown
+
+    @property
+    def uniform_response(self) -> Response | None:
+        """The randomizer where it is k-ary randomized response and the prior uniform."""
+        is_uniform = bool(np.all(self.prior == self.prior[0]))
+        return self.randomizer if is_uniform and isinstance(self.randomizer, Response) else None
+
+    @property
+    def num_outcomes(self) -> int:
+        """Number of different reports."""
+        if isinstance(self.randomizer, Response):
+            return self.randomizer.domain_size
+        return len(self.randomizer[0])
+
+    def rows(self) -> NDArray[np.float64]:
+        """Return the channel matrix; k^2 numbers for randomized response."""
+        if isinstance(self.randomizer, Response):
+            return self.randomizer.matrix()
+        return self.randomizer
+
+    def unshuffled(self) -> Enclosure:
+        """Enclose how often the best guess is right once the target's own report is seen."""
+        if isinstance(self.randomizer, Response):
+            value = self.randomizer.unshuffled(self.prior)
+        else:
+            value = float((self.prior[:, None] * self.randomizer).max(axis=0).sum())
+        return rounded_out(value, operations=8 + self.num_outcomes)
+
+    def guess_before(self) -> Enclosure:
+        """Enclose how often the best guess is right before anything is seen."""
+        return rounded_out(float(self.prior.max()))
+
+    def kinds(self) -> list[Kind]:
+        """Return the others with the laws of their reports."""
+        rows = self.rows()
+        mixed = self.prior @ rows
+        laws = [*zip(self.counts, rows, strict=True), (self.num_unknown, mixed / math.fsum(mixed))]
+        return [Kind(count, law) for count, law in laws if count > 0]
+
+    def coins(self, value: int, response: Response) -> list[Coins]:
+        """Return the others as coins that show one where ``value`` is reported; uniform prior."""
+        among = self.counts[value]
+        return [
+            Coins(among, response.truth),
+            Coins(sum(self.counts) - among, response.answer),
+            Coins(self.num_unknown, Fraction(1, response.domain_size)),
+        ]
 
 
 def strong_vulnerability(
@@ -170,7 +151,6 @@ def strong_vulnerability(
     *,
     prior: ArrayLike | None = None,
     num_unknown: SupportsIndex = 0,
-    unknown_prior: ArrayLike | None = None,
 ) -> Bound:
     """Return how often the best adversary guesses the target's value, knowing others' values.
 
@@ -183,11 +163,9 @@ def strong_vulnerability(
         How many of the others are known to have each value, all but the target and
         ``num_unknown``. n is one more than the sum of all, at most 1e10.
     prior : array_like of float, shape (k,), optional
-        Of the target's value; uniform if not given.
+        Of the target's value, and of each value that is not known; uniform if not given.
     num_unknown : int
         Further users, whose values are not known.
-    unknown_prior : array_like of float, shape (k,), optional
-        Of each of their values; that of the target if not given.
 
     Returns
     -------
@@ -206,9 +184,9 @@ def strong_vulnerability(
     -----
     Under a millisecond for k-RR with two values of equal prior, 0.1 s for two different reports at
     n = 1e9; at most two seconds for histograms: k = 3 up to n of about 25 000, k = 4 up to 200,
-    k = 5 up to 35. Beyond that, at any n, 0.2 s for k = 3, one or two for k = 4 and three to five
-    for k = 5. Rows of a channel are divided by their sums; of two reports, the probabilities
-    of the second are taken as exact.
+    k = 5 up to 35. Beyond that ends, whose upper one is up to a third of what is leaked too high.
+    Rows of a channel are divided by their sums; of two reports, the probabilities of the second are
+    taken as exact.
 
     Source: docs/results/leakage-strong.md.
 
@@ -221,36 +199,162 @@ def strong_vulnerability(
     >>> round(strong_vulnerability(0.8, [100, 100]).upper, 5)
     0.52116
     """
-    situation = checked_situation(
-        randomizer,
-        known_counts,
-        prior=prior,
-        num_unknown=num_unknown,
-        unknown_prior=unknown_prior,
-    )
-    bound = _best_bound(situation)
-    return replace(bound, upper=min(bound.upper + situation.slack, 1.0))
+    method, found = _found(_checked(randomizer, known_counts, prior, num_unknown))
+    return _bound(method, found)
 
 
-def _best_bound(situation: Situation) -> Bound:
-    """Return what the first way gives that applies."""
-    response = situation.response
-    if response is not None and response.truth == 1 and situation.num_unknown > 0:
+def _checked(
+    randomizer: Any,
+    known_counts: Sequence[SupportsIndex],
+    prior: ArrayLike | None,
+    num_unknown: SupportsIndex,
+) -> Situation:
+    """Return the situation for arguments as in `strong_vulnerability`, or raise."""
+    counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
+    if len(counts) < 2:
+        raise ParameterError(
+            f"known_counts has {len(counts)} entries: give how many of the others are known to "
+            "have each of at least two values"
+        )
+    unknown = require_at_least("num_unknown", num_unknown, 0)
+    checked_num_users(1 + sum(counts) + unknown)
+    law: NDArray[np.float64] = checked_prior(prior, len(counts))
+    if not isinstance(randomizer, Real):
+        matrix = float_channel(randomizer)
+        if len(matrix) != len(counts):
+            raise ParameterError(
+                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows: give one "
+                "count for each value"
+            )
+        return Situation(matrix / matrix.sum(axis=1, keepdims=True), law, counts, unknown)
+    response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
+    if response.truth == 1 and unknown > 0:
         # What known users report is known: without them the histogram says as much.
-        situation = replace(situation, counts=(0,) * situation.domain_size)
-    exact = _trivial(situation) or _exact(situation)
-    if exact is not None:
-        return _bound(*exact)
-    bound = _bound("ends", vulnerability_ends(situation))
-    kinds, rows = situation.kinds(), situation.rows()
-    if len(kinds) == 1 and rows.size <= _MOST_ENTRIES:
-        users, (kind,) = situation.num_others + 1, kinds
-        bound = _narrower(bound, quick_ends(users, rows, prior=situation.prior, crowd=kind.law))
-    if bound.upper - (bound.lower or 0.0) > _ENOUGH * (bound.upper - situation.guess_before):
-        blocks = coarse_vulnerability(kinds, _joint(situation))
+        counts = (0,) * len(counts)
+    return Situation(response, law, counts, unknown)
+
+
+def _found(situation: Situation) -> tuple[str, Enclosure]:
+    """Return what the first way gives that applies, and its name."""
+    found = _without_listing(situation)
+    if found is not None:
+        return found
+    if situation.num_outcomes * situation.prior.size > _MOST_ENTRIES:
+        return "ends", vulnerability_ends(situation)
+    kinds, joint = situation.kinds(), situation.prior[:, None] * situation.rows()
+    if situation.num_outcomes == 2:
+        coins = [
+            Coins(kind.number, min(Fraction(float(kind.law[1])), Fraction(1))) for kind in kinds
+        ]
+        law = report_law(coins)
+        box = Box(0, (law.first,), (law.masses.size,))
+        counted = best_guess(HistogramLaw(box, law.masses, law.error), joint)
+        return "count", _clipped(situation, counted)
+    listed = by_histograms(kinds, joint)
+    if listed is not None:
+        return "histograms", _clipped(situation, listed)
+    method, ends = "ends", vulnerability_ends(situation)
+    if len(kinds) == 1:
+        users, crowd = situation.num_others + 1, kinds[0].law
+        alike = exchangeable_ends(
+            users, situation.rows(), prior=situation.prior, crowd=crowd, work=0.0
+        )
+        found = alike.method, Enclosure(alike.lower or 0.0, alike.upper)
+        method, ends = _narrower((method, ends), found)
+    if ends.upper - ends.lower > _ENOUGH * (ends.upper - situation.guess_before().lower):
+        blocks = coarse_vulnerability(kinds, joint)
         if blocks is not None:
-            bound = _narrower(bound, _bound("coarse lattice", _clipped(situation, blocks)))
-    return bound
+            found = "coarse lattice", _clipped(situation, blocks)
+            method, ends = _narrower((method, ends), found)
+    return method, ends
+
+
+def _clipped(situation: Situation, found: Enclosure) -> Enclosure:
+    """Return an enclosure within what always holds."""
+    upper = min(found.upper, situation.unshuffled().upper)
+    return Enclosure(min(max(found.lower, situation.guess_before().lower), upper), upper)
+
+
+def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tuple[str, Enclosure]:
+    """Return what both ways say together; the first alone where the second says no more."""
+    (_, one), (method, other) = first, second
+    lower, upper = max(one.lower, other.lower), min(one.upper, other.upper)
+    says_more = lower <= upper and (lower > one.lower or upper < one.upper)
+    return (method, Enclosure(lower, upper)) if says_more else first
+
+
+def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
+    """Return what needs no law of the others, or their mode or fullest bin alone."""
+    response = situation.uniform_response
+    if isinstance(situation.randomizer, Response):
+        is_silent, is_plain = situation.randomizer.kept == 0, situation.randomizer.kept == 1
+    else:
+        is_silent, is_plain = situation.num_outcomes == 1, False
+    if situation.num_others == 0:
+        return "one user", situation.unshuffled()
+    if is_silent:
+        return "no information", situation.guess_before()
+    if is_plain and situation.num_unknown == 0:
+        return "no noise", Enclosure(1.0, 1.0)
+    if response is not None and response.domain_size == 2:
+        mode = mode_mass(situation.coins(1, response))
+        return "mode", _leaked(response, Enclosure(0.5 * mode.lower, 0.5 * mode.upper))
+    if response is not None and situation.num_unknown == situation.num_others:
+        share = excess_share(situation.num_others + 1, response.domain_size)
+        return "uniform crowd", _leaked(response, share)
+    return None
+
+
+def vulnerability_ends(situation: Situation) -> Enclosure:
+    """Enclose how often the best guess is right, at any size."""
+    response, users = situation.uniform_response, situation.num_others + 1
+    lower = situation.guess_before().lower
+    if isinstance(situation.randomizer, Response):
+        upper = blanket_vulnerability_upper(
+            users, situation.randomizer.domain_size, situation.randomizer.truth, situation.prior
+        )
+    else:
+        upper = channel_blanket_upper(users, situation.rows(), prior=situation.prior)
+    if response is not None:
+        # The value whose count varies least tells most. Of equal counts one is enough.
+        truth, answer = response.truth, response.answer
+        choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
+        value = situation.counts.index(choose(situation.counts))
+        mode = mode_mass(situation.coins(value, response))
+        counted = (1.0 + float(response.kept) * mode.lower) / response.domain_size
+        if max(situation.counts) == situation.num_others:
+            counted = max(counted, concentrated_lower(users, response))
+        lower = max(lower, counted * (1.0 - 8.0 * _ULP))
+    return Enclosure(min(lower, upper), upper)
+
+
+def concentrated_lower(num_users: int, response: Response) -> float:
+    """Return a lower end where all others are known to have one value: guess none but the others.
+
+    0 where it would take long.
+    """
+    found = None
+    if 0 < response.answer < response.truth and response.domain_size > 2:
+        found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
+    if found is None:
+        return 0.0
+    leaked = float(response.kept) * found.lower / (num_users * float(response.answer))
+    return (1.0 + leaked) / response.domain_size * (1.0 - 16.0 * _ULP)
+
+
+def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
+    """Return the ends around a number that some roundings, and no cancellation, led to."""
+    return Enclosure(
+        max(value * (1.0 - operations * _ULP), 0.0),
+        min(round_up(value, operations=operations), 1.0),
+    )
+
+
+def _leaked(response: Response, share: Enclosure) -> Enclosure:
+    """Return 1/k + (p - r) times an enclosed number, for a uniform target."""
+    even, kept = 1.0 / response.domain_size, float(response.kept)
+    lower, upper = rounded_out(even + kept * share.lower), rounded_out(even + kept * share.upper)
+    return Enclosure(lower.lower, upper.upper)
 
 
 def _bound(method: str, found: Enclosure) -> Bound:
@@ -264,63 +368,103 @@ def _bound(method: str, found: Enclosure) -> Bound:
     )
 
 
-def _narrower(first: Bound, second: Bound) -> Bound:
-    """Return what both say together; the first alone where the second says no more."""
-    lower = max(first.lower or 0.0, second.lower or 0.0)
-    upper = min(first.upper, second.upper)
-    if lower > upper or (lower, upper) == (first.lower, first.upper):
-        return first
-    return replace(second, lower=lower, upper=upper)
+# Two values: numbers of others up to which every c is looked at.
+_MOST_SCANNED = 500
+
+# Counts times cells of a box, and counts, up to which all are compared; fewer where names matter.
+_MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
+
+# The worst case of fewer users is looked at up to this times as many others.
+_FEWER = 1.5
 
 
-def _trivial(situation: Situation) -> tuple[str, Enclosure] | None:
-    """Return what needs no law of the others."""
-    response = situation.response
-    if situation.num_others == 0:
-        found = rounded_out(situation.unshuffled, operations=8 + situation.num_outcomes)
-        return "one user", found
-    silent = situation.num_outcomes == 1 if response is None else response.kept == 0
-    if silent:
-        return "no information", rounded_out(situation.guess_before)
-    if response is not None and response.truth == 1 and situation.num_unknown == 0:
-        return "no noise", Enclosure(1.0, 1.0)
-    return None
+def worst_knowledge(
+    num_users: int, randomizer: Any, prior: NDArray[np.float64]
+) -> tuple[Bound, tuple[int, ...] | None]:
+    """Return V where the others' values are those that help most, and these values if known.
+
+    Where there are too many to compare, ends for k-ary randomized response and a uniform prior,
+    else the upper end of fewer users, with no lower one: the worst case of more is no worse.
+    ``randomizer`` is as in `strong_vulnerability`.
+    """
+    others, values = num_users - 1, prior.size
+    situation = _checked(randomizer, [0] * (values - 1) + [others], prior, 0)
+    response = situation.uniform_response
+    if others == 0 or (response is not None and response.kept in (0, 1)):
+        # All knowledge is worth the same: nobody else, no information or no noise.
+        return _bound(*_found(situation)), situation.counts
+    if response is not None and values == 2 and (others % 2 == 0 or others > _MOST_SCANNED):
+        return _nearly_balanced(others, response)
+    compared, counts = others, _comparable(situation, others)
+    if not counts:
+        compared = bisect_left(range(1, others), True, key=lambda n: not _comparable(situation, n))
+        counts = _comparable(situation, compared) or [(0,) * values]
+    if response is not None and compared < others and others > _FEWER * compared:
+        return _bound("ends of all knowledge", _ends_of_all(others, response, 1.0)), None
+    found = [(each, _found(situation._replace(counts=each))[1]) for each in counts]
+    worst, ends = max(found, key=lambda pair: pair[1].upper)
+    lower = max(each.lower for _, each in found)
+    bound = _bound("all knowledge", Enclosure(lower, ends.upper))
+    if sum(worst) == others:
+        return bound, worst
+    if response is None:
+        return replace(bound, lower=None), None
+    return _bound("ends of all knowledge", _ends_of_all(others, response, ends.upper)), None
 
 
-def _exact(situation: Situation) -> tuple[str, Enclosure] | None:
-    """Return what is known to round-off, and by which way, if one is quick enough."""
-    response = situation.response
-    if response is not None and situation.uniform_target:
-        if response.domain_size == 2:
-            mode = mode_mass(situation.coins(np.array([1])))
-            return "mode", _leaked(situation, response, 0.5 * mode.lower, 0.5 * mode.upper)
-        if situation.uniform_unknown and situation.num_unknown == situation.num_others:
-            share = excess_share(situation.num_others + 1, situation.domain_size)
-            return "uniform crowd", _leaked(situation, response, share.lower, share.upper)
-    if situation.num_outcomes == 2:
-        law = two_outcome_law(situation, np.array([1]))
-        return "count", _clipped(situation, best_guess(law, _joint(situation)))
-    if situation.num_outcomes > MOST_AXES:
-        return None
-    found = by_histograms(situation.kinds(), _joint(situation))
-    return None if found is None else ("histograms", _clipped(situation, found))
+def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
+    """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
+    values, kept = response.domain_size, float(response.kept)
+    upper = min(blanket_vulnerability_upper(others + 1, values, response.truth), most)
+    even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
+    # Who knows others' values guesses no worse than who knows nobody's.
+    none = 1.0 / values + kept * excess_share(others + 1, values).lower
+    lower = max(even, concentrated_lower(others + 1, response), none * (1.0 - 8.0 * _ULP))
+    return Enclosure(min(lower, upper), upper)
 
 
-def _joint(situation: Situation) -> NDArray[np.float64]:
-    """Return the law of the target's value and report."""
-    return situation.prior[:, None] * situation.rows()
+def _even(others: int, values: int) -> tuple[int, ...]:
+    """Return counts that differ by one at most, ascending."""
+    share, rest = divmod(others, values)
+    return (share,) * (values - rest) + (share + 1,) * rest
 
 
-def _leaked(situation: Situation, response: Response, low: float, high: float) -> Enclosure:
-    """Return 1/k + (p - r) times an enclosed number, for a uniform target."""
-    even, kept = 1.0 / situation.domain_size, float(response.kept)
-    lower, upper = rounded_out(even + kept * low), rounded_out(even + kept * high)
-    return Enclosure(lower.lower, upper.upper)
+def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
+    """Return what may be known of so many others, or nothing if that is too much to compare."""
+    values, is_rising = situation.prior.size, situation.uniform_response is not None
+    if values > _MOST_VALUES:
+        return []
+    most = _MOST_COUNTS if is_rising else _MOST_NAMED
+    counts = [*islice(_all_counts(others, values, is_rising=is_rising), most + 1)]
+    even = situation._replace(counts=_even(others, values))
+    work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
+    return counts if len(counts) <= most and work <= _MOST_WORK else []
 
 
-def _clipped(situation: Situation, found: Enclosure) -> Enclosure:
-    """Return an enclosure within what always holds."""
-    least = rounded_out(situation.guess_before).lower
-    most = rounded_out(situation.unshuffled, operations=8 + situation.num_outcomes).upper
-    upper = min(found.upper, most)
-    return Enclosure(min(max(found.lower, least), upper), upper)
+def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
+    """Return V for two values where half of the others, or nearly, have each."""
+    half = others // 2
+    # All characteristic functions have the same modulus, and for even numbers the phase is 0. The
+    # worst case does not get worse with more users: for odd numbers, that of one user less.
+    most = mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
+    if others % 2 == 0:
+        found = _leaked(response, Enclosure(0.5 * most.lower, 0.5 * most.upper))
+        return _bound("balanced", found), (half, half)
+    least = mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
+    found = _leaked(response, Enclosure(0.5 * least.lower, 0.5 * most.upper))
+    return _bound("nearly balanced", found), None
+
+
+def _all_counts(
+    total: int, parts: int, *, is_rising: bool, least: int = 0
+) -> Iterator[tuple[int, ...]]:
+    """Yield all tuples of ``parts`` numbers >= ``least`` with this sum, maybe rising ones alone."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(least, (total // parts if is_rising else total) + 1):
+        rest = _all_counts(
+            total - first, parts - 1, is_rising=is_rising, least=first if is_rising else 0
+        )
+        for others in rest:
+            yield (first, *others)

@@ -22,14 +22,12 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.builders import Truth, checked_truth
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
-from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.matrices import Truth, checked_truth
 from shuffledp.leakage.multinomial import (
     MOST_USERS,
     MultinomialForm,
-    dense_channel,
     excess_means,
     grouped_law,
     multinomial_form,
@@ -49,75 +47,6 @@ UNINFORMED = (
 )
 
 
-def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
-    """Return the adversary's success where the target's report is seen as it is.
-
-    Parameters
-    ----------
-    channel : Channel or array_like, shape (k, m)
-        R, of the target's report; k >= 2.
-    prior : array_like, shape (k,), optional
-        q, of the target's value; uniform if not given.
-
-    Returns
-    -------
-    Bound
-        sum_y max_x q_x R_xy, to 8 roundings. For k-RR and the uniform prior that is p.
-
-    Raises
-    ------
-    ParameterError
-        If a law is none, or sizes do not fit.
-
-    Notes
-    -----
-    O(k m). Source: Jurado et al. 2023, Prop. 15; the definition for other channels and priors.
-
-    Examples
-    --------
-    >>> randomizer_vulnerability([[0.75, 0.25], [0.25, 0.75]])
-    Bound(upper=0.75, lower=0.75, method='unshuffled')
-    """
-    rows = dense_channel(channel)
-    weights = checked_prior(prior, len(rows))
-    total = math.fsum((weights[:, None] * rows).max(axis=0)) / math.fsum(weights)
-    assumptions = ("The adversary guesses one target's value once, and knows its prior law.",)
-    return _published(_widened(total, total, 8.0), "unshuffled", "Prop. 15", assumptions)
-
-
-def shuffler_vulnerability(num_users: SupportsIndex, domain_size: SupportsIndex) -> Bound:
-    """Return the adversary's success where true values are shuffled.
-
-    Parameters
-    ----------
-    num_users : int
-        n, 1 to 1e15, the target included.
-    domain_size : int
-        k >= 2.
-
-    Returns
-    -------
-    Bound
-        V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
-        n. Outwards by the error budget of `shuffledp.leakage.fullest_bin`.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 17 and Prop. 20.
-
-    Examples
-    --------
-    >>> shuffler_vulnerability(200, 2)
-    Bound(upper=0.52817424, lower=0.52817424, method='closed form')
-    """
-    return shuffled_vulnerability(num_users, domain_size, 1)
-
-
 def shuffled_vulnerability(
     num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
 ) -> Bound:
@@ -130,13 +59,14 @@ def shuffled_vulnerability(
     domain_size : int
         k >= 2.
     truth : float or Fraction
-        p, the probability that a report is true, in [1/k, 1].
+        p, the probability that a report is true, in [1/k, 1]; 1 where true values are shuffled.
 
     Returns
     -------
     Bound
-        V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), outwards like `shuffler_vulnerability` and by a
-        few roundings more.
+        V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), where V_S is the expected largest count over n,
+        1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2; p = 1 gives V_S itself. Outwards by the
+        error budget of `shuffledp.leakage.fullest_bin`, and a few roundings more.
 
     Raises
     ------
@@ -147,15 +77,19 @@ def shuffled_vulnerability(
 
     Notes
     -----
-    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 19 and eq. 17.
+    O(1) for k = 2. Source: Jurado et al. 2023, Theorems 17 and 19, Prop. 20 and eq. 17.
 
     Examples
     --------
     >>> shuffled_vulnerability(200, 2, 0.9)
     Bound(upper=0.522539392, lower=0.522539392, method='closed form')
     """
-    users, values = _sizes(num_users, domain_size)
-    kept = _kept(truth, values)
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    values = require_at_least("domain_size", domain_size, 2)
+    # The share of an advantage that k-RR leaves.
+    kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
     gain = excess_share(users, values)
     found = _widened(
         1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
@@ -163,20 +97,6 @@ def shuffled_vulnerability(
     if values == 2:
         return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
     return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
-
-
-def _sizes(num_users: SupportsIndex, domain_size: SupportsIndex) -> tuple[int, int]:
-    """Return both as plain whole numbers in range."""
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
-    return users, require_at_least("domain_size", domain_size, 2)
-
-
-def _kept(truth: Truth, domain_size: int) -> float:
-    """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
-    share = checked_truth(truth, domain_size)
-    return max(float((share * domain_size - 1) / (domain_size - 1)), 0.0)
 
 
 def _widened(lower: float, upper: float, roundings: float) -> Enclosure:
@@ -318,14 +238,7 @@ def exchangeable_vulnerability(
     >>> round(found.lower, 9), round(found.upper, 9), found.method
     (0.9, 0.9, 'two guesses')
     """
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=MOST_WORK)
-
-
-def quick_ends(
-    num_users: SupportsIndex, channel: Any, *, prior: ArrayLike, crowd: ArrayLike
-) -> Bound:
-    """Return the same without blocks of histograms."""
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=0.0)
+    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd)
 
 
 def exchangeable_ends(
@@ -334,7 +247,7 @@ def exchangeable_ends(
     *,
     prior: ArrayLike | None,
     crowd: ArrayLike | None = None,
-    work: float,
+    work: float = MOST_WORK,
 ) -> Bound:
     """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)

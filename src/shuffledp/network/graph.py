@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, SupportsIndex
+from typing import TYPE_CHECKING, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Most users: their numbers must fit 32 bits, with a sign.
 MOST_USERS = 2**31 - 1
@@ -215,11 +218,15 @@ class Graph:
         >>> Graph.from_edges([(1, 2), (3, 4)]).components().tolist()
         [2, 0, 0, 1, 1]
         """
-        found, _ = self._explored()
+        from scipy.sparse.csgraph import connected_components
+
+        # In the order of first users.
+        _, found = connected_components(self.matrix(), directed=False)
         sizes = np.bincount(found)
         rank = np.empty(sizes.size, dtype=np.int32)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size, dtype=np.int32)
-        return rank[found]
+        numbers: NDArray[np.int32] = rank[found]
+        return numbers
 
     def largest_component(self) -> tuple["Graph", NDArray[np.int64]]:
         """Return the largest connected component, and which users are in it.
@@ -267,7 +274,11 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 3)]).subgraph([2, 1]).num_edges
         1
         """
-        chosen, number_of = _numbered(users, self.num_users)
+        chosen = np.atleast_1d(require_places("users", users, self.num_users))
+        if not 0 < chosen.size == np.unique(chosen).size:
+            raise ParameterError("users is empty, or holds a user twice: give each once")
+        number_of = np.full(self.num_users, -1, dtype=np.int32)
+        number_of[chosen] = np.arange(chosen.size, dtype=np.int32)
         ends = [number_of[np.repeat(np.arange(self.num_users), self.degrees)]]
         ends.append(number_of[self.neighbours])
         edges = np.stack(ends, axis=1)
@@ -294,26 +305,25 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 0)]).is_bipartite()
         False
         """
-        from shuffledp.network import graph_kernels as kernels
+        from scipy.sparse import block_array
+        from scipy.sparse.csgraph import connected_components
 
-        component, side = self._explored()
-        sizes = np.bincount(component)
-        is_odd = np.zeros(sizes.size, dtype=np.bool_)
-        kernels.mark_odd_components(self.starts, self.neighbours, component, side, is_odd)
-        return bool((~is_odd & (sizes > 1)).any())
+        edges = self.matrix()
+        # Two copies of each user, edges from one to the other: they hang together unless bipartite.
+        doubled, _ = connected_components(
+            block_array([[None, edges], [edges, None]]), directed=False
+        )
+        return int(doubled) > self.num_components + self.num_isolated
 
     def __repr__(self) -> str:
         return f"Graph(num_users={self.num_users}, num_edges={self.num_edges})"
 
-    def _explored(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Return the component of each user, in the order of first users, and its side there."""
-        from shuffledp.network import graph_kernels as kernels
+    def matrix(self) -> "csr_array":
+        """Return the edges as a sparse matrix of ones."""
+        from scipy.sparse import csr_array
 
-        component = np.full(self.num_users, -1, dtype=np.int32)
-        side = np.empty(self.num_users, dtype=np.bool_)
-        queue = np.empty(self.num_users, dtype=np.int32)
-        kernels.spread(self.starts, self.neighbours, component, side, queue)
-        return component, side
+        ones = np.ones(self.neighbours.size, dtype=np.int8)
+        return csr_array((ones, self.neighbours, self.starts), shape=(self.num_users,) * 2)
 
 
 def _require_users(num_users: SupportsIndex) -> int:
@@ -341,22 +351,21 @@ def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
     return names
 
 
-def _numbered(users: ArrayLike, num_users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return chosen users, and for every user the place among these, or -1; else raise."""
-    chosen = np.asarray(users)
-    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+def require_places(
+    name: str, places: SupportsIndex | ArrayLike, num_users: int
+) -> NDArray[np.int64]:
+    """Return places as an array of at most one axis if they are users' numbers, else raise."""
+    array = np.asarray(places)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim > 1 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a list of integers"
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
+            f"[0, {num_users}), or a list of them"
         )
-    if chosen.size == 0:
-        raise ParameterError("users is empty: choose at least one")
-    if chosen.min() < 0 or chosen.max() >= num_users:
+    outside = (array < 0) | (array >= num_users)
+    if outside.any():
         raise ParameterError(
-            f"users lies in [{chosen.min()}, {chosen.max()}], not in [0, {num_users}): users are "
-            "numbered from 0"
+            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
         )
-    number_of = np.full(num_users, -1, dtype=np.int32)
-    number_of[chosen] = np.arange(chosen.size, dtype=np.int32)
-    if np.count_nonzero(number_of >= 0) < chosen.size:
-        raise ParameterError("users holds a user twice: give each once")
-    return chosen, number_of
+    return array.astype(np.int64)

@@ -13,7 +13,6 @@ from shuffledp.collection.source.edge_files import (
     numbers_of,
     read_edges,
     read_two_columns,
-    require_policy,
 )
 from shuffledp.collection.source.tables import scan
 from shuffledp.core.errors import DataError
@@ -26,9 +25,7 @@ _PARQUET = (".parquet", ".pq")
 _WHOLE_NUMBER = re.compile(r'\s*"?\s*[+-]?[0-9]+\s*"?\s*')
 
 
-def read_graph(
-    path: str | PathLike[str], *, ids: Sequence[str] | None = None, unknown: str = "error"
-) -> Graph:
+def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -> Graph:
     """Read a graph from an edge list.
 
     Parameters
@@ -40,8 +37,6 @@ def read_graph(
     ids : sequence of str, optional
         The label of each person in the order of the survey, as `read_ids` gives them. Without it,
         the people are those whom the file names.
-    unknown : {"error", "drop"}
-        With ``ids``, what to do with edges to people who are not among them.
 
     Returns
     -------
@@ -61,7 +56,7 @@ def read_graph(
         If the file cannot be read, has weights or other further columns, a negative number, or
         with ``ids`` an edge names somebody unknown; the message counts them.
     ParameterError
-        If ``ids`` holds a label twice, or ``unknown`` is something else.
+        If ``ids`` holds a label twice.
 
     Notes
     -----
@@ -69,11 +64,10 @@ def read_graph(
     whole number, or occurs anywhere else. An edge of a connected graph of more than two people is
     never taken for one. With ``ids``, see `read_edges`.
     """
-    require_policy(unknown)
     location = Path(path)
     try:
         if ids is not None:
-            return _graph_of_survey(read_edges(location, ids, unknown=unknown), ids)
+            return _graph_of_survey(read_edges(location, ids), ids)
         return _graph_of_labels(read_two_columns(location), location)
     except DataError:
         if (num_columns := _num_columns(location)) <= 2:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,15 @@ from shuffledp.network.privacy import (
 )
 
 ReportingProtocol = Literal["all", "single"]
+
+
+class Terms(TypedDict, total=False):
+    """What is asked of an exchange, besides its rounds."""
+
+    delta: Required[float]  # Central failure probability
+    protocol: ReportingProtocol  # Whether holders hand in all they hold, the default, or one
+    num_dishonest: int  # Users whose reports hide nobody; by default none
+
 
 # Part of the claim where positions are not followed exactly.
 _BY_EIGENVALUES = (
@@ -37,8 +46,6 @@ class Hiding:
     # For each other user a chance, by coins of their own, with which their report hides that of
     # *any* user at least as well as one in a uniform shuffle would; rounded down.
     overlaps: NDArray[np.float64]
-    # What the laws of all reports have in common, rounded down: Doeblin's condition.
-    common_mass: float
     # At least the chance of each user to hold it at the end.
     position_law: NDArray[np.float64]
     # At least the chance that two independent copies of it end at one place.
@@ -63,7 +70,6 @@ class Hiding:
         overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
         return cls(
             overlaps=overlaps[:-1],
-            common_mass=bounds.common_mass,
             position_law=np.minimum(bounds.reference * highest, 1.0),
             collision=float(bounds.collision.max()),
             worst_user=worst,
@@ -71,43 +77,18 @@ class Hiding:
             bounds=bounds,
         )
 
-    def decompositions(self, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the overlaps and what they miss, a row for each decomposition worth trying.
-
-        Every law is at least ``common_mass`` times one and the same law, so that everybody hides
-        everybody with that chance, and a report misses it with the rest. This is of use where the
-        rest is below delta: what is missed adds to delta nearly in full.
-        """
-        missed = math.nextafter(1.0 - self.common_mass, 2.0)
-        if not missed < delta:
-            return self.overlaps[None, :], np.zeros(1)
-        common = np.full_like(self.overlaps, self.common_mass)
-        return np.stack([self.overlaps, common]), np.array([0.0, missed])
-
     def epsilon(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-        with_lower: bool = True,
+        self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
     ) -> Bound:
         """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
-        overlaps, missed = self.decompositions(delta)
         bound = network_walk_epsilon(
             profile,
-            overlaps=overlaps,
-            missed=missed,
-            delta=delta,
-            protocol=protocol,
+            overlaps=self.overlaps,
             position_law=self.position_law,
-            num_dishonest=num_dishonest,
             with_lower=with_lower,
+            **terms,
         )
-        weighed = self._weighed_epsilon(
-            profile, 1.0, bound.upper, delta=delta, num_dishonest=num_dishonest
-        )
+        weighed = self._weighed_epsilon(profile, 1.0, bound.upper, terms)
         if weighed < bound.upper:
             lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
             bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
@@ -119,58 +100,38 @@ class Hiding:
         profile: LocalProfile,
         share: float,
         *,
-        delta: float,
-        num_dishonest: int = 0,
         for_all: float = math.inf,
+        **terms: Unpack[Terms],
     ) -> float:
         """Return an epsilon for at least this share of the users, in (0, 1]; rounded up.
 
         What is known to hold ``for_all`` of them is not searched for again.
         """
-        users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
-        hidden = network_walk_epsilon(
-            profile,
-            overlaps=np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0),
-            delta=delta,
-            num_dishonest=num_dishonest,
-            with_lower=False,
-        ).upper
-        hidden = min(hidden, for_all)
-        return min(
-            hidden,
-            self._weighed_epsilon(profile, share, hidden, delta=delta, num_dishonest=num_dishonest),
-        )
+        users = self._hidden_best(self.bounds, profile, share, terms)
+        overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
+        found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
+        hidden = min(found.upper, for_all)
+        return min(hidden, self._weighed_epsilon(profile, share, hidden, terms))
 
     def meets(
-        self,
-        profile: LocalProfile,
-        *,
-        epsilon: float,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-        share: float = 1.0,
+        self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
     ) -> bool:
         """Tell whether a central target is proved to be met for this share of the users."""
         for bounds in self._choices:
-            users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
-            walk = _weighted(bounds, profile, delta, num_dishonest)
-            if meets_epsilon(walk, bounds, users, epsilon=epsilon, delta=delta):
+            users = self._hidden_best(bounds, profile, share, terms)
+            walk = _weighted(bounds, profile, terms)
+            if not unmet(walk, bounds, users, epsilon=epsilon, delta=terms["delta"]).size:
                 return True
-        if share < 1.0:
-            return False
-        overlaps, missed = self.decompositions(delta)
         found = network_walk_delta(
             profile,
-            overlaps=overlaps,
-            missed=missed,
+            overlaps=self.overlaps,
             epsilon=epsilon,
-            protocol=protocol,
             position_law=self.position_law,
-            num_dishonest=num_dishonest,
+            protocol=terms.get("protocol", "all"),
+            num_dishonest=terms.get("num_dishonest", 0),
             with_lower=False,
         )
-        return found.upper <= delta
+        return found.upper <= terms["delta"]
 
     @property
     def _choices(self) -> tuple[PositionBounds, ...]:
@@ -178,48 +139,38 @@ class Hiding:
         lowered = self.bounds.lowered
         return (self.bounds,) if lowered is None else (self.bounds, lowered)
 
-    def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
+    def _limit(self, profile: LocalProfile, terms: Terms) -> float:
         """Return what a trusted shuffler of these users gives."""
-        count = max(self.bounds.low.size - num_dishonest, 1)
+        count = max(self.bounds.low.size - terms.get("num_dishonest", 0), 1)
+        delta = terms["delta"]
         return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
 
     def _hidden_best(
-        self,
-        bounds: PositionBounds,
-        profile: LocalProfile,
-        share: float,
-        delta: float,
-        num_dishonest: int,
+        self, bounds: PositionBounds, profile: LocalProfile, share: float, terms: Terms
     ) -> NDArray[np.int64]:
         """Return a share of the users, without those whose position tells most; these first."""
         tilt = 0.0
         if share < 1.0:
             ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
-            tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
+            tilt = 0.65 * self._limit(profile, terms) / ratio
         kept = max(math.ceil(share * bounds.low.size), 1)
         return np.argsort(-bounds.tells(tilt), kind="stable")[bounds.low.size - kept :]
 
     def _weighed_epsilon(
-        self,
-        profile: LocalProfile,
-        share: float,
-        enough: float,
-        *,
-        delta: float,
-        num_dishonest: int,
+        self, profile: LocalProfile, share: float, enough: float, terms: Terms
     ) -> float:
         """Return what the weighted blanket proves for a share of users; inf where it cannot help.
 
         It cannot where ``enough`` is as good as a trusted shuffler already.
         """
-        limit = self._limit(profile, delta, num_dishonest)
-        if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
+        delta = terms["delta"]
+        if not delta > 0.0 or enough <= (1.0 + _NEAR) * self._limit(profile, terms):
             return math.inf
         least = math.inf
         for bounds in reversed(self._choices):  # the lowered law mostly proves more
-            walk = _weighted(bounds, profile, delta, num_dishonest)
+            walk = _weighted(bounds, profile, terms)
             if walk.is_known:
-                users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+                users = self._hidden_best(bounds, profile, share, terms)
                 # A second law is looked at where it may gain a thousandth on the first.
                 known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
                 least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=known))
@@ -231,11 +182,10 @@ def _low(bounds: PositionBounds) -> NDArray[np.float64]:
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
 
 
-def _weighted(
-    bounds: PositionBounds, profile: LocalProfile, delta: float, num_dishonest: int
-) -> WeightedWalk:
+def _weighted(bounds: PositionBounds, profile: LocalProfile, terms: Terms) -> WeightedWalk:
     """Return the weighted blanket over the reference law."""
-    return WeightedWalk(profile, _low(bounds), delta=delta, num_dishonest=num_dishonest)
+    dishonest = terms.get("num_dishonest", 0)
+    return WeightedWalk(profile, _low(bounds), delta=terms["delta"], num_dishonest=dishonest)
 
 
 # The worst of many users is found to within this, relatively.
@@ -254,7 +204,7 @@ _PART = 4
 def weights_of(bounds: PositionBounds, users: NDArray[np.int64]) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
-    return Weights(values=values, masses=masses, accuracy=bounds.error, missed=missed)
+    return Weights(values, masses, bounds.error, missed)
 
 
 def worst_epsilon(
@@ -267,47 +217,40 @@ def worst_epsilon(
 ) -> float:
     """Return an epsilon that holds for each of some users, most telling first; ``enough`` at most.
 
-    Whatever holds for weights that dominate those of a group holds for each of it. The most telling
-    user is accounted for alone; groups whose common weights do worse are split.
+    The most telling user is accounted for alone, and then whoever needs more.
     """
     if walk.delta(weights_of(bounds, users[:1]), _WORTH * enough) > delta:
         return enough
-    worst = walk.epsilon(weights_of(bounds, users[:1]), delta)
-    pending, left = [users[1:]], _MOST_EVALUATIONS
-    while pending and worst < _WORTH * enough:
-        group = pending.pop()
-        left -= 1
-        wide = (1.0 + _SLACK) * worst
-        if not group.size or walk.delta(weights_of(bounds, group), wide) <= delta:
-            continue
-        if left <= 0:
-            group = np.concatenate([group, *pending])
-            pending = []
-        if left <= 0 or group.size == 1:
-            worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
-            continue
-        part = max(group.size // _PART, 1)
-        pending += [group[part:], group[:part]]
-    return enough if pending else min((1.0 + _SLACK) * worst, enough)
+    worst, group = 0.0, users[:1]
+    while group.size and worst < _WORTH * enough:
+        worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
+        group = unmet(walk, bounds, users[1:], epsilon=(1.0 + _SLACK) * worst, delta=delta)
+    return enough if group.size else min((1.0 + _SLACK) * worst, enough)
 
 
-def meets_epsilon(
+def unmet(
     walk: WeightedWalk,
     bounds: PositionBounds,
     users: NDArray[np.int64],
     *,
     epsilon: float,
     delta: float,
-) -> bool:
-    """Tell whether a target is proved to be met for each of some users, most telling first."""
+) -> NDArray[np.int64]:
+    """Return some of the users, most telling first, for whom a target is not proved to be met.
+
+    Whatever holds for weights that dominate those of a group holds for each of it; groups whose
+    common weights do worse are split, until there is one user, or that was done often enough.
+    """
     pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
     while pending:
         group = pending.pop()
         left -= 1
         if not group.size or walk.delta(weights_of(bounds, group), epsilon) <= delta:
             continue
-        if group.size == 1 or left <= 0:
-            return False
+        if group.size == 1:
+            return group
+        if left <= 0:
+            return np.concatenate([group, *pending])
         part = max(group.size // _PART, 1)
         pending += [group[part:], group[:part]]
-    return True
+    return np.empty(0, np.int64)

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,7 @@ from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol
+from shuffledp.network.hiding import Hiding, Terms
 from shuffledp.network.privacy import (
     NETWORK_ASSUMPTIONS,
     network_walk_epsilon,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from shuffledp.network.spectrum import Spectrum
 
 Positions = Literal["auto", "exact", "spectral"]
-
-_QUICKER = "quicker: positions='spectral'"
 
 # Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
 _UNASKED_WORK = 1e11
@@ -58,9 +56,6 @@ _HOPELESS = 6.0
 # every ratio open and these may not: a minute at most.
 _MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
 
-# From here on reports count as mixed, where only the graph is asked for.
-_MIXED = 0.01
-
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
 
@@ -75,7 +70,6 @@ class _Kept:
         """Know nothing yet."""
         self.spectrum: Spectrum | None = None
         self.finer: Spectrum | None = None
-        self.rounds_to_mix: int | None = None
         self.followed = FollowedLaws()
 
 
@@ -141,15 +135,6 @@ class NetworkMixing:
             self._report("eigenvalues", 1, 1)
         return self._kept.spectrum
 
-    @property
-    def rounds_to_mix(self) -> int:
-        """After how many rounds eigenvalues show that the separation is below 0.01."""
-        from shuffledp.network.spectral_bounds import rounds_to_mix
-
-        if self._kept.rounds_to_mix is None:
-            self._kept.rounds_to_mix = rounds_to_mix(self.spectrum, _MIXED)
-        return self._kept.rounds_to_mix
-
     def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
         """Return bounds on where every report may be after so many rounds."""
         return self.position_bounds_at((rounds,))[0]
@@ -171,10 +156,8 @@ class NetworkMixing:
         profile: LocalProfile,
         *,
         rounds: SupportsIndex,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
         with_lower: bool = True,
+        **terms: Unpack[Terms],
     ) -> Bound:
         """Bound the central epsilon after so many rounds, for every user.
 
@@ -184,47 +167,38 @@ class NetworkMixing:
             The randomizer's law.
         rounds : int
             Of the exchange, >= 0; after 0 rounds it is the local epsilon.
-        delta : float
-            Central failure probability, in [0, 1).
-        protocol : {"all", "single"}
-            Whether holders hand in all reports they hold, or one.
-        num_dishonest : int
-            Users whose reports hide nobody.
         with_lower : bool
             False saves the time for the lower end.
+        **terms
+            ``delta``, the central failure probability, in [0, 1); ``protocol``, "all" by default or
+            "single": whether holders hand in all reports they hold, or one; ``num_dishonest``,
+            users whose reports hide nobody, by default 0.
         """
         if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
+            delta = terms["delta"]
             single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
             return replace(single, assumptions=NETWORK_ASSUMPTIONS)
-        return self.hiding(rounds).epsilon(
-            profile,
-            delta=delta,
-            protocol=protocol,
-            num_dishonest=num_dishonest,
-            with_lower=with_lower,
-        )
+        return self.hiding(rounds).epsilon(profile, with_lower=with_lower, **terms)
 
     def fewest_rounds(
         self,
         profile: LocalProfile,
         *,
-        delta: float,
         within: float = 0.01,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
         share: float = 1.0,
+        **terms: Unpack[Terms],
     ) -> int:
         """Return the fewest rounds proved to be as private as many rounds, nearly.
 
         Parameters
         ----------
-        profile, delta, protocol, num_dishonest
+        profile, **terms
             As for `epsilon`.
-        share : float
-            For how many of the users, in (0, 1]: by default for all.
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
             trusted shuffler gives, for "single" what endless rounds give.
+        share : float
+            For how many of the users, in (0, 1]: by default for all.
 
         Returns
         -------
@@ -240,32 +214,20 @@ class NetworkMixing:
         """
         if not (within > 0.0 and math.isfinite(within)):
             raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
-        if require_delta(delta) == 0.0:
+        if require_delta(terms["delta"]) == 0.0:
             raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
-        limit = self.limit(
-            profile,
-            delta=delta,
-            protocol=protocol,
-            num_dishonest=num_dishonest,
-            with_lower=False,
-        )
-        target = (1.0 + within) * limit.upper
+        target = (1.0 + within) * self.limit(profile, with_lower=False, **terms).upper
+        if target >= profile.epsilon0 and profile.delta0 <= terms["delta"]:
+            return 0
 
         def is_enough(bounds: "PositionBounds") -> bool:
-            return Hiding.of(bounds).meets(
-                profile,
-                epsilon=target,
-                delta=delta,
-                protocol=protocol,
-                num_dishonest=num_dishonest,
-                share=share,
-            )
+            return Hiding.of(bounds).meets(profile, epsilon=target, share=share, **terms)
 
-        if target >= profile.epsilon0 and profile.delta0 <= delta:
-            return 0
-        if self.positions == "exact":
-            self._require_affordable()
-        most = self._fewest_by_eigenvalues(is_enough, within, share)
+        def is_shown(rounds: int) -> bool:
+            """Return whether eigenvalues and rows of remote users show so many to be enough."""
+            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+
+        most = _fewest(is_shown)
         if self._is_exact(most):
             return self._fewest_exact(is_enough, most)
         affordable = self._affordable_rounds() if self.positions == "auto" else 0
@@ -275,16 +237,6 @@ class NetworkMixing:
             if is_enough(self._exact[affordable]):
                 return self._fewest_exact(is_enough, affordable)
         return most
-
-    def _fewest_by_eigenvalues(
-        self, is_enough: "Callable[[PositionBounds], bool]", within: float, share: float
-    ) -> int:
-        """Return the fewest rounds that eigenvalues and rows of remote users show to be enough."""
-
-        def is_shown(rounds: int) -> bool:
-            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
-
-        return _fewest(is_shown)
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -307,13 +259,7 @@ class NetworkMixing:
         return grid[first]
 
     def limit(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        protocol: ReportingProtocol = "all",
-        num_dishonest: int = 0,
-        with_lower: bool = True,
+        self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
     ) -> Bound:
         """Bound the central epsilon that endless rounds lead to.
 
@@ -322,11 +268,9 @@ class NetworkMixing:
         return network_walk_epsilon(
             profile,
             overlaps=np.ones(self.graph.num_users - 1),
-            delta=delta,
-            protocol=protocol,
-            position_law=self.graph.stationary_law() if protocol == "single" else None,
-            num_dishonest=num_dishonest,
+            position_law=self.graph.stationary_law(),
             with_lower=with_lower,
+            **terms,
         )
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
@@ -371,10 +315,14 @@ class NetworkMixing:
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
-        if self.positions == "exact":
-            self._require_affordable()
-            return True
-        return self.positions == "auto" and rounds <= self._affordable_rounds()
+        users = self.graph.num_users
+        if self.positions == "exact" and users > _MOST_EXACT_USERS:
+            raise ParameterError(
+                f"positions = 'exact' follows each of {users:,} users, and is for "
+                f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
+            )
+        is_affordable = self.positions == "auto" and rounds <= self._affordable_rounds()
+        return self.positions == "exact" or is_affordable
 
     def _affordable_rounds(self) -> int:
         """Return after how many rounds all users are followed exactly without being asked to."""
@@ -382,27 +330,16 @@ class NetworkMixing:
             return 0
         return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
 
-    def _require_affordable(self) -> None:
-        """Raise if exact laws of so many users would take hours."""
-        if self.graph.num_users > _MOST_EXACT_USERS:
-            raise ParameterError(
-                f"positions = 'exact' follows each of {self.graph.num_users:,} users, and is for "
-                f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
-            )
-
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
         from shuffledp.network.positions import exact_position_bounds
 
-        if rounds:
-            # Asked for, it may take hours; otherwise some seconds.
-            hint = f" ({_QUICKER})" if self.positions == "exact" else ""
-            found = exact_position_bounds(
-                self.walk,
-                rounds,
-                on_progress=lambda stage, *counts: self._report(stage + hint, *counts),
-            )
-            self._exact.update({each.rounds: each for each in found})
+        # Asked for, it may take hours; otherwise some seconds.
+        hint = " (quicker: positions='spectral')" if self.positions == "exact" else ""
+        found = exact_position_bounds(
+            self.walk, rounds, on_progress=lambda stage, *n: self._report(stage + hint, *n)
+        )
+        self._exact.update({each.rounds: each for each in found})
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:

@@ -64,8 +64,6 @@ class PositionBounds:
         How they were found: ``"exact"`` means up to round-off.
     reference : ndarray of float64, shape (num_users,)
         The law mu; these very floats are meant.
-    least : ndarray of float64, shape (num_users,)
-        For each place j, at most the least P_i(j) over the reports.
     chi_square : ndarray of float64, shape (num_users,)
         At least the variance of P_i / mu under mu.
     grid : ndarray of float64, shape (k + 1,)
@@ -89,7 +87,6 @@ class PositionBounds:
     collision: NDArray[np.float64] = field(repr=False)
     method: str
     reference: NDArray[np.float64] = field(repr=False)
-    least: NDArray[np.float64] = field(repr=False)
     chi_square: NDArray[np.float64] = field(repr=False)
     grid: NDArray[np.float64] = field(repr=False)
     tails: NDArray[np.float32] = field(repr=False)
@@ -99,7 +96,7 @@ class PositionBounds:
     lowered: "PositionBounds | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "collision", "reference", "least", "chi_square"):
+        for name in ("low", "high", "collision", "reference", "chi_square"):
             array = getattr(self, name)
             if not (array >= 0.0).all():  # NaN fails
                 raise ParameterError(f"{name} has a number that is not >= 0")
@@ -143,15 +140,6 @@ class PositionBounds:
         is_beyond = float(self.high[users].max()) > float(self.grid[-1])
         return *dominating_law(self.grid, tails), 1.0 if is_beyond else self.lost
 
-    @property
-    def common_mass(self) -> float:
-        """At most sum_j min_i P_i(j), the mass that all laws share.
-
-        With Q proportional to min_i P_i every P_i, the victim's too, is at least this number
-        times Q (Doeblin's condition). Cost: O(num_users).
-        """
-        return max(0.0, math.fsum(self.least) * (1.0 - FEW_ROUNDINGS))
-
 
 class _Reference(NamedTuple):
     """What laws are compared with after some rounds."""
@@ -170,7 +158,6 @@ class _Extremes(NamedTuple):
     high: NDArray[np.float64]
     squares: NDArray[np.float64]
     lost: NDArray[np.float64]
-    least: NDArray[np.float64]
     tails: NDArray[np.float32]
 
 
@@ -284,32 +271,27 @@ def _all_extremes(
     width = references[0].grid.size - 1
     lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
     found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
-    for row, reference in enumerate(references):
-        found.least[row, reference.places] = np.inf
-    nothing_noted = found.least.copy()
     widened = (
         1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, references[-1].rounds)
     )
 
-    def note(first: int, last: int) -> NDArray[np.float64]:
+    def note(first: int, last: int) -> None:
         laws = point_laws(walk, np.arange(first, last))
-        least = nothing_noted.copy()  # places are shared by all blocks: each notes them apart
         flushed = done = 0
         for row, (stop, _, places, inverses, grid) in enumerate(references):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
             low, high, squares = (array[row, first:last] for array in found[:3])
-            kernels.extremes(laws, places, inverses, low, high, squares, least[row])
+            kernels.extremes(laws, places, inverses, low, high, squares)
             found.lost[row, first:last] = flushed * LEAST_PROBABILITY
             shares = np.zeros((last - first, width))
             kernels.add_weights(laws, places, inverses, grid, shares)
             tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
             found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
-        return least
 
-    blocks = over_start_blocks(walk.num_users, columns_at_a_time(walk.num_users), note, on_progress)
-    for least in blocks:
-        np.minimum(found.least, least, out=found.least)
+    at_a_time = columns_at_a_time(walk.num_users)
+    for _ in over_start_blocks(walk.num_users, at_a_time, note, on_progress):
+        pass
     return found
 
 
@@ -334,7 +316,6 @@ def _rounded(walk: RandomWalk, reference: _Reference, found: _Extremes) -> Posit
         collision=np.minimum(up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost, 1.0),
         method="exact",
         reference=reference.law,
-        least=np.maximum(down, 0.0) * found.least,
         chi_square=second_moments(reference.grid, found.tails) - 1.0,
         grid=reference.grid,
         tails=found.tails,

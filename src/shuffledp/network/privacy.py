@@ -3,7 +3,7 @@
 Report i starts at user i and moves t times, independently of all other reports; P_i is the law of
 its last holder. Fix the victim v and a law Q with P_v >= (1 - a) P'_v and P_i >= kappa_i Q for the
 others; N is a sum of independent coins with the chances kappa_i, D(m) what a uniform shuffle of m
-users gives. Then, *thinned*, with Q = P'_v: delta <= (1 - a) E[D(N + 1)] + a D(1). *Weighed*, with
+users gives. Then, *thinned*, with Q = P_v: delta <= E[D(N + 1)]. *Weighed*, with
 rho = P'_v / Q, V_j i.i.d. of law Q, and G_j i.i.d. of the randomizer's blanket law:
 
     delta(eps) <= (1 - a) E_N[W(N + 1)] + a D(1),   W(m) = (1/m) E(sum_{j <= m} rho(V_j) G_j)_+. (W)
@@ -17,9 +17,9 @@ docs/results/network.md has all proofs.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,19 +88,18 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One decomposition, checked: overlaps, what the victim misses, where labels fall.
+    """Checked overlaps of the honest, and where labels fall.
 
-    ``labels`` bounds from above what mu gives to each place; None where nothing is known.
+    ``labels`` bounds from above what P_v gives to each place; None where nothing is known.
     """
 
     overlaps: NDArray[np.float64]
-    missed: float
     labels: NDArray[np.float64] | None
 
     @property
     def is_uniform(self) -> bool:
-        """Whether everybody surely hides the victim."""
-        return self.missed == 0.0 and bool(np.all(self.overlaps == 1.0))
+        """Whether it is a uniform shuffle of all reports."""
+        return self.labels is None and bool(np.all(self.overlaps == 1.0))
 
 
 _renamed = partial(carried_over, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS)
@@ -114,33 +113,20 @@ def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _walks(
-    overlaps: ArrayLike,
-    missed: ArrayLike,
-    protocol: str,
-    position_law: ArrayLike | None,
-    num_dishonest: int,
-) -> Iterator[_Walk]:
-    """Yield the decompositions, checked, without those of the dishonest users who hide best."""
+def _checked_walk(
+    overlaps: ArrayLike, protocol: str, position_law: ArrayLike | None, num_dishonest: int
+) -> _Walk:
+    """Return the decomposition, checked, without those of the dishonest users who hide best."""
     if protocol not in NETWORK_PROTOCOLS:
         raise ParameterError(f"protocol = {protocol!r} is not one of {NETWORK_PROTOCOLS}")
-    table = _require_unit("overlaps", overlaps)
-    if table.ndim not in (1, 2) or (table.ndim == 2 and len(table) == 0):
+    chances = _require_unit("overlaps", overlaps)
+    if chances.ndim != 1:
         raise ParameterError(
-            f"overlaps has shape {table.shape}: give one number for each other user, or a row of "
-            "them for each decomposition"
+            f"overlaps has shape {chances.shape}: give one number for each other user"
         )
-    table = np.atleast_2d(table)
-    lost = np.atleast_1d(_require_unit("missed", missed))
-    if lost.shape not in ((1,), (len(table),)):
+    if require_at_least("num_dishonest", num_dishonest, 0) > chances.size:
         raise ParameterError(
-            f"missed has shape {lost.shape}: give one number, or one for each of the {len(table)} "
-            "decompositions"
-        )
-    others = table.shape[1]
-    if require_at_least("num_dishonest", num_dishonest, 0) > others:
-        raise ParameterError(
-            f"num_dishonest = {num_dishonest} is above {others}, the number of other users"
+            f"num_dishonest = {num_dishonest} is above {chances.size}, the number of other users"
         )
     law = None if position_law is None else _require_unit("position_law", position_law)
     if law is not None and (law.ndim != 1 or law.sum() < 1.0 - 1e-6):
@@ -148,12 +134,8 @@ def _walks(
             "position_law is no list of upper bounds on probabilities that add up to 1: give the "
             "law of the victim's last holder, an entry for each user"
         )
-    for row, share in zip(table, np.broadcast_to(lost, len(table)), strict=True):
-        honest = np.sort(row)[: others - num_dishonest]
-        labels = None
-        if protocol == "single" and law is not None and share < 1.0:
-            labels = np.minimum(law / (1.0 - share) * (1.0 + _ROUNDING), 1.0)
-        yield _Walk(honest, float(share), labels)
+    honest = np.sort(chances)[: chances.size - num_dishonest]
+    return _Walk(honest, law if protocol == "single" else None)
 
 
 def network_walk_epsilon(
@@ -161,7 +143,6 @@ def network_walk_epsilon(
     *,
     overlaps: ArrayLike,
     delta: float,
-    missed: ArrayLike = 0.0,
     protocol: str = "all",
     position_law: ArrayLike | None = None,
     num_dishonest: int = 0,
@@ -173,13 +154,10 @@ def network_walk_epsilon(
     ----------
     profile : LocalProfile
         The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
-    overlaps : array_like of float, shape (n - 1,) or (k, n - 1)
-        For one victim, the kappa_i in [0, 1] of all other users, rounded down. Rows are different
-        decompositions, of which the best one counts.
+    overlaps : array_like of float, shape (n - 1,)
+        For one victim, the kappa_i in [0, 1] of all other users, rounded down.
     delta : float
         Central failure probability, in [0, 1).
-    missed : array_like of float, scalar or shape (k,)
-        The a of each decomposition, rounded up; 0 where mu is the victim's own law.
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them.
     position_law : array_like of float, shape (places,), optional
@@ -223,17 +201,16 @@ def network_walk_epsilon(
     'local'
     """
     delta = require_delta(delta)
-    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
-    num_users = len(walks[0].overlaps) + 1
+    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
+    num_users = len(walk.overlaps) + 1
     asks_uniform = with_lower and protocol == "all"
     uniform = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=asks_uniform)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
     found = [_renamed(single, method="local", upper=single.upper)]
-    for walk in walks if delta > 0.0 and single.upper > 0.0 else []:
-        if walk.is_uniform and walk.labels is None:
-            method = f"network-walk/{uniform.method}"
-            found.append(_renamed(uniform, method=method, upper=uniform.upper))
-            continue
+    if walk.is_uniform and delta > 0.0:
+        method = f"network-walk/{uniform.method}"
+        found.append(_renamed(uniform, method=method, upper=uniform.upper))
+    elif delta > 0.0 and single.upper > 0.0:
         curve = _Curve(profile, walk, delta)
         size = curve.law.sizes[0]
         guess = account_epsilon(profile, num_users=size, delta=delta, with_lower=False)
@@ -248,7 +225,6 @@ def network_walk_delta(
     *,
     overlaps: ArrayLike,
     epsilon: float,
-    missed: ArrayLike = 0.0,
     protocol: str = "all",
     position_law: ArrayLike | None = None,
     num_dishonest: int = 0,
@@ -258,7 +234,7 @@ def network_walk_delta(
 
     Parameters
     ----------
-    profile, overlaps, missed, protocol, position_law, num_dishonest, with_lower
+    profile, overlaps, protocol, position_law, num_dishonest, with_lower
         As for `network_walk_epsilon`.
     epsilon : float
         Central epsilon in nats, >= 0.
@@ -280,19 +256,18 @@ def network_walk_delta(
     0.0
     """
     epsilon = require_non_negative("epsilon", epsilon)
-    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
-    num_users = len(walks[0].overlaps) + 1
+    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
+    num_users = len(walk.overlaps) + 1
     asks_uniform = with_lower and protocol == "all"
     uniform = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=asks_uniform)
     single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
     found = [_renamed(single, method="local", upper=single.upper)]
-    for walk in walks if single.upper > 0.0 else []:
-        if walk.is_uniform and walk.labels is None:
-            method = f"network-walk/{uniform.method}"
-            found.append(_renamed(uniform, method=method, upper=uniform.upper))
-            continue
+    if walk.is_uniform:
+        method = f"network-walk/{uniform.method}"
+        found.append(_renamed(uniform, method=method, upper=uniform.upper))
+    elif single.upper > 0.0:
         # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
-        curve = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
+        curve = _Curve(profile, _Walk(np.ones_like(walk.overlaps), walk.labels), 1.0)
         curve = _Curve(profile, walk, min(uniform.upper, curve.delta(epsilon)))
         size = curve.law.sizes[0]
         named = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
@@ -302,21 +277,11 @@ def network_walk_delta(
     return least_over(found, uniform.lower)
 
 
-def _with_missed(missed: float, hidden: float, worst: float) -> float:
-    """Return (1 - a) times one delta plus a times the largest, rounded up."""
-    if missed == 0.0:
-        return hidden
-    # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
-    total = math.nextafter(1.0 - missed, 2.0) * hidden + missed * worst
-    return min(round_up(total), worst)
-
-
 class _Curve:
     """Upper bounds of delta for one decomposition, as a function of epsilon."""
 
     def __init__(self, profile: LocalProfile, walk: _Walk, delta: float) -> None:
         self._profile = profile
-        self._missed = walk.missed
         self.law: CrowdLaw = crowd_of(walk.overlaps, delta=delta)
         self._taken = {} if walk.labels is None else _places_taken(walk.labels, self.law.sizes)
 
@@ -327,8 +292,7 @@ class _Curve:
     def delta(self, epsilon: float) -> float:
         """Return the upper bound at one epsilon."""
         worst = self._uniform(1, epsilon)
-        hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
-        return _with_missed(self._missed, hidden, worst)
+        return crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
 
     def _uniform(self, size: int, epsilon: float) -> float:
         return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
@@ -385,8 +349,7 @@ _SPREAD = 0.03
 _NO_AMPLIFICATION = 200.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weights:
+class Weights(NamedTuple):
     """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
 
     What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
@@ -397,19 +360,6 @@ class Weights:
     masses: NDArray[np.float64]
     accuracy: float = 0.0
     missed: float = 0.0
-
-    def __post_init__(self) -> None:
-        values, masses = (np.array(each, np.float64) for each in (self.values, self.masses))
-        if not (values.ndim == 1 and values.shape == masses.shape):
-            raise ParameterError("weights: values and masses must be arrays of one length")
-        sizes = (self.missed <= 1.0, self.missed >= 0.0, 0.0 <= self.accuracy < 1.0)
-        if not all(sizes):  # NaN fails
-            raise ParameterError(
-                f"weights: missed = {self.missed} and accuracy = {self.accuracy} must be in [0, 1]"
-            )
-        for name, each in (("values", values), ("masses", masses)):
-            each.flags.writeable = False
-            object.__setattr__(self, name, each)
 
 
 class WeightedWalk:
@@ -451,7 +401,11 @@ class WeightedWalk:
             return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
 
         hidden = crowd_delta(self._crowd, conditional, worst)
-        return _with_missed(weights.missed, hidden, worst)
+        if weights.missed == 0.0:
+            return hidden
+        # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
+        total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
+        return min(round_up(total), worst)
 
     def epsilon(self, weights: Weights, delta: float) -> float:
         """Return an epsilon whose bound is at most delta, hardly above the least."""

@@ -37,9 +37,7 @@ how it is chosen is no part of the proof.
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -68,8 +66,6 @@ from shuffledp.network.walk import (
     RandomWalk,
     columns_at_a_time,
     move_laws,
-    over_rows,
-    over_start_blocks,
     point_laws,
     relative_error,
 )
@@ -85,17 +81,11 @@ _CACHED_USERS = 1 << 16
 # without them.
 _FEW, _NEAR = 1e-3, 1.15
 
-# So many laws are moved together: of large graphs that is twice as fast as eight.
-_WIDTH = 32
-
 # Laws that are only roughly known from eigenpairs are followed where this part of them can be.
 _MANY = 0.05
 
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
-
-# Where fewer users than this can hide anybody, no crowd amplifies: nothing is looked at.
-_FEWEST_HIDDEN = 16
 
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
@@ -183,15 +173,11 @@ def remote_position_bounds(
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    if _hides_nobody(walk, spectrum, rounds, *_least_norms(spectrum, rounds - half, half)):
-        return base
     near = far = _smoothed_norms(walk, spectrum, half)
     ahead = behind = _remainder_norms(walk, spectrum, half)
     if rounds % 2:
         near = _one_more(walk, spectrum, half + 1, far)
         ahead = _remainder_norms(walk, spectrum, half + 1)
-    if _hides_nobody(walk, spectrum, rounds, near, far):
-        return base
     remainders = _Remainders(ahead, behind)
     errors = _errors(spectrum, rounds, remainders)
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
@@ -219,11 +205,13 @@ def remote_position_bounds(
         bounds = _compared(base, known, np.ones(laws.lower.shape[1]))
         return replace(bounds, lowered=_compared(base, known, _shares(known)))
 
-    has_few = not is_summed and _most_followed(walk, rounds) < _FEW * chi.size
-    if has_few and _lost(bounds := bounds_with(np.empty(0, np.int64))) <= _NEAR:
-        return bounds
     rows = _remote_rows(walk, spectrum, rounds, far, is_summed=is_summed)
-    return bounds if has_few and not rows.size else bounds_with(rows)
+    if rows.size and not is_summed and _most_followed(walk, rounds) < _FEW * chi.size:
+        bounds = bounds_with(rows[:0])
+        best = bounds.lowered or bounds
+        if 1.0 + float(best.chi_square.max()) <= _NEAR * float(best.low.mean()):
+            return bounds
+    return bounds_with(rows)
 
 
 class FollowedLaws:
@@ -232,90 +220,35 @@ class FollowedLaws:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._rows = np.empty(0, np.int64)
-        self._kept: dict[int, list[tuple[NDArray[np.float64], int]]] = {}
+        self._kept: dict[int, tuple[NDArray[np.float64], int]] = {}
 
     def write(self, laws: _Laws, walk: RandomWalk, rows: NDArray[np.int64], rounds: int) -> None:
         """Write the ratios to pi of the laws from ``rows`` to the first columns, enclosed.
 
         Always of the same walk.
         """
-        pi = walk.graph.stationary_law()
-        error = relative_error(walk, rounds) + MARGIN
-        first = 0
-        for moved, flushed in self._after(walk, rows, rounds):
-            columns = slice(first, first + moved.shape[1])
-            ratios = moved / pi[:, None]
-            np.multiply(ratios, 1.0 - error, out=laws.lower[:, columns])
-            np.multiply(ratios, 1.0 + error, out=laws.upper[:, columns])
-            laws.upper[:, columns] += (LEAST_PROBABILITY * flushed / pi)[:, None]
-            first = columns.stop
-
-    def _after(
-        self, walk: RandomWalk, rows: NDArray[np.int64], rounds: int
-    ) -> list[tuple[NDArray[np.float64], int]]:
-        """Return blocks of laws, one a column, and how many probabilities were set to 0."""
         if not np.array_equal(rows, self._rows):
             self._rows, self._kept = rows, {}
         stops = (_octave(rounds) // 2, rounds)
         for stop in stops:
             if stop not in self._kept:
-                start = max((each for each in self._kept if each <= stop), default=None)
-                self._kept[stop] = self._moved(walk, start, stop)
+                start = max((each for each in self._kept if each <= stop), default=0)
+                before, flushed = self._kept.get(start, (point_laws(walk, rows), 0))
+                moved = before.copy()
+                flushed += move_laws(walk, moved, start, stop)
+                self._kept[stop] = moved, flushed
         self._kept = {stop: self._kept[stop] for stop in stops}
-        return self._kept[rounds]
-
-    def _moved(
-        self, walk: RandomWalk, start: int | None, stop: int
-    ) -> list[tuple[NDArray[np.float64], int]]:
-        """Move what is kept after ``start`` rounds, or the laws of the start."""
-
-        def move(first: int, last: int) -> tuple[NDArray[np.float64], int]:
-            if start is None:
-                laws, flushed = point_laws(walk, self._rows[first:last]), 0
-            else:
-                kept, flushed = self._kept[start][first // _WIDTH]
-                laws = kept.copy()
-            return laws, flushed + move_laws(walk, laws, start or 0, stop)
-
-        return list(over_start_blocks(self._rows.size, _WIDTH, move))
-
-
-def _hides_nobody(
-    walk: RandomWalk,
-    spectrum: Spectrum,
-    rounds: int,
-    near: NDArray[np.float64],
-    far: NDArray[np.float64],
-) -> bool:
-    """Return whether two halves leave hardly anybody a ratio above 0 everywhere, rows or not.
-
-    Without eigenpairs the least ratio of user i is at most 1 - s_i s_j at the places j that are not
-    followed; whichever these are, the largest s_j there is at least the one after as many as may
-    be followed. Norms that are too small are safe: they only delay the answer.
-    """
-    place = far.size - 1 - _most_followed(walk, rounds)
-    if spectrum.deflation.num_pairs or place < 0:
-        return False
-    farthest = float(np.partition(far, place)[place])
-    return int(np.count_nonzero(near * farthest < 1.0)) < _FEWEST_HIDDEN
-
-
-def _least_norms(spectrum: Spectrum, *rounds: int) -> Iterator[NDArray[np.float64]]:
-    """Yield norms that are no larger than `_smoothed_norms`: a mean is at least the least."""
-    for number in rounds:
-        alone = _alone(spectrum, number)
-        yield np.full(alone.size, alone.min())
+        moved, flushed = self._kept[rounds]
+        pi, error = walk.graph.stationary_law(), relative_error(walk, rounds) + MARGIN
+        ratios = moved / pi[:, None]
+        np.multiply(ratios, 1.0 - error, out=laws.lower[:, : rows.size])
+        np.multiply(ratios, 1.0 + error, out=laws.upper[:, : rows.size])
+        laws.upper[:, : rows.size] += (LEAST_PROBABILITY * flushed / pi)[:, None]
 
 
 def _octave(rounds: int) -> int:
     """Return the least power of two that is no less."""
     return 1 << max(rounds - 1, 0).bit_length()
-
-
-def _lost(bounds: PositionBounds) -> float:
-    """Return by which factor fewer users hide the worst one."""
-    best = bounds.lowered or bounds
-    return (1.0 + float(best.chi_square.max())) / max(float(best.low.mean()), _NOTHING)
 
 
 def _empty_laws(num_users: int, num_columns: int) -> _Laws:
@@ -369,8 +302,6 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
         collision=base.collision,
         method="spectral",
         reference=law,
-        # As P^t(i, j) = pi_j P^t(j, i) / pi_i, at least pi_j times the least ratio of j to pi.
-        least=np.maximum(laws.lower.min(axis=1, initial=1.0), 0.0) * pi * (1.0 - MARGIN),
         chi_square=np.maximum(chi, 0.0),
         grid=grid,
         tails=tails,
@@ -381,14 +312,9 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
 
 def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sum_k P(i, k) values_k for each i, rounded up."""
-    from shuffledp.network import walk_kernels as kernels
-
-    graph, sums = walk.graph, values.copy()
-    fixed = graph.starts, graph.neighbours, np.zeros(values.size), sums, values
-    over_rows(values.size, partial(kernels.step_one_law, *fixed))
-    sums += kernels.FLUSH_BELOW  # sums below it were set to 0
-    means: NDArray[np.float64] = walk.laziness * values
-    means += (1.0 - walk.laziness) * (sums / graph.degrees)
+    graph = walk.graph
+    means: NDArray[np.float64] = (graph.matrix() @ values) / graph.degrees
+    means = walk.laziness * values + (1.0 - walk.laziness) * means
     return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
 
 
@@ -553,9 +479,7 @@ def _groups(
     by_functions: bool,
 ) -> list[NDArray[np.int64]]:
     """Return groups of the places whose laws are not known, each of similar places."""
-    is_other = np.ones(norms.size, dtype=np.bool_)
-    is_other[rows] = False
-    others = np.flatnonzero(is_other)
+    others = np.setdiff1d(np.arange(norms.size), rows)
     most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS, others.size)
     if not by_functions:
         order = others[np.argsort(norms[others], kind="stable")]

@@ -1,13 +1,13 @@
 """Bounds on the laws of the holders from the spectrum alone: for graphs too big for exact laws."""
 
 import math
-from typing import SupportsFloat, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least, require_open_unit
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import PositionBounds, weight_grid
 from shuffledp.network.spectrum import Spectrum
@@ -36,8 +36,8 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     Returns
     -------
     PositionBounds
-        With the stationary law pi as reference, and method ``"spectral"``. ``low`` and ``least``
-        err downwards; ``high`` and ``collision`` upwards. Where the walk
+        With the stationary law pi as reference, and method ``"spectral"``. ``low`` errs
+        downwards; ``high`` and ``collision`` upwards. Where the walk
         has not mixed, ``low`` is 0.
 
     Raises
@@ -108,9 +108,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     """
     number = require_at_least("rounds", rounds, 0)
     if number > _MOST_ROUNDS:
-        raise ParameterError(
-            f"rounds = {number} is not in [0, 2^53]: see rounds_to_mix for how many are enough"
-        )
+        raise ParameterError(f"rounds = {number} is not in [0, 2^53]: give fewer")
     pi = spectrum.stationary_law
     away = _largest_deviations(spectrum, number)
     most = (1.0 / pi) * (1.0 + MARGIN)
@@ -125,48 +123,11 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         collision=_collisions(pi, chi_square),
         method="spectral",
         reference=pi,
-        least=low * pi * (1.0 - MARGIN),
         chi_square=chi_square,
         grid=grid,
         tails=np.empty((0, grid.size - 1), np.float32),
         followed=np.empty(0, np.int64),
     )
-
-
-def rounds_to_mix(spectrum: Spectrum, separation: SupportsFloat = 0.01) -> int:
-    """Return after how many rounds the spectrum shows that all laws are nearly stationary.
-
-    The separation distance is 1 - min_{i, j} P_i(j) / pi_j. Errs upwards: the walk may have mixed
-    earlier, and every later round will do too. Bisection on the first theorem of
-    `spectral_position_bounds`.
-    """
-    target = require_open_unit("separation", separation)
-    if spectrum.spectral_gap == 0.0:
-        raise OutOfRegimeError(
-            "spectral_gap = 0, so the walk does not mix (on a bipartite graph reports stay on one "
-            "side), or that cannot be shown: give a laziness above 0, or a better connected graph"
-        )
-
-    def is_mixed(rounds: int) -> bool:
-        """Return whether so many rounds are enough."""
-        return float(_largest_deviations(spectrum, rounds).max()) * (1.0 + MARGIN) <= target
-
-    enough = 1
-    while not is_mixed(enough):
-        enough *= 2
-        if enough > _MOST_ROUNDS:
-            raise OutOfRegimeError(
-                f"spectral_gap = {spectrum.spectral_gap} is so small that 2^53 rounds are not "
-                "enough to mix: give a better connected graph"
-            )
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if is_mixed(middle):
-            enough = middle
-        else:
-            too_few = middle
-    return enough
 
 
 def _excesses(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:

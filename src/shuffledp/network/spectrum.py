@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
 from shuffledp.network.eigenvalue_certificate import Deflation, certified_norm, deflate
 from shuffledp.network.graph import Graph
-from shuffledp.network.walk import over_rows
 
 #: Up to so many users all eigenpairs are computed at once.
 DENSE_USERS = 400
@@ -30,8 +28,8 @@ _SLOW, _MORE_PAIRS = 0.9, 64
 # The certified norm may be above the eigensolver's by this share of its distance from 1.
 _TOLERANCE = 0.01
 
-# Vectors shorter than this, of matrices of norm 1, are round-off.
-_NOTHING = 1e-14
+# Where the rest alone is asked for, its residual may be this, of matrices of norm 1.
+_ROUGH = 1e-4
 
 # Neighbours that an eigensolver and a certificate may go through; it takes 10 to 30 seconds.
 _MOST_VISITS = 8_000_000_000
@@ -83,10 +81,10 @@ class Spectrum:
 
 
 class _Guess(NamedTuple):
-    """What an eigensolver says: functions in columns, and a modulus for what remains."""
+    """What an eigensolver says: orthonormal vectors in columns, and a modulus for what remains."""
 
-    functions: NDArray[np.float64]
-    rest: float  # the largest without the functions
+    vectors: NDArray[np.float64]
+    rest: float  # the largest without these
 
 
 def walk_spectrum(
@@ -99,42 +97,57 @@ def walk_spectrum(
     """Return the spectrum of a walk on a connected graph, its second eigenvalue from above.
 
     Whatever the eigensolver says: where that fails to converge, the gap may come out too small, or
-    0. ``num_pairs`` leading eigenpairs are computed; by default all up to 400 users, else 8, or 64
-    where what is left mixes slowly, or none above 4 million pairs of neighbours. Start vectors come
-    from a fixed seed, unless ``entropy`` is given.
+    0. All eigenpairs of up to 400 users are computed, else the leading ``num_pairs``, by default 8,
+    or 64 where what is left mixes slowly, or none above 4 million pairs of neighbours. Start
+    vectors come from a fixed seed, unless ``entropy`` is given.
 
-    Implicitly restarted Lanczos for the pairs (ARPACK), or plain Lanczos for the second eigenvalue
-    alone; a polynomial of random vectors for the certificate. Up to 400 users a dense eigensolver,
-    whose errors are bounded afterwards, and no chance. Cost: for 10^4 users and 10^5 edges about
-    half a second, 3 s where the gap is a few thousandths; 25 s of processor time, on two threads,
-    for 10^6 users and 10^7 edges that expand. Work is capped: where the gap is too small for that,
-    it is given as 0 or too small.
+    Implicitly restarted Lanczos (ARPACK); a polynomial of random vectors for the certificate. Up to
+    400 users a dense eigensolver, whose errors are bounded afterwards, and no chance. Work is
+    capped: where the gap is too small for that, it is given as 0 or too small.
     """
-    if graph.num_users <= DENSE_USERS:
-        return _dense_spectrum(graph, laziness, num_pairs)
-    pairs = num_pairs
-    if pairs is None:
-        pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
-    source = Entropy.from_seed(_SEED) if entropy is None else entropy
-    with one_thread():  # vectors are too short for several, which wait for each other
-        guess = _eigensolver(graph, laziness, pairs, source)
-        if num_pairs is None and pairs and guess.rest > _SLOW:
-            guess = _eigensolver(graph, laziness, _MORE_PAIRS, source)
-    deflation = deflate(graph, guess.functions, laziness=laziness)
-    remainder = certified_norm(
-        graph,
-        deflation,
-        laziness=laziness,
-        guess=guess.rest,
-        tolerance=_TOLERANCE,
-        most_steps=_steps_within_budget(graph, _LEAST_STEPS),
-        entropy=source.spawn(),
-    ).bound
-    return _spectrum(graph, laziness, deflation, remainder)
+    from scipy.sparse import dia_array
 
+    root = np.sqrt(graph.stationary_law())
+    scale = dia_array((1.0 / np.sqrt(graph.degrees)[None, :], [0]), shape=(root.size, root.size))
+    matrix = (1.0 - laziness) * (scale @ graph.matrix() @ scale)
+    if root.size <= DENSE_USERS:
+        # The constant function goes to -2, where it is the first and nothing else is.
+        dense = matrix.toarray() + laziness * np.eye(root.size) - 3.0 * np.outer(root, root)
+        _, vectors = np.linalg.eigh(0.5 * (dense + dense.T))
+        # With Deflation's theorem for all pairs, I - Pi = 0 and C = 0.
+        deflation, remainder = (
+            deflate(graph, vectors[:, 1:] / root[:, None], laziness=laziness),
+            0.0,
+        )
+    else:
+        source = Entropy.from_seed(_SEED) if entropy is None else entropy
+        pairs = num_pairs
+        if pairs is None:
+            pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
+        steps = max(_LEAST_STEPS, _MOST_VISITS // (4 * (graph.neighbours.size + root.size)))
 
-def _spectrum(graph: Graph, laziness: float, deflation: Deflation, remainder: float) -> Spectrum:
-    """Return the spectrum of these parts."""
+        def multiply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+            """Return the product with the symmetric matrix without its top pair."""
+            flat = np.asarray(vector, dtype=np.float64).reshape(-1)
+            product: NDArray[np.float64] = matrix @ flat + laziness * flat - root * (root @ flat)
+            return product
+
+        with one_thread():  # vectors are too short for several, which wait for each other
+            start = multiply(source.generator().standard_normal(root.size))
+            guess = _eigensolver(multiply, start, pairs, steps)
+            if num_pairs is None and pairs and guess.rest > _SLOW:
+                start = multiply(source.generator().standard_normal(root.size))
+                guess = _eigensolver(multiply, start, _MORE_PAIRS, steps)
+        deflation = deflate(graph, guess.vectors / root[:, None], laziness=laziness)
+        remainder = certified_norm(
+            graph,
+            deflation,
+            laziness=laziness,
+            guess=guess.rest,
+            tolerance=_TOLERANCE,
+            most_steps=steps,
+            entropy=source.spawn(),
+        )
     return Spectrum(
         stationary_law=graph.stationary_law(),
         laziness=laziness,
@@ -143,123 +156,31 @@ def _spectrum(graph: Graph, laziness: float, deflation: Deflation, remainder: fl
     )
 
 
-def _dense_spectrum(graph: Graph, laziness: float, num_pairs: int | None) -> Spectrum:
-    """Return the spectrum from all eigenpairs, whose errors bound the rest without any chance.
+def _eigensolver(
+    multiply: _Product, start: NDArray[np.float64], num_pairs: int, most_steps: int
+) -> _Guess:
+    """Return what ARPACK finds: one pair more than wanted tells the size of the rest.
 
-    With Deflation's theorem for all pairs, I - Pi = 0 and C = 0. Of the first K of its exactly
-    orthonormal functions, the rest is that of sum_k theta_k psi_k psi_k* up to the deviation.
-    """
-    root = np.sqrt(graph.stationary_law())
-    matrix = np.zeros((graph.num_users, graph.num_users))
-    rows = np.repeat(np.arange(graph.num_users), graph.degrees)
-    matrix[rows, graph.neighbours] = root[rows] / (root[graph.neighbours] * graph.degrees[rows])
-    matrix = 0.5 * (1.0 - laziness) * (matrix + matrix.T)
-    # The constant function goes to -2, where it is the first and nothing else is.
-    matrix -= 3.0 * np.outer(root, root)
-    matrix[np.diag_indices_from(matrix)] += laziness
-    _, vectors = np.linalg.eigh(matrix)
-    everything = deflate(graph, vectors[:, 1:] / root[:, None], laziness=laziness)
-    count = everything.num_pairs if num_pairs is None else min(num_pairs, everything.num_pairs)
-    if count == everything.num_pairs:
-        return _spectrum(graph, laziness, everything, 0.0)
-    rest = float(abs(everything.eigenvalues[count])) + everything.deviation
-    return _spectrum(graph, laziness, everything.leading(count), min(1.0, rest * (1.0 + 2.0**-50)))
-
-
-def _eigensolver(graph: Graph, laziness: float, num_pairs: int, entropy: Entropy) -> _Guess:
-    """Return what ARPACK finds, in l2(pi): one pair more than wanted tells the size of the rest.
-
-    Without pairs, or where it finds none, plain Lanczos gives the size alone.
+    Without pairs three digits of that are enough.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-    root = np.sqrt(graph.stationary_law())
-    multiply = _symmetric_product(graph, laziness, root)
-    start = multiply(entropy.generator().standard_normal(root.size))
-    budget = _steps_within_budget(graph, _LEAST_STEPS)
-    values, vectors = np.empty(0), np.empty((root.size, 0))
-    if num_pairs:
-        wanted = num_pairs + 1
-        num_vectors = max(3 * wanted, 40)
-        try:
-            values, vectors = eigsh(
-                LinearOperator((root.size, root.size), matvec=multiply, dtype=np.float64),
-                k=wanted,
-                which="LM",
-                v0=start,
-                ncv=min(num_vectors, root.size),
-                maxiter=max(_LEAST_RESTARTS, budget // num_vectors),
-            )
-        except ArpackNoConvergence as error:
-            values, vectors = error.eigenvalues, error.eigenvectors
-    if values.size == 0:
-        # A guess to three digits: half the bytes go through the memory.
-        rough = _symmetric_product(graph, laziness, root, np.float32)
-        modulus = _largest_modulus(rough, start, budget)
-        return _Guess(vectors, modulus)
+    wanted = num_pairs + 1
+    num_vectors = min(max(3 * wanted, 40 if num_pairs else 12), start.size)
+    try:
+        values, vectors = eigsh(
+            LinearOperator((start.size, start.size), matvec=multiply, dtype=np.float64),
+            k=wanted,
+            which="LM",
+            v0=start,
+            ncv=num_vectors,
+            maxiter=max(_LEAST_RESTARTS, most_steps // num_vectors),
+            tol=0.0 if num_pairs else _ROUGH,
+        )
+    except ArpackNoConvergence as error:
+        values, vectors = error.eigenvalues, error.eigenvectors
     order = np.argsort(-np.abs(values), kind="stable")
-    sizes = np.abs(values[order])
-    kept = order[: min(num_pairs, values.size - 1)]
-    functions = vectors[:, kept] / root[:, None]
-    return _Guess(functions, float(sizes[kept.size]))
-
-
-def _symmetric_product(
-    graph: Graph,
-    laziness: float,
-    root: NDArray[np.float64],
-    precision: type[np.floating[Any]] = np.float64,
-) -> _Product:
-    """Return the product of vectors with the symmetric matrix without its top pair."""
-    from shuffledp.network import walk_kernels as kernels
-
-    scratch = np.empty(root.size, precision)
-
-    def multiply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the product as a new vector."""
-        flat = np.asarray(vector, dtype=np.float64).reshape(-1)
-        out = np.empty_like(flat)
-        np.divide(flat, root, out=scratch, casting="same_kind")
-        mean = float(flat @ root)
-        fixed = graph.starts, graph.neighbours, laziness, 1.0 - laziness, root, scratch, mean, out
-        over_rows(root.size, partial(kernels.symmetric_step, *fixed))
-        return out
-
-    return multiply
-
-
-def _largest_modulus(multiply: _Product, start: NDArray[np.float64], most_steps: int) -> float:
-    """Return about the largest modulus of an eigenvalue, from below but for round-off.
-
-    Lanczos without orthogonalisation, which repeats extreme eigenvalues but does not move them.
-    It stops when half as many steps again move the distance from 1 by at most a five hundredth.
-    """
-    from scipy.linalg import eigvalsh_tridiagonal
-
-    norm = float(np.linalg.norm(start))
-    vector, before = start / max(norm, _NOTHING), np.zeros_like(start)
-    diagonal: list[float] = []
-    beside: list[float] = []
-    modulus, check = 0.0, 32
-    while norm > _NOTHING:
-        image = multiply(vector)
-        diagonal.append(float(vector @ image))
-        image -= diagonal[-1] * vector + (beside[-1] if beside else 0.0) * before
-        norm = float(np.linalg.norm(image))
-        if len(diagonal) in (check, most_steps) or norm <= _NOTHING:
-            last = modulus
-            modulus = max(
-                abs(float(eigvalsh_tridiagonal(diagonal, beside, "i", (end, end))[0]))
-                for end in (0, len(diagonal) - 1)
-            )
-            if len(diagonal) == most_steps or abs(modulus - last) <= 0.002 * (1.0 - modulus):
-                break
-            check += check // 2
-        beside.append(norm)
-        vector, before = image / max(norm, _NOTHING), vector
-    return modulus
-
-
-def _steps_within_budget(graph: Graph, least: int) -> int:
-    """Return how many rounds of four functions are affordable, or ``least`` if that is more."""
-    return max(least, _MOST_VISITS // (4 * (graph.neighbours.size + graph.num_users)))
+    kept = order[: min(num_pairs, max(values.size - 1, 0))]
+    # Whatever it is, the certificate holds.
+    rest = float(np.abs(values[order[kept.size]])) if values.size else _SLOW
+    return _Guess(vectors[:, kept].reshape(start.size, -1), rest)

@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import read_only
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, require_places
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
 LAZINESS_BITS = 53
@@ -147,17 +147,9 @@ def position_distribution(
     """
     number = walk.require_rounds(rounds)
     starts = require_places("start", start, walk.num_users)
-    if starts.ndim == 0:
-        law = point_laws(walk, starts.reshape(1))[:, 0].copy()
-        move_laws(walk, law, 0, number)
-        return law
-    out = np.empty((starts.size, walk.num_users))
-    width = columns_at_a_time(walk.num_users)
-    for first in range(0, starts.size, width):
-        laws = point_laws(walk, starts[first : first + width])
-        move_laws(walk, laws, 0, number)
-        out[first : first + width] = laws.T
-    return out
+    laws = point_laws(walk, np.atleast_1d(starts))
+    move_laws(walk, laws, 0, number)
+    return laws[:, 0].copy() if starts.ndim == 0 else np.ascontiguousarray(laws.T)
 
 
 def point_laws(walk: RandomWalk, starts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -176,15 +168,15 @@ def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int
     """
     from shuffledp.network import walk_kernels as kernels
 
-    step = kernels.step_one_law if laws.ndim == 1 else kernels.step_laws
-    moving = np.empty_like(laws)
+    columns = laws.reshape(walk.num_users, -1)  # a view: one law is a single column
+    moving = np.empty_like(columns)
     flushed = 0
     for round_number in range(first, last):
         if round_number == first or walk.absences:
             stay, move = walk.stay_and_move(round_number)
-        np.multiply(laws.T, move, out=moving.T)
-        fixed = walk.graph.starts, walk.graph.neighbours, stay, laws, moving
-        flushed += sum(over_rows(walk.num_users, partial(step, *fixed)))
+        np.multiply(columns, move[:, None], out=moving)
+        fixed = walk.graph.starts, walk.graph.neighbours, stay, columns, moving
+        flushed += sum(over_rows(walk.num_users, partial(kernels.step_laws, *fixed)))
     return flushed
 
 
@@ -295,26 +287,6 @@ def _move_walkers(
         done = kernels.step_walkers(
             graph.starts, graph.neighbours, away, threshold, coins, half_words, holders, done
         )
-
-
-def require_places(
-    name: str, places: SupportsIndex | ArrayLike, num_users: int
-) -> NDArray[np.int64]:
-    """Return places as an array of at most one axis if they are users' numbers, else raise."""
-    array = np.asarray(places)
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim > 1 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
-            f"[0, {num_users}), or a list of them"
-        )
-    outside = (array < 0) | (array >= num_users)
-    if outside.any():
-        raise ParameterError(
-            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
-        )
-    return array.astype(np.int64)
 
 
 def _rounded_laziness(laziness: float) -> float:

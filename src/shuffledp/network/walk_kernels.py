@@ -5,8 +5,6 @@ A graph comes as compressed rows: the neighbours of node j are
 unsigned, for a signed one is checked for being negative: that halves the loads under way at once.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -69,29 +67,6 @@ def _add_rows(
 
 
 @njit(cache=True, nogil=True)
-def step_one_law(
-    starts: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    stay: NDArray[np.float64],
-    law: NDArray[np.float64],
-    moving: NDArray[np.float64],
-    first: int,
-    last: int,
-) -> int:
-    """Do what `step_laws` does for a single law, of shape (num_users,)."""
-    flushed = 0
-    for j in range(first, last):
-        total = stay[j] * law[j]
-        for k in neighbours[starts[j] : starts[j + 1]]:
-            total += moving[np.uint32(k)]
-        if 0.0 < total < FLUSH_BELOW:
-            total = 0.0
-            flushed += 1
-        law[j] = total
-    return flushed
-
-
-@njit(cache=True, nogil=True)
 def step_walkers(
     starts: NDArray[np.int64],
     neighbours: NDArray[np.int32],
@@ -134,62 +109,6 @@ PART = 64
 def additions_of_means(most_neighbours: int) -> int:
     """Return how many additions a number takes part in, at most, in a sum over neighbours."""
     return min(PART, most_neighbours) + -(-most_neighbours // PART)
-
-
-@njit(cache=True, nogil=True)
-def symmetric_step(
-    starts: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    laziness: float,
-    move: float,
-    root: NDArray[np.float64],
-    scratch: NDArray[np.floating[Any]],
-    mean: float,
-    out: NDArray[np.float64],
-    first: int,
-    last: int,
-) -> None:
-    """Write some rows of S x - q <q, x> to ``out``: S symmetric and similar to the walk.
-
-    q is the root of its law, ``scratch`` x / q, in either precision, and ``mean`` <q, x>.
-    """
-    for i in range(first, last):
-        total = 0.0
-        for other in neighbours[starts[i] : starts[i + 1]]:
-            total += scratch[np.uint32(other)]
-        total *= move / (starts[i + 1] - starts[i])
-        out[i] = root[i] * (laziness * scratch[i] + total - mean)
-
-
-@njit(cache=True, nogil=True)
-def step_functions(
-    starts: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    laziness: float,
-    move: float,
-    functions: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write P f to ``out`` for each column f of ``functions`` (num_users, any width)."""
-    num_users, width = functions.shape
-    part = np.empty(width)
-    total = np.empty(width)
-    for i in range(num_users):
-        begin, end = starts[i], starts[i + 1]
-        degree = end - begin
-        total[:] = 0.0
-        while begin < end:
-            stop = min(begin + PART, end)
-            part[:] = 0.0
-            for place in range(begin, stop):
-                other = neighbours[place]
-                for k in range(width):
-                    part[k] += functions[other, k]
-            for k in range(width):
-                total[k] += part[k]
-            begin = stop
-        for k in range(width):
-            out[i, k] = laziness * functions[i, k] + move * (total[k] / degree)
 
 
 @njit(cache=True, nogil=True)
@@ -238,45 +157,6 @@ def chebyshev_step(
 
 
 @njit(cache=True, nogil=True)
-def weighted_products(
-    weights: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    rows_at_a_time: int,
-) -> NDArray[np.float64]:
-    """Return the sums over i of weights_i f_i g_i, f a column of ``first``, g of ``second``.
-
-    Each number takes part in ``rows_at_a_time`` + ceil(n / ``rows_at_a_time``) additions.
-    """
-    total = np.zeros((first.shape[1], second.shape[1]))
-    part = np.empty_like(total)
-    for begin in range(0, weights.size, rows_at_a_time):
-        part[:] = 0.0
-        for i in range(begin, min(begin + rows_at_a_time, weights.size)):
-            for a in range(first.shape[1]):
-                weighted = weights[i] * first[i, a]
-                for b in range(second.shape[1]):
-                    part[a, b] += weighted * second[i, b]
-        total += part
-    return total
-
-
-@njit(cache=True, nogil=True)
-def subtract_combinations(
-    functions: NDArray[np.float64], coefficients: NDArray[np.float64], out: NDArray[np.float64]
-) -> None:
-    """Subtract from each column of ``out`` the combination of ``functions`` with coefficients.
-
-    ``coefficients`` has a row for each function and a column for each column of ``out``.
-    """
-    for i in range(out.shape[0]):
-        for a in range(functions.shape[1]):
-            value = functions[i, a]
-            for b in range(out.shape[1]):
-                out[i, b] -= value * coefficients[a, b]
-
-
-@njit(cache=True, nogil=True)
 def extremes(
     laws: NDArray[np.float64],
     places: NDArray[np.int64],
@@ -284,13 +164,11 @@ def extremes(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     squares: NDArray[np.float64],
-    least: NDArray[np.float64],
 ) -> None:
     """Fill in what is asked of laws, one a column of ``laws`` (num_users, width).
 
     Over ``places``, with ``inverses`` of the reference law there: least and greatest ratio of
-    each column, sum of squares. ``least``, by place, is lowered to the least over the columns. At
-    all other places the laws are 0.
+    each column, sum of squares. At all other places the laws are 0.
     """
     low[:] = np.inf
     high[:] = 0.0
@@ -298,14 +176,11 @@ def extremes(
     for i in range(places.size):
         row = laws[places[i]]
         inverse = inverses[i]
-        smallest = np.inf
         for b in range(low.size):
             value = row[b]
             low[b] = min(low[b], value * inverse)
             high[b] = max(high[b], value * inverse)
             squares[b] += value * value
-            smallest = min(smallest, value)
-        least[places[i]] = min(least[places[i]], smallest)
 
 
 @njit(cache=True, nogil=True)

@@ -23,6 +23,7 @@ from shuffledp.deploy.peers.stores import FetchedStore
 from shuffledp.deploy.servers import http_server
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.of_runs import json_of_run, of_run
+from shuffledp.leakage.others import Response
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.positions import exact_position_bounds
@@ -261,7 +262,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     assert uninformed.both.method == uninformed.shuffler.method == "crowd"
     walk = RandomWalk(collection.graph)
     hiding = Hiding.of(*exact_position_bounds(walk, (3,)))
-    exact = crowd_vulnerability_upper(2, truth, hiding.overlaps)
+    exact = crowd_vulnerability_upper(Response.of(truth, 2), hiding.overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
     assert of_run(result).notes == ()
     assert len(json_of_run(result)["leakage"]["accounts"]) == 2

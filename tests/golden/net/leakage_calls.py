@@ -12,13 +12,12 @@ from shuffledp import leakage
 
 SKEWED = [0.5, 0.3, 0.2]
 NOISY = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
-BINARY = [[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]
 
 
 def exact(truth=Fraction(3, 4), num_users=3):
     """Return the channel of randomized response and a shuffle, in fractions."""
     noise = leakage.randomizer_channel(num_users, 2, truth)
-    return noise @ leakage.reduced_shuffle_channel(num_users, 2, exact=True)
+    return noise @ leakage.reduced_shuffle_channel(num_users, 2)
 
 
 @calls(
@@ -41,13 +40,8 @@ def account_leakage(**asked):
 def shuffled(n, k):
     return {
         "shuffled": leakage.shuffled_vulnerability(n, k, 0.8),
-        "shuffler": leakage.shuffler_vulnerability(n, k),
+        "shuffler": leakage.shuffled_vulnerability(n, k, 1),
     }
-
-
-@calls("leakage", dict(prior=None), dict(prior=SKEWED))
-def randomizer_alone(prior):
-    return leakage.randomizer_vulnerability(NOISY, prior)
 
 
 @calls(
@@ -65,22 +59,6 @@ def strong(known):
 @calls("leakage", dict(known=[3, 2, 1], prior=SKEWED, num_unknown=4))
 def strong_of_a_matrix(known, prior, num_unknown):
     return leakage.strong_vulnerability(NOISY, known, prior=prior, num_unknown=num_unknown)
-
-
-@calls("leakage", dict(n=201, k=2, truth=0.8), dict(n=20, k=3, truth=0.7))
-def knowledge(n, k, truth):
-    worst = leakage.worst_knowledge(n, k, truth)
-    return {"worst": of(worst, "counts", "vulnerability", "is_extreme")}
-
-
-@calls("leakage", dict(n=2, k=2, truth=0.75), dict(n=1_000, k=5, truth=0.6))
-def blanket_upper(n, k, truth):
-    return leakage.blanket_vulnerability_upper(n, k, truth)
-
-
-@calls("leakage", dict(adversary="uninformed"), dict(adversary="strong"))
-def crowd_upper(adversary):
-    return leakage.crowd_vulnerability_upper(2, 0.9, [0.5] * 40, adversary=adversary)
 
 
 @calls("leakage", dict(epsilon=0.5, delta=0.0), dict(epsilon=0.5, delta=0.02))
@@ -107,30 +85,26 @@ LOADS = [(1, 2), (100, 3), (1_000, 50), (10**9, 5), (10**6, 1_000)]
 
 @calls("maximum load", *(dict(balls=n, bins=k) for n, k in LOADS))
 def maximum_load(balls, bins):
-    return {
-        "mean": leakage.maximum_load(balls, bins),
-        "excess": leakage.maximum_load_excess(balls, bins),
-    }
+    return {"excess": leakage.maximum_load_excess(balls, bins)}
 
 
 # ---------------------------------------------------------------- channels and measures
 @calls("channels", dict(prior=None), dict(prior=[Fraction(1, 8)] * 8))
 def vulnerabilities(prior):
     seen = exact()
-    gains = {
-        "target": leakage.single_target_gain(seen.inputs),
-        "whole": leakage.identity_gain(8),
-        "thrice": leakage.tries_gain(8, 3),
-        "matrix": leakage.matrix_gain(np.eye(8).astype(int).tolist()),
+    asked = {
+        "target": {"gain": leakage.single_target_gain(seen.inputs)},
+        "whole": {},
+        "thrice": {"tries": 3},
+        "matrix": {"gain": np.eye(8).astype(int).tolist()},
     }
+    law = prior or [Fraction(1, 8)] * 8
     return {
         name: {
-            "prior": leakage.prior_vulnerability(prior, gain),
-            "posterior": leakage.posterior_vulnerability(prior, seen, gain),
-            "multiplicative": leakage.multiplicative_leakage(prior, seen, gain),
-            "additive": leakage.additive_leakage(prior, seen, gain),
+            "prior": leakage.prior_vulnerability(law, **each),
+            "posterior": leakage.posterior_vulnerability(prior, seen, **each),
         }
-        for name, gain in gains.items()
+        for name, each in asked.items()
     }
 
 
@@ -152,8 +126,6 @@ def channels_made():
     made = {
         "randomizer": leakage.randomizer_channel(2, 3, Fraction(1, 2)),
         "reduced randomizer": leakage.reduced_randomizer_channel(3, 2, Fraction(3, 4)),
-        "product": leakage.product_channel(2, BINARY),
-        "reduced product": leakage.reduced_product_channel(2, BINARY),
         "shuffle": leakage.shuffle_channel(2, 2),
         "own": leakage.Channel(NOISY, outputs="abc").reduce(),
     }
