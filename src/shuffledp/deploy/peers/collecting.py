@@ -23,7 +23,7 @@ from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
-from shuffledp.leakage.arranged import ExchangedOrder
+from shuffledp.leakage.of_runs import ExchangedOrder
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import curve_rounds
