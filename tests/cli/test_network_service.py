@@ -64,14 +64,15 @@ def error_of(capsys):
 
 
 def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
-    assert prepare() == 0
+    assert prepare("--delta", "1e-3") == 0
     out = capsys.readouterr().out
-    for text in ("c/terms.json", "c/analyzer.key", "messages a user and round"):
+    for text in ("c/terms.json", "c/analyzer.key", "messages a user and round", "epsilon  "):
         assert text in out
-    assert prepare("--json", "--protocol", "single", "--lazy", "0.2",
+    assert prepare("--json", "--delta", "1e-3", "--protocol", "single", "--lazy", "0.2",
                    "--even-traffic", "--least-registered", "4", out="d") == 0  # fmt: skip
     facts = json.loads(capsys.readouterr().out)
     assert facts["num_users"] == 6
+    assert 0.0 < facts["guarantee"]["epsilon"]["upper"] <= 1.0
     terms = json.loads((here / "d/terms.json").read_text())
     assert (terms["protocol"], terms["least_registered"]) == ("single", 4)
     assert terms["laziness"] == round(0.2 * 65536) / 65536
@@ -94,6 +95,7 @@ def test_prepare_replaces_nothing(here, capsys):
         (["--lazy", "1"], "lazy"),
         (["--randomizer", "k-r"], "did you mean 'k-rr'"),
         (["--least-registered", "7"], "least_registered"),
+        (["--delta", "0"], "delta"),
         (["--graph", "absent.csv"], "absent.csv"),
         (["--graph", "path.csv"], "bipartite"),
         (["--domain", "yes"], "yes"),

@@ -1,12 +1,12 @@
 """``shuffledp network prepare`` and ``relay``: terms of a collection, and what carries its mail."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json
+from shuffledp.cli.console import print_facts, print_json, progress_bar
 from shuffledp.cli.deployment import say_url
 from shuffledp.cli.options import (
     PATH,
@@ -20,6 +20,13 @@ from shuffledp.cli.options import (
     terms_argument,
     whole_number,
 )
+from shuffledp.core.checks import require_open_unit
+from shuffledp.report.wording import guarantee_facts
+
+if TYPE_CHECKING:
+    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.peers.protocol.terms import Terms
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -47,6 +54,7 @@ from shuffledp.cli.options import (
     is_flag=True,
     help="Send each neighbour equally many messages: more of them, and the relay learns less.",
 )
+@click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
 @out_option("terms and key")
 @json_option
 def prepare(  # noqa: PLR0913  # one parameter an option
@@ -59,6 +67,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     laziness: float,
     even_traffic: bool,
     least_registered: int | None,
+    delta: float | None,
     out: Path,
     text: str,
     as_json: bool,
@@ -79,6 +88,8 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
+    if delta is not None:
+        require_open_unit("delta", delta)
     asked_question = Asked(**question).question()
     if asked_question is None:
         raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
@@ -98,6 +109,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         even_traffic=even_traffic,
         least_registered=least_registered,
     )
+    expected = None if delta is None else _expected(terms, users, asked, delta)
     terms_path, key_path = write_collection(out, terms, keys)
     if as_json:
         print_json(
@@ -109,17 +121,36 @@ def prepare(  # noqa: PLR0913  # one parameter an option
                 "rounds": terms.rounds,
                 "slots": max(terms.slots),
                 "envelope_bytes": terms.envelope_bytes,
+                **({} if expected is None else {"guarantee": expected.to_json_dict()}),
             }
         )
         return
-    print_facts(
-        [
-            ("terms", f"{terms_path} (public: everybody needs it)"),
-            ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
-            ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
-            *traffic_facts(terms, users),
+    facts = [
+        ("terms", f"{terms_path} (public: everybody needs it)"),
+        ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
+        ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
+        *traffic_facts(terms, users),
+    ]
+    if expected is not None:
+        facts += [
+            *guarantee_facts(expected)[:3],
+            ("assuming", "all register, none is ever away, all arrives"),
         ]
-    )
+    print_facts(facts)
+
+
+def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+    """Return the guarantee if everybody takes part in every round."""
+    import numpy as np
+
+    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+
+    everybody = np.arange(terms.num_users)
+    record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
+    arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
+    with progress_bar() as on_progress:
+        exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
+        return exchange.guarantee(asked.randomizer.profile, delta=delta)
 
 
 @click.command(

@@ -210,7 +210,7 @@ MORE_RUNS = [
     ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8 --users all"
      " --epsilon0 1 --delta 1e-6 --protocol single --out curves --json"),
     ("network exchange", "network prepare --graph ring.csv --domain yes,no --epsilon0 2"
-     " --rounds 5 --out prepared --json"),
+     " --rounds 5 --delta 1e-3 --out prepared --json"),
     ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
      " --rounds 5 --protocol single --out prepared --json"),
     ("demo", "demo --seed 1 --out demo"),

@@ -13,7 +13,7 @@ from golden.schemas import found_in
 
 # What each command is given; the estimates are of reports drawn from the system's randomness.
 _PREPARE = (
-    "network prepare --graph peers.csv --domain yes,no --epsilon0 2 --rounds 6"
+    "network prepare --graph peers.csv --domain yes,no --epsilon0 2 --rounds 6 --delta 1e-3"
     " --question Well? --out terms --json"
 )
 _RELAY = (
