@@ -20,7 +20,7 @@ from shuffledp import accounting
 from shuffledp.accounting.amplification.atom_law import atom_delta
 from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.composition import compose_curves
-from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, to_dp_accounting
 
 DELTA = 1e-6
 LARGEST_FOR_BASELINE = 1000  # beyond it the baseline takes minutes
@@ -35,15 +35,6 @@ def daily():
     """One round; a slightly different one each time, so that nothing is remembered from before."""
     epsilon0 = 1.0 + 1e-9 * next(_ever_new)
     return accounting.ShuffledRelease(epsilon0=epsilon0, num_users=NUM_USERS)
-
-
-def exported(loss: PrivacyLoss):
-    """Return a privacy loss as dp-accounting's."""
-    pld_pmf = pytest.importorskip("dp_accounting.pld.pld_pmf")
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-    law = loss.interval, loss.first, loss.masses.copy(), loss.infinite_mass
-    return PrivacyLossDistribution(pld_pmf.DensePLDPmf(*law, True))
 
 
 def bracket(rounds):
@@ -61,8 +52,7 @@ def bracket(rounds):
 def test_homogeneous_rounds(benchmark, rounds):
     """Compose equal rounds of any randomizer, upper end."""
     if rounds <= LARGEST_FOR_BASELINE:
-        curve = daily().curve(1e-12).curve
-        loss = exported(compose_curves([(curve, 1)], smallest_delta=1e-12, upper=True))
+        loss = to_dp_accounting(daily().privacy_loss(smallest_delta=1e-12))
         start = time.perf_counter()
         baseline = loss.self_compose(rounds).get_epsilon_for_delta(DELTA)
         baseline_seconds = time.perf_counter() - start

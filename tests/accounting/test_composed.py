@@ -102,3 +102,11 @@ def test_too_many_rounds_are_refused():
     assert (C * 1_000_000).rounds == 1_000_000
     with pytest.raises(ParameterError, match="1000001 rounds are above 1000000"):
         C * 1_000_000 + C
+
+
+def test_dp_accounting_reads_the_loss():
+    pytest.importorskip("dp_accounting")
+    year = ShuffledRelease(epsilon0=1.0, num_users=100_000) * 365
+    year = year + StatedRelease(epsilon=0.01, delta=1e-8)
+    found = year.to_dp_accounting(smallest_delta=1e-9).get_epsilon_for_delta(1e-6)
+    assert found == pytest.approx(year.epsilon(1e-6, with_lower=False).upper, rel=1e-3)

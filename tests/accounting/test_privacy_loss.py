@@ -1,4 +1,6 @@
 import math
+import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -6,10 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from oracles import discrete_pairs
+from shuffledp.accounting.composition import compose_curves
+from shuffledp.accounting.discretization import loss_on_lattice
 from shuffledp.accounting.privacy_loss import (
     HockeyStickCurve,
     PrivacyLoss,
     no_loss,
+    to_dp_accounting,
 )
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -170,3 +176,34 @@ def law_of_trade_off(masses, first, direction, *, interval=1.0, infinite=0.0):
         error=0.0,
         direction=direction,
     )
+
+
+PAIR = [
+    (Fraction(1, 2), Fraction(1, 4)),
+    (Fraction(1, 4), Fraction(3, 8)),
+    (Fraction(1, 4), Fraction(3, 8)),
+]
+CURVE = discrete_pairs.curve_of(PAIR)
+FORWARD = loss_on_lattice(CURVE, 0.015625, 1e-12, upper=True)
+BACKWARD = loss_on_lattice(CURVE.reversed, 0.015625, 1e-12, upper=True)
+
+
+def test_deltas_agree():
+    for law in (FORWARD, BACKWARD):
+        exported = to_dp_accounting(law)
+        for epsilon in (0.0, 0.1, 0.5):
+            found = exported.get_delta_for_epsilon(epsilon)
+            assert found == pytest.approx(law.delta(epsilon), rel=1e-9)
+
+
+def test_it_composes_there_as_here():
+    theirs = to_dp_accounting(FORWARD).self_compose(10)
+    ours = compose_curves([(CURVE, 10)], smallest_delta=1e-6, upper=True, accuracy=1e-3)
+    for epsilon in (0.5, 1.5):
+        assert theirs.get_delta_for_epsilon(epsilon) == pytest.approx(ours.delta(epsilon), rel=5e-3)
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld.pld_pmf", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install dp-accounting"):
+        to_dp_accounting(FORWARD)

@@ -18,7 +18,7 @@ Wang 2022, arXiv:2106.08567v4, Theorem 10).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound
@@ -26,7 +26,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    pass
+    from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 # Two rounds a minute for a year; nobody plans for more, and sums stay exact.
 MOST_ROUNDS = 10**6
@@ -156,6 +156,46 @@ class Composable:
         from shuffledp.accounting.composed_bounds import composed_delta
 
         return composed_delta(self.parts, epsilon, with_lower=with_lower)
+
+    def to_dp_accounting(self, *, smallest_delta: float = 1e-12) -> Any:
+        """Return the privacy loss as a ``PrivacyLossDistribution`` of dp-accounting.
+
+        Parameters
+        ----------
+        smallest_delta : float
+            The smallest delta that it will be asked about, in (0, 1).
+
+        Returns
+        -------
+        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            A pessimistic one.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If dp-accounting is not installed.
+        """
+        from shuffledp.accounting.privacy_loss import to_dp_accounting
+
+        return to_dp_accounting(self.privacy_loss(smallest_delta=smallest_delta))
+
+    def privacy_loss(self, *, smallest_delta: float = 1e-12) -> "PrivacyLoss":
+        """Return a privacy loss distribution that dominates everything that is published.
+
+        Parameters
+        ----------
+        smallest_delta : float
+            The smallest delta that it will be asked about, in (0, 1): it may have this much too
+            much probability of an infinite loss.
+
+        Returns
+        -------
+        PrivacyLoss
+            On a lattice; errs upwards.
+        """
+        from shuffledp.accounting.composed_bounds import composed_loss
+
+        return composed_loss(self.parts, smallest_delta=smallest_delta)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)

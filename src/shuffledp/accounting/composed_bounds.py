@@ -18,6 +18,7 @@ everything is revealed; otherwise what is left composes: delta = F + (1 - F) del
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from shuffledp.accounting.composed import Release
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.checks import require_delta, require_non_negative
+from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.numerics.enclosure import float_above, round_up
 from shuffledp.core.progress import logger
@@ -127,6 +128,21 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
         resolved = rest > _LAST_RESOLVED
         lower = _lower_delta(parts, asked, smallest) if resolved else _failure_below(parts)
     return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
+
+
+def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
+    """Return a privacy loss distribution that dominates all parts together.
+
+    Errs upwards; failures of stated guarantees are in its infinite mass.
+    """
+    resolved = require_open_unit("smallest_delta", smallest_delta)
+    loss, _, _ = _product_above(parts, resolved)
+    failure = failure_of(parts)
+    if failure == 0.0:
+        return loss
+    masses = loss.masses * ((1.0 - failure) * (1.0 + _ROUNDING))
+    infinite = min(round_up(failure + (1.0 - failure) * loss.infinite_mass), 1.0)
+    return replace(loss, masses=masses, infinite_mass=infinite)
 
 
 def _nothing() -> Bound:

@@ -18,7 +18,8 @@ A privacy loss as an object of Google's dp-accounting, for who composes with it.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,4 +241,20 @@ def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLos
         infinite_mass=0.0,
         error=0.0,
         direction=direction,
+    )
+
+
+def to_dp_accounting(loss: PrivacyLoss) -> Any:
+    """Return an upper privacy loss as dp-accounting's ``PrivacyLossDistribution``."""
+    try:
+        probabilities = import_module("dp_accounting.pld.pld_pmf")
+        distributions = import_module("dp_accounting.pld.privacy_loss_distribution")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "dp-accounting is not installed: pip install dp-accounting"
+        ) from error
+    return distributions.PrivacyLossDistribution(
+        probabilities.DensePLDPmf(
+            loss.interval, loss.first, loss.masses.copy(), loss.infinite_mass, True
+        )
     )
