@@ -5,7 +5,6 @@ web-Google, the paper's fifth graph, is left out: it is at SNAP only. Figures 4,
 edge lists. Run it with ``python papers/liew_2022.py --data FOLDER --out FOLDER``.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,6 @@ from shuffledp.network import NetworkMixing, network_walk_epsilon
 from shuffledp.network.account import NetworkCurve, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.published import published_all_epsilon, published_single_epsilon
-from shuffledp.network.spectral_bounds import spectral_position_bounds
 from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
@@ -327,11 +325,7 @@ def _epsilon0_chart(name: str, title: str, lines: Sequence[Line]) -> Chart:
 def _mixed(key: str, settings: Settings) -> tuple[NetworkMixing, int]:
     """Return a graph, prepared, and the fewest rounds that are proved to mix it within 1 %."""
     mixing = NetworkMixing(load_graph(key, settings), positions="spectral")
-
-    def is_mixed(rounds: int) -> bool:
-        return spectral_position_bounds(mixing.spectrum, rounds).low.min() >= 0.99
-
-    return mixing, 1 + bisect_left(range(1, 10**6), True, key=is_mixed)
+    return mixing, mixing.rounds_to_mix
 
 
 def _lines_on(

@@ -80,6 +80,8 @@ class NetworkAccount(Shown):
         Of the graph.
     separation : float
         How far the worst law is from the stationary one after these rounds; 0 is perfectly mixed.
+    rounds_to_mix : int
+        Rounds after which eigenvalues show that to be below 0.01.
     worst_user : str
         Label of a user whose position tells most, as far as the bounds say.
     method : str
@@ -109,6 +111,7 @@ class NetworkAccount(Shown):
     is_bipartite: bool
     is_regular: bool
     separation: float
+    rounds_to_mix: int
     worst_user: str
     method: str
     num_dishonest: int
@@ -258,6 +261,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         is_bipartite=mixing.walk.laziness > 0.0 and users_left.is_bipartite(),
         is_regular=users_left.is_regular,
         separation=hiding.separation,
+        rounds_to_mix=mixing.rounds_to_mix,
         worst_user=users_left.name_of(hiding.worst_user),
         method=hiding.bounds.method,
         num_dishonest=dishonest,

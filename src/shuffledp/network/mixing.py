@@ -70,6 +70,7 @@ class _Kept:
         """Know nothing yet."""
         self.spectrum: Spectrum | None = None
         self.finer: Spectrum | None = None
+        self.rounds_to_mix: int | None = None
         self.followed = FollowedLaws()
 
 
@@ -134,6 +135,15 @@ class NetworkMixing:
             self._kept.spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
             self._report("eigenvalues", 1, 1)
         return self._kept.spectrum
+
+    @property
+    def rounds_to_mix(self) -> int:
+        """After how many rounds eigenvalues show that the separation is below 0.01."""
+        from shuffledp.network.spectral_bounds import rounds_to_mix
+
+        if self._kept.rounds_to_mix is None:
+            self._kept.rounds_to_mix = rounds_to_mix(self.spectrum)
+        return self._kept.rounds_to_mix
 
     def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
         """Return bounds on where every report may be after so many rounds."""

@@ -1,13 +1,14 @@
 """Bounds on the laws of the holders from the spectrum alone: for graphs too big for exact laws."""
 
 import math
+from bisect import bisect_left
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import PositionBounds, weight_grid
 from shuffledp.network.spectrum import Spectrum
@@ -128,6 +129,26 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         tails=np.empty((0, grid.size - 1), np.float32),
         followed=np.empty(0, np.int64),
     )
+
+
+def rounds_to_mix(spectrum: Spectrum, separation: float = 0.01) -> int:
+    """Return after how many rounds the spectrum shows 1 - min_{i, j} P_i(j) / pi_j below this.
+
+    Errs upwards: the walk may have mixed earlier, and every later round will do too.
+    """
+
+    def is_mixed(rounds: int) -> bool:
+        return float(_largest_deviations(spectrum, rounds).max()) * (1.0 + MARGIN) <= separation
+
+    power = bisect_left(range(54), True, key=lambda each: is_mixed(2**each))
+    if spectrum.spectral_gap == 0.0 or 2**power > _MOST_ROUNDS:
+        raise OutOfRegimeError(
+            f"spectral_gap = {spectrum.spectral_gap}: the walk does not mix in 2^53 rounds (on a "
+            "bipartite graph reports stay on one side), or that cannot be shown: give a laziness "
+            "above 0, or a better connected graph"
+        )
+    most = 2**power
+    return bisect_left(range(most), True, lo=most // 2 + 1, key=is_mixed)
 
 
 def _excesses(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
