@@ -10,8 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	&& echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# Modules are compiled when they are first imported: most of them never are.
-PIP := $(BIN)/python -m pip install -qq --no-compile
+PIP := $(BIN)/python -m pip install -qq
 DEMO := demo-results
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
 
