@@ -212,7 +212,6 @@ def test_numbers_of_every_type(name):
         (1e-300, 1e-100),
         (-1e-100, 1e-101),
         (np.float32(0.1), 0.2),
-        (True, 2),
     ],
     ids=str,
 )

@@ -66,7 +66,8 @@ def weighed(laws, victim, law):
     values = [float(laws[victim][j] / kept / law[j]) for j in places] if kept else [1.0]
     masses = [float(law[j]) for j in places] if kept else [1.0]
     missed = float(1 - kept) * (1.0 + 1e-15)
-    return overlaps, Weights(values=values, masses=masses, accuracy=1e-14, missed=missed)
+    found = Weights(np.array(values), np.array(masses), accuracy=1e-14, missed=missed)
+    return overlaps, found
 
 
 def spread_out(weights, step):
