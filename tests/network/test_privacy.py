@@ -5,6 +5,7 @@ That it is above exact divergences is tested by enumeration, in tests/adversaria
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -254,9 +255,9 @@ def test_what_is_missed_is_added():
     walk = WeightedWalk(ANY, np.ones(999), delta=1e-3)
     alone = account_delta(ANY, num_users=1, epsilon=0.2).upper
     hidden = walk.delta(EVEN, 0.2)
-    found = walk.delta(EVEN._replace(missed=0.25), 0.2)
+    found = walk.delta(replace(EVEN, missed=0.25), 0.2)
     assert found == pytest.approx(0.75 * hidden + 0.25 * alone)
-    assert walk.delta(EVEN._replace(missed=1.0), 0.2) == alone
+    assert walk.delta(replace(EVEN, missed=1.0), 0.2) == alone
 
 
 def test_without_a_blanket_the_report_alone_counts():
@@ -527,3 +528,13 @@ def test_published_theorems_refuse(options, match):
     ):
         with pytest.raises(ParameterError, match=match):
             function(**arguments, **extra)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"missed": math.nan}, {"missed": 1.5}, {"accuracy": -1e-3}, {"accuracy": math.nan},
+     {"masses": np.ones(2)}],
+)  # fmt: skip
+def test_weights_that_would_claim_too_little_are_refused(wrong):
+    with pytest.raises(ParameterError, match="weights"):
+        replace(EVEN, **wrong)

@@ -19,7 +19,6 @@ docs/results/network.md has all proofs.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -349,7 +348,8 @@ _SPREAD = 0.03
 _NO_AMPLIFICATION = 200.0
 
 
-class Weights(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
     """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
 
     What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
@@ -360,6 +360,19 @@ class Weights(NamedTuple):
     masses: NDArray[np.float64]
     accuracy: float = 0.0
     missed: float = 0.0
+
+    def __post_init__(self) -> None:
+        values, masses = (np.array(each, np.float64) for each in (self.values, self.masses))
+        if not (values.ndim == 1 and values.shape == masses.shape):
+            raise ParameterError("weights: values and masses must be arrays of one length")
+        sizes = (self.missed <= 1.0, self.missed >= 0.0, 0.0 <= self.accuracy < 1.0)
+        if not all(sizes):  # NaN fails
+            raise ParameterError(
+                f"weights: missed = {self.missed} and accuracy = {self.accuracy} must be in [0, 1]"
+            )
+        for name, each in (("values", values), ("masses", masses)):
+            each.flags.writeable = False
+            object.__setattr__(self, name, each)
 
 
 class WeightedWalk:
