@@ -10,7 +10,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	&& echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install -qq
+# Python compiles what is imported, when it is: a third of all modules.
+PIP := $(BIN)/python -m pip install -qq --no-compile
 DEMO := demo-results
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
 
@@ -22,10 +23,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Command-line options of the test run, for example: make pytest ARGS='-k shuffle -x'
 ARGS ?=
 
-# Each task's steps run in the order written, also under make -j.
-.NOTPARALLEL:
 .PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
-	browser postgresql pytest quick lowest perturbed coverage golden bench papers clean
+	programs browser postgresql pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,10 +33,17 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@rm -rf $(DEMO)
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
-test: check browser postgresql quick ## set up, then run everything that continuous integration runs
+# Checks take one core each, and Debian's packages the network: these run side by side, and tests after them.
+SIDE_BY_SIDE := $(MAKE) --jobs 3 --output-sync=target
+
+test: $(VENV)/.dev ## set up, then run everything that continuous integration runs
+	@$(SIDE_BY_SIDE) check programs
+	@$(MAKE) quick
 	@echo "All checks passed."
 
-test-all: check docs browser postgresql pytest coverage ## the same with the long tests and the thresholds of coverage, before a release
+test-all: $(VENV)/.dev ## the same with the long tests and the thresholds of coverage, before a release
+	@$(SIDE_BY_SIDE) check programs
+	@for step in docs pytest coverage; do $(MAKE) $$step; done
 	@echo "All checks passed, the long ones too."
 
 # ---------------------------------------------------------------- set-up
@@ -104,6 +110,11 @@ browser: ## install Chromium for the browser tests, where that is ours to do
 
 postgresql: ## install PostgreSQL, which tests start themselves, where that is ours to do
 	$(call install,postgresql,ls /usr/lib/postgresql/*/bin/initdb || command -v initdb)
+
+# One after the other: only one program at a time may install packages.
+programs:
+	@$(MAKE) browser
+	@$(MAKE) postgresql
 
 # Worker processes: one a core, at most eight, since each compiles loops on a first run.
 pytest: $(VENV)/.dev ## all tests, with coverage measured
