@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.method import Method, pure_violation
+from shuffledp.core.numerics.binomial import binomial_pmf
 from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
@@ -205,8 +206,6 @@ def step_epsilon(epsilon0: float, num_users: int) -> float:
 
 def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> float:
     """Return delta of ``num_steps`` adaptive (step, 0)-DP mechanisms at one epsilon, rounded up."""
-    from shuffledp.core.numerics.binomial_kernels import binomial_pmf
-
     n = float(num_steps)
     if epsilon >= n * step * (1.0 + 4.0 * math.ulp(1.0)):
         return 0.0
@@ -214,7 +213,8 @@ def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> fl
     m = min(math.floor(0.5 * (n + epsilon / step)) + 1.0, n)
     log_scale = min(epsilon - (2.0 * m - n) * step, 0.0) - 4.0 * math.ulp(epsilon)
     log_peak, integral = _tail_integral(n, m, step, log_scale)
-    mass = binomial_pmf(n, m, 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step)))
+    chances = 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step))
+    mass = float(binomial_pmf(n, m, *chances))
     if mass < _SMALLEST_MASS:
         # Too small to keep its accuracy. So far below the mean delta is 1 to all digits, and so far
         # above it at most n times the mass.
