@@ -36,9 +36,10 @@ _WIDTH = 1e-6
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
 
-
 # What is merged to be the base must not be a difference of nearly equal masses.
 _LEAST_BASE_MASS = 1e-3
+
+Neutral = tuple[float, float]  # weight and mass of an outcome that does not tell inputs apart
 
 
 def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
@@ -80,18 +81,13 @@ def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
 
 
 def _reduced_law(
-    kept: float,
-    high: float,
-    low: float,
-    base: list[tuple[float, float]],
-    rest: list[tuple[float, float]],
+    kept: float, high: float, low: float, base: Sequence[Neutral], rest: Sequence[Neutral]
 ) -> AtomLaw | None:
     """Return the law of a pair beside two merged outcomes, moved by the margins, if it has one."""
     spread = 1.0 + 2.0 * ATTACK_ACCURACY
     pair_mass = spread * kept
     rest_mass = spread * math.fsum(mass for _, mass in rest)
-    base_weight = _mean_weight(base)
-    base_mass = 1.0 - pair_mass - rest_mass
+    base_weight, base_mass = _mean_weight(base), 1.0 - pair_mass - rest_mass
     above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
     apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
     if apart <= 0.0 or base_mass < _LEAST_BASE_MASS or base_weight > low:
@@ -100,14 +96,11 @@ def _reduced_law(
         math.log1p(2.0 * apart / (above - apart)),
         low=above - apart,
         pair_mass=pair_mass,
-        others=[
-            (rest_mass, max(_mean_weight(rest), base_weight)),
-            (base_mass, base_weight),
-        ],
+        others=[(rest_mass, max(_mean_weight(rest), base_weight)), (base_mass, base_weight)],
     )
 
 
-def _mean_weight(group: list[tuple[float, float]]) -> float:
+def _mean_weight(group: Sequence[Neutral]) -> float:
     """Return the mean weight of some outcomes, rounded up by the stated margin."""
     mass = math.fsum(mass for _, mass in group)
     share = math.fsum(weight * mass for weight, mass in group)
@@ -119,13 +112,6 @@ def _binary_is_a_member(profile: LocalProfile) -> bool:
     return profile.family is RandomizerFamily.ANY or (
         profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
     )
-
-
-def _is_a_matrix(profile: LocalProfile) -> bool:
-    """Tell whether all that is known of a randomizer is its channel matrix."""
-    only_matrix = not profile.blanket and not profile.attack
-    is_other = profile.family is RandomizerFamily.OTHER
-    return is_other and only_matrix and profile.channel is not None
 
 
 def _laws(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
@@ -150,11 +136,11 @@ def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
     return [families.third_value_law(profile), families.third_bit_law(profile)]
 
 
-def _binary(profile: LocalProfile, num_users: int) -> BinaryRandomizedResponse | None:
+def _binary(profile: LocalProfile, num_users: int) -> list[BinaryRandomizedResponse]:
     """Return binary randomized response, if allowed, where it is evaluated by itself."""
     if num_users < _MANY_USERS and _binary_is_a_member(profile):
-        return BinaryRandomizedResponse(profile.epsilon0, num_users)
-    return None
+        return [BinaryRandomizedResponse(profile.epsilon0, num_users)]
+    return []
 
 
 def attack_curves(
@@ -162,21 +148,14 @@ def attack_curves(
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
     finest = max(width, NARROWEST)
-    orders: list[tuple[Callable[[float], Enclosure], Callable[[float], Enclosure]]] = [
-        (
-            partial(atom_delta, forward, num_users, width=finest),
-            partial(atom_delta, backward, num_users, width=finest),
-        )
-        for forward, backward in _laws(profile, num_users)
+    orders = [
+        [partial(atom_delta, law, num_users, width=finest) for law in laws]
+        for laws in _laws(profile, num_users)
     ]
-    binary = _binary(profile, num_users)
-    if binary is not None:
-        orders.append(
-            (
-                partial(binary.enclose_extreme, others_hold_one=False),
-                partial(binary.enclose_extreme, others_hold_one=True),
-            )
-        )
+    orders += [
+        [partial(binary.enclose_extreme, others_hold_one=one) for one in (False, True)]
+        for binary in _binary(profile, num_users)
+    ]
     return [
         HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
         for forward, backward in orders
@@ -190,32 +169,37 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     attacks: list[Callable[[], float]] = [
         partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH) for law in laws
     ]
-    binary = _binary(profile, num_users)
-    if binary is not None:
-        attacks.append(partial(binary.lower_epsilon, delta, highest))
-    if _is_a_matrix(profile):
-        attacks.append(partial(channel_gains.attack_epsilon, profile, num_users, delta))
-    return _strongest(attacks)
+    attacks += [
+        partial(binary.lower_epsilon, delta, highest) for binary in _binary(profile, num_users)
+    ]
+    return _strongest(
+        attacks, profile, lambda: channel_gains.attack_epsilon(profile, num_users, delta)
+    )
 
 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
     attacks: list[Callable[[], float]] = [
-        partial(_lower_delta, one_way, epsilon)
+        partial(_lower_end, order, epsilon)
         for curve in attack_curves(profile, num_users)
-        for one_way in (curve.forward, curve.backward)
+        for order in (curve.forward, curve.backward)
     ]
-    if _is_a_matrix(profile):
-        attacks.append(partial(channel_gains.attack_delta, profile, num_users, epsilon))
-    return _strongest(attacks)
+    return _strongest(
+        attacks, profile, lambda: channel_gains.attack_delta(profile, num_users, epsilon)
+    )
 
 
-def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
+def _lower_end(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
     return enclose(epsilon).lower
 
 
-def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:
+def _strongest(
+    attacks: list[Callable[[], float]], profile: LocalProfile, by_channel: Callable[[], float]
+) -> float | None:
     """Return the most that the attacks prove; one that fails proves nothing."""
+    is_other = profile.family is RandomizerFamily.OTHER and profile.channel is not None
+    if is_other and not profile.blanket and not profile.attack:  # the matrix is all that is known
+        attacks = [*attacks, by_channel]
     found, failed = [], None
     for attack in attacks:
         try:
