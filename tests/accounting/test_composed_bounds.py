@@ -298,17 +298,17 @@ def test_where_round_off_dominates_simpler_bounds_remain(monkeypatch):
 def test_curves_lost_in_round_off_are_the_local_ones(monkeypatch):
     release = ShuffledRelease(epsilon0=1.0, num_users=77)
     named = release.curve(1e-6)
-    assert named.curve.forward(0.5).upper < 0.01
+    assert named.forward(0.5).upper < 0.01
 
     def lost(*_arguments, **_options):
         raise PrecisionError("planted")
 
-    lost_method = type("Lost", (), {"delta_ends": staticmethod(lost), "is_exact": False})
+    lost_method = type("Lost", (), {"delta": staticmethod(lost), "is_exact": False})
     monkeypatch.setattr(
         "shuffledp.accounting.release.METHODS",
         dict.fromkeys(named.method.split(", "), lost_method),
     )
-    value = named.curve.forward(0.5).upper
+    value = named.forward(0.5).upper
     assert value == pytest.approx((math.e - math.exp(0.5)) / (math.e + 1.0))
 
 

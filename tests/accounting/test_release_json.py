@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from oracles import profiles
-from shuffledp.accounting.composed import Composable, Composition, NamedCurve
+from shuffledp.accounting.composed import Composable, Composition
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.accounting.release_json import (
     StoredChannel,
@@ -92,7 +93,7 @@ def test_releases_of_other_kinds_cannot_be_written():
         def delta_alone(self, epsilon, *, with_lower=True):
             raise NotImplementedError
 
-        def curve(self, delta) -> NamedCurve:
+        def curve(self, delta) -> HockeyStickCurve:
             raise NotImplementedError
 
         def attacks(self):

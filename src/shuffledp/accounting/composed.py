@@ -18,27 +18,15 @@ Wang 2022, arXiv:2106.08567v4, Theorem 10).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, to_dp_accounting
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
-if TYPE_CHECKING:
-    from shuffledp.accounting.privacy_loss import PrivacyLoss
-
 # Two rounds a minute for a year; nobody plans for more, and sums stay exact.
 MOST_ROUNDS = 10**6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedCurve:
-    """A curve of upper ends, and the method that it comes from."""
-
-    curve: HockeyStickCurve
-    method: str
-    source: str
 
 
 @runtime_checkable
@@ -68,7 +56,7 @@ class Release(Protocol):
         """Bound delta of the release on its own."""
         ...
 
-    def curve(self, delta: float) -> NamedCurve:
+    def curve(self, delta: float) -> HockeyStickCurve:
         """Return the upper ends of all neighbours in either order, sharpest near ``delta``."""
         ...
 
@@ -175,11 +163,9 @@ class Composable:
         ModuleNotFoundError
             If dp-accounting is not installed.
         """
-        from shuffledp.accounting.privacy_loss import to_dp_accounting
-
         return to_dp_accounting(self.privacy_loss(smallest_delta=smallest_delta))
 
-    def privacy_loss(self, *, smallest_delta: float = 1e-12) -> "PrivacyLoss":
+    def privacy_loss(self, *, smallest_delta: float = 1e-12) -> PrivacyLoss:
         """Return a privacy loss distribution that dominates everything that is published.
 
         Parameters

@@ -20,23 +20,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shuffledp.accounting import composition
 from shuffledp.accounting.amplification.local import single_report_epsilon
 from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.accounting.composed import Release
-from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.discretization import value_at
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.numerics.enclosure import float_above, round_up
 from shuffledp.core.progress import logger
-
-if TYPE_CHECKING:
-    from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 Parts = Sequence[tuple[Release, int]]
 
@@ -75,7 +73,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
     """
     allowed = require_delta(delta)
     if not parts:
-        return _nothing()
+        return _NOTHING
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].epsilon_alone(allowed, with_lower=with_lower)
     failure = failure_of(parts)
@@ -85,8 +83,9 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
             "fails: no epsilon is known there; ask for a larger delta"
         )
     left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
-    found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
-    if left > 0.0 and found[0][0] > 0.0 and not _pure_is_close(parts, left, found[0][0]):
+    pure = pure_epsilon_of(parts)
+    found = [(pure, "pure composition", _BASIC)]
+    if left > 0.0 and pure > 0.0 and not _pure_is_close(parts, left, pure):
         with suppress(PrecisionError):
             found.append(_product_epsilon(parts, left))
         least = min(each[0] for each in found)
@@ -98,8 +97,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
             f"delta = {allowed:.6g} leaves no finite epsilon: a release here needs a larger delta"
         )
     lower = _lower_epsilon(parts, allowed, upper) if with_lower else None
-    rounds = sum(times for _, times in parts)
-    logger.debug("%d rounds, delta = %g: epsilon about %.4g", rounds, allowed, upper)
+    logger.debug("%d rounds, delta = %g: epsilon about %.4g", _rounds(parts), allowed, upper)
     return _bound(parts, lower, upper, method, source)
 
 
@@ -108,18 +106,16 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
 
     ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
     """
-    from shuffledp.accounting.composition import certain_delta
-
     asked = require_non_negative("epsilon", epsilon)
     if not parts:
-        return _nothing()
+        return _NOTHING
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].delta_alone(asked, with_lower=with_lower)
     failure = failure_of(parts)
     if asked >= pure_epsilon_of(parts):
         proved = _failure_below(parts) if with_lower else None
         return _bound(parts, proved, failure, "pure composition", _BASIC)
-    if (certain := certain_delta(_attacks_on(parts), asked)) > 0.0:
+    if (certain := composition.certain_delta(_attacks_on(parts), asked)) > 0.0:
         return _bound(parts, certain if with_lower else None, 1.0, "basic composition", _BASIC)
     rest, smallest, method, source = _rest_delta(parts, asked)
     upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
@@ -130,13 +126,13 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
     return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
 
 
-def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
+def composed_loss(parts: Parts, *, smallest_delta: float) -> PrivacyLoss:
     """Return a privacy loss distribution that dominates all parts together.
 
     Errs upwards; failures of stated guarantees are in its infinite mass.
     """
     resolved = require_open_unit("smallest_delta", smallest_delta)
-    loss, _, _ = _product_above(parts, resolved)
+    loss, _, _ = _product_above(parts, resolved) if parts else (no_loss(1.0, "upper"), "", "")
     failure = failure_of(parts)
     if failure == 0.0:
         return loss
@@ -145,11 +141,9 @@ def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
     return replace(loss, masses=masses, infinite_mass=infinite)
 
 
-def _nothing() -> Bound:
-    """Return the bound of an empty composition."""
-    return Bound(
-        lower=0.0, upper=0.0, method="nothing", source="nothing is published", assumptions=()
-    )
+_NOTHING = Bound(
+    lower=0.0, upper=0.0, method="nothing", source="nothing is published", assumptions=()
+)
 
 
 def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
@@ -162,6 +156,10 @@ def _bound(parts: Parts, lower: float | None, upper: float, method: str, source:
         source=source,
         assumptions=(*SHUFFLE_ASSUMPTIONS, *SAME_USERS, *sentences),
     )
+
+
+def _rounds(parts: Parts) -> int:
+    return sum(times for _, times in parts)
 
 
 def failure_of(parts: Parts) -> float:
@@ -185,20 +183,18 @@ def pure_epsilon_of(parts: Parts) -> float:
     return float_above(sum((times * Fraction(part.highest) for part, times in parts), Fraction()))
 
 
-def _curve_level(parts: Parts, delta: float) -> float:
-    """Return an even share of delta, but none below what is told from 0."""
-    return max(delta / sum(times for _, times in parts), _SMALLEST_DELTA)
+def _curves(parts: Parts, delta: float) -> list[tuple[HockeyStickCurve, int]]:
+    """Return the upper curves at an even share of delta, but none below what is told from 0."""
+    level = max(delta / _rounds(parts), _SMALLEST_DELTA)
+    return [(part.curve(level), times) for part, times in parts]
 
 
 def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
     """Tell whether the product of the curves cannot give clearly less than all losses added up."""
-    from shuffledp.accounting.composition import certain_epsilon
-
     if any(part.failure > 0.0 or not part.highest < math.inf for part, _ in parts):
         return False
-    level = _curve_level(parts, left)
-    curves = [(part.curve(level).curve, times) for part, times in parts if part.highest > 0.0]
-    return certain_epsilon(curves, left, upper=True) >= pure * _CLOSE
+    curves = [each for each in _curves(parts, left) if each[0].highest > 0.0]
+    return composition.certain_epsilon(curves, left, upper=True) >= pure * _CLOSE
 
 
 def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
@@ -207,23 +203,21 @@ def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
     It cannot where each part alone has more than its share of delta at epsilons that add up to
     that: one value of each curve, for an inversion that takes dozens.
     """
-    from shuffledp.accounting.discretization import value_at
-
     if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
         return False
-    level = _curve_level(parts, left)
-    curves = [(part.curve(level).curve.forward, times) for part, times in parts]
-    strengths = [value_at(forward, 0.0).upper for forward, _ in curves]
+    level = max(left / _rounds(parts), _SMALLEST_DELTA) * (1.0 + _ROUNDING)
+    curves = _curves(parts, left)
+    strengths = [value_at(curve.forward, 0.0).upper for curve, _ in curves]
     total = math.fsum(times * each for (_, times), each in zip(curves, strengths, strict=True))
     return total > 0.0 and all(
-        value_at(forward, least * each / total).upper > level * (1.0 + _ROUNDING)
-        for (forward, _), each in zip(curves, strengths, strict=True)
+        value_at(curve.forward, least * each / total).upper > level
+        for (curve, _), each in zip(curves, strengths, strict=True)
     )
 
 
 def _basic_epsilon(parts: Parts, left: float) -> float:
     """Return the sum of the epsilons at an even share of delta, rounded up."""
-    share = left / sum(times for _, times in parts) * (1.0 - _ROUNDING)
+    share = left / _rounds(parts) * (1.0 - _ROUNDING)
     total = 0.0
     for part, times in parts:
         if part.failure > 0.0:  # a share may be lost, or doubled, when it is added to a failure
@@ -237,49 +231,50 @@ def _basic_epsilon(parts: Parts, left: float) -> float:
     return round_up(total, operations=2 * len(parts))
 
 
+def _basic_delta(parts: Parts, epsilon: float) -> float:
+    """Return the sum of the deltas at shares of epsilon in proportion to the pure losses."""
+    pure = pure_epsilon_of(parts)
+    if math.isinf(pure):
+        return 1.0
+    total = 0.0
+    for part, times in parts:
+        share = epsilon * (part.highest / pure) * (1.0 - _ROUNDING)
+        total += times * part.curve(_TYPICAL_DELTA).forward(share).upper
+    return min(round_up(total, operations=2 * len(parts)), 1.0)
+
+
 def _split(parts: Parts) -> tuple[list[tuple[Release, int]], float]:
     """Return the parts whose curves fit a lattice, and the pure epsilon of all others."""
     quiet = [(part, times) for part, times in parts if 0.0 < part.highest <= _LOUD]
-    unbounded = [(part, times) for part, times in parts if math.isinf(part.highest)]
-    loud = [(part, times) for part, times in parts if _LOUD < part.highest < math.inf]
-    return quiet + unbounded, pure_epsilon_of(loud)
+    quiet += [(part, times) for part, times in parts if math.isinf(part.highest)]
+    return quiet, pure_epsilon_of([each for each in parts if _LOUD < each[0].highest < math.inf])
+
+
+def _stated_loss(parts: Parts, *, upper: bool) -> tuple[PrivacyLoss, int] | None:
+    """Return one loss of stated guarantees with one epsilon, and their number; else None.
+
+    Their losses are on a lattice already. Their failures, which may differ, are counted apart.
+    """
+    stated = [part for part, _ in parts if isinstance(part, StatedRelease)]
+    if len(stated) < len(parts) or len({part.stated_epsilon for part in stated}) > 1:
+        return None
+    return stated[0].exact_loss(upper=upper), _rounds(parts)
 
 
 def _product_above(
     parts: Parts, smallest_delta: float, *, aimed: bool = False
-) -> tuple["PrivacyLoss", str, str]:
+) -> tuple[PrivacyLoss, str, str]:
     """Return the product of all upper curves, with its name and source."""
-    from shuffledp.accounting.composition import compose, compose_curves
-    from shuffledp.accounting.privacy_loss import no_loss
-
-    if not any(times for _, times in parts):
-        return no_loss(1.0, "upper"), "nothing", "nothing is published"
-    if (stated := _all_stated_alike(parts)) is not None:
-        exact = stated[0].exact_loss(upper=True)
-        loss = compose([(exact, stated[1])], smallest_delta, aimed=aimed)
+    if (stated := _stated_loss(parts, upper=True)) is not None:
+        loss = composition.compose([stated], smallest_delta, aimed=aimed)
         return loss, "composed stated", _PRODUCT
-    level = _curve_level(parts, smallest_delta)
-    curves = [(part.curve(level), times) for part, times in parts]
-    loss = compose_curves(
-        [(named.curve, times) for named, times in curves],
-        smallest_delta=smallest_delta,
-        upper=True,
-        aimed=aimed,
+    curves = _curves(parts, smallest_delta)
+    loss = composition.compose_curves(
+        curves, smallest_delta=smallest_delta, upper=True, aimed=aimed
     )
-    methods = dict.fromkeys(named.method for named, _ in curves)
-    sources = dict.fromkeys(named.source for named, _ in curves)
+    methods = dict.fromkeys(curve.method for curve, _ in curves)
+    sources = dict.fromkeys(curve.source for curve, _ in curves)
     return loss, f"composed {', '.join(methods)}", "; ".join((*sources, _PRODUCT))
-
-
-def _all_stated_alike(parts: Parts) -> tuple[StatedRelease, int] | None:
-    """Return one of several stated guarantees with one epsilon, and their number; else None.
-
-    Their losses are on a lattice already. Their failures, which may differ, are counted apart.
-    """
-    stated = [(part, times) for part, times in parts if isinstance(part, StatedRelease)]
-    if len(stated) < len(parts) or len({part.stated_epsilon for part, _ in stated}) > 1:
-        return None
-    return stated[0][0], sum(times for _, times in stated)
 
 
 def _product_epsilon(parts: Parts, left: float) -> tuple[float, str, str]:
@@ -296,52 +291,31 @@ def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
 
     Every attempt is an upper bound. A finer one is made while the answer may be all truncation.
     """
-    best = _basic_delta(parts, epsilon)
-    smallest, method, source = _FIRST_RESOLVED, "basic composition", _BASIC
+    best, method, source = _basic_delta(parts, epsilon), "basic composition", _BASIC
+    smallest = resolved = _FIRST_RESOLVED
     quiet, added = _split(parts)
     if epsilon < added or not quiet or best <= _LAST_RESOLVED:
         return best, smallest, method, source
-    resolved = _FIRST_RESOLVED
-    while True:
-        try:
+    with suppress(PrecisionError):
+        while True:
             loss, *named = _product_above(quiet, resolved)
-            found = loss.delta(epsilon - added)
-        except PrecisionError:
-            break
-        smallest = resolved
-        if found <= best:
-            best, (method, source) = found, named
-        if found >= resolved or resolved <= _LAST_RESOLVED:
-            break
-        resolved = _expected_delta(loss, epsilon - added, 1e-10 * resolved)
+            found, smallest = loss.delta(epsilon - added), resolved
+            if found <= best:
+                best, (method, source) = found, named
+            if found >= resolved or resolved <= _LAST_RESOLVED:
+                break
+            # Below what a bell-shaped loss of the same mean and variance would have.
+            losses = (loss.first + np.arange(loss.masses.size)) * loss.interval
+            mean = float((loss.masses * losses).sum())
+            variance = float((loss.masses * (losses - mean) ** 2).sum())
+            exponent = 0.7 * (epsilon - added - mean) ** 2 / max(variance, 1e-30) + 10.0
+            expected = min(math.exp(-min(exponent, 700.0)), 1e-10 * resolved)
+            resolved = max(expected, _LAST_RESOLVED)
     return best, smallest, method, source
-
-
-def _expected_delta(loss: "PrivacyLoss", epsilon: float, most: float) -> float:
-    """Return a delta below what a bell-shaped loss of the same mean and variance would have."""
-    losses = (loss.first + np.arange(loss.masses.size)) * loss.interval
-    mean = float((loss.masses * losses).sum())
-    variance = float((loss.masses * (losses - mean) ** 2).sum())
-    exponent = 0.7 * (epsilon - mean) ** 2 / max(variance, 1e-30) + 10.0
-    return max(min(math.exp(-min(exponent, 700.0)), most), _LAST_RESOLVED)
-
-
-def _basic_delta(parts: Parts, epsilon: float) -> float:
-    """Return the sum of the deltas at shares of epsilon in proportion to the pure losses."""
-    pure = pure_epsilon_of(parts)
-    if math.isinf(pure):
-        return 1.0
-    total = 0.0
-    for part, times in parts:
-        share = epsilon * (part.highest / pure) * (1.0 - _ROUNDING)
-        total += times * part.curve(_TYPICAL_DELTA).curve.forward(share).upper
-    return min(round_up(total, operations=2 * len(parts)), 1.0)
 
 
 def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
     """Return an epsilon that explicit data prove unavoidable, rounded down; None if none is."""
-    from shuffledp.accounting.composition import certain_epsilon
-
     if upper == 0.0:
         return 0.0
     if delta == 0.0:
@@ -350,8 +324,8 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
     failure = _failure_below(parts)
     left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
-    if _all_stated_alike(parts) is None:  # those are composed in no time
-        certain = certain_epsilon(_attacks_on(parts), left, upper=False)
+    if _stated_loss(parts, upper=False) is None:  # those are composed in no time
+        certain = composition.certain_epsilon(_attacks_on(parts), left, upper=False)
         if certain >= upper * _VERY_CLOSE:
             return certain
     return _below(
@@ -366,24 +340,31 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
 def _lower_delta(parts: Parts, epsilon: float, smallest: float) -> float | None:
     """Return a delta that explicit data prove unavoidable, rounded down; None if none is."""
     failure = _failure_below(parts)
-
-    def total(loss: "PrivacyLoss") -> float:
-        return (failure + (1.0 - failure) * loss.delta(epsilon)) * (1.0 - _ROUNDING)
-
-    return _below(parts, smallest, total, lambda part: part.delta_alone(epsilon))
+    return _below(
+        parts,
+        smallest,
+        lambda loss: (failure + (1.0 - failure) * loss.delta(epsilon)) * (1.0 - _ROUNDING),
+        lambda part: part.delta_alone(epsilon),
+    )
 
 
 def _below(
     parts: Parts,
     smallest_delta: float,
-    composed: Callable[["PrivacyLoss"], float],
+    composed: Callable[[PrivacyLoss], float],
     alone: Callable[[Release], Bound],
     *,
     aimed: bool = False,
 ) -> float | None:
-    """Return what the product of explicit data proves; if nothing, what one release does."""
+    """Return what the product of the strongest data proves; if nothing, what one release does."""
     with suppress(PrecisionError):
-        loss = _product_below(parts, smallest_delta, aimed=aimed)
+        loss = None
+        if (stated := _stated_loss(parts, upper=False)) is not None:
+            loss = composition.compose([stated], smallest_delta, aimed=aimed)
+        elif known := _attacks_on(_split(parts)[0]):
+            loss = composition.compose_curves(
+                known, smallest_delta=smallest_delta, upper=False, aimed=aimed
+            )
         if loss is not None and (proved := composed(loss)) > 0.0:
             return proved
     found = []
@@ -393,34 +374,21 @@ def _below(
     return max((lower for lower in found if lower is not None), default=None)
 
 
-def _product_below(parts: Parts, smallest_delta: float, *, aimed: bool) -> "PrivacyLoss | None":
-    """Return the product of the strongest explicit data of each part; None if none is known."""
-    from shuffledp.accounting.composition import compose, compose_curves
-
-    if (stated := _all_stated_alike(parts)) is not None:
-        exact = stated[0].exact_loss(upper=False)
-        return compose([(exact, stated[1])], smallest_delta, aimed=aimed)
-    known = _attacks_on(_split(parts)[0])
-    if not known:
-        return None
-    return compose_curves(known, smallest_delta=smallest_delta, upper=False, aimed=aimed)
-
-
 def _attacks_on(parts: Parts) -> list[tuple[HockeyStickCurve, int]]:
-    """Return the strongest explicit data of each part of which any are known."""
-    attacks = [(strongest_attack(part.attacks()), times) for part, times in parts]
-    return [(curve, times) for curve, times in attacks if curve is not None]
+    """Return the strongest explicit data of each part of which any are known.
 
-
-def strongest_attack(attacks: Sequence[HockeyStickCurve]) -> HockeyStickCurve | None:
-    """Return the attack, and its order, that tells neighbours apart best; None without any."""
-    best, strength = None, -1.0
-    for curve in attacks:
-        with suppress(PrecisionError):
-            point = 2.0 * math.sqrt(2.0 * math.pi) * curve.forward(0.0).lower
-            point = min(point, 0.5 * curve.highest)
-            for order in (curve, curve.reversed):
-                found = order.forward(point).lower
-                if found > strength:
-                    best, strength = order, found
-    return best
+    That is the attack, and its order, that tells neighbours apart best.
+    """
+    strongest = []
+    for part, times in parts:
+        best, strength = None, -1.0
+        for curve in part.attacks():
+            with suppress(PrecisionError):
+                point = 2.0 * math.sqrt(2.0 * math.pi) * curve.forward(0.0).lower
+                point = min(point, 0.5 * curve.highest)
+                for order in (curve, curve.reversed):
+                    if (found := order.forward(point).lower) > strength:
+                        best, strength = order, found
+        if best is not None:
+            strongest.append((best, times))
+    return strongest

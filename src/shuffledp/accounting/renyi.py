@@ -39,7 +39,7 @@ def renyi_without_failure(release: Release, order: float) -> float:
 
     Rounded up.
     """
-    found = _divergence(release.curve(_TYPICAL_DELTA).curve, order)
+    found = _divergence(release.curve(_TYPICAL_DELTA), order)
     if (
         isinstance(release, ShuffledRelease)
         and release.sampled_from is None

@@ -121,12 +121,13 @@ def _growth(relative: Array, omega: Array, tilt: float, ratio: float) -> Array:
 
 def _standing_out(rows: Array, ratio: float) -> Array:
     """Return the second term for all ordered pairs, rounded up; no column here is hidden."""
-    total = np.zeros((len(rows), len(rows)))
+    total: Array = np.zeros((len(rows), len(rows)))
     for (block,) in _blocks(rows):
         for number, row in enumerate(block):
             excess = row * (1.0 + 1e-14) - ratio * block * (1.0 - 1e-14)
             total[number] += np.maximum(excess, 0.0).sum(axis=1)
-    return total * (1.0 + (rows.shape[1] + 16) * UNIT_ROUND_OFF)
+    total *= 1.0 + (rows.shape[1] + 16) * UNIT_ROUND_OFF
+    return total
 
 
 # Sorting more columns than this costs more than evaluating a pair anew.
@@ -152,9 +153,8 @@ class _Pairs:
 
     def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
         """Return the bound of one ordered pair."""
-        return blanket_delta(
-            *self._channel.rows[list(pair)], self._channel.hidden, self._num_users, epsilon
-        )
+        first, second = self._channel.rows[list(pair)]
+        return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon)
 
     def _key(self, pair: tuple[int, int]) -> object:
         """Return something equal for pairs whose columns differ only in their order."""

@@ -32,6 +32,7 @@ data are a bound from below.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -287,8 +288,7 @@ def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float
         # The others hold what never sends the output: the victim stands out, whatever n.
         return channel.delta0 * (1.0 - 1e-9)
     ranked = _ranked(channel, num_users, epsilon)
-    found = (delta_of_rows(*channel.rows[list(each)], num_users, epsilon) for each in ranked)
-    return max(found, default=0.0)
+    return max((_attack(channel, each, num_users)(epsilon) for each in ranked), default=0.0)
 
 
 def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
@@ -306,13 +306,19 @@ def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float
     for _ in range(2):  # ranked first for epsilon = 0, then near the answer
         for triple in _ranked(channel, num_users, found):
             found, _ = last_above_first_below(
-                partial(delta_of_rows, *channel.rows[list(triple)], num_users),
+                _attack(channel, triple, num_users),
                 delta,
                 found,
                 channel.epsilon0,
                 relative_tolerance=_TOLERANCE,
             )
     return found
+
+
+def _attack(channel: ChannelRows, triple: Triple, num_users: int) -> Callable[[float], float]:
+    """Return what bounds delta of these data from below, of epsilon."""
+    first, second, others = channel.rows[list(triple)]
+    return partial(delta_of_rows, first, second, others, num_users)
 
 
 def _ranked(channel: ChannelRows, num_users: int, epsilon: float) -> list[Triple]:

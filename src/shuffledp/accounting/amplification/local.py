@@ -145,10 +145,10 @@ def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
     if epsilon >= profile.epsilon0:
         return profile.delta0
     best = LOCAL.delta(profile, num_users, epsilon).upper
-    for law, deficits in _PURE_LAWS if profile.epsilon0 <= _NO_AMPLIFICATION else ():
+    for make, deficits in _PURE_LAWS if profile.epsilon0 <= _NO_AMPLIFICATION else ():
         added = replacement_cost(profile, num_users, deficits, epsilon)
         if added < best:
-            pure = atom_delta_above(law(profile.epsilon0), num_users, epsilon)
+            pure = atom_delta_above(make(profile.epsilon0), num_users, epsilon)
             best = min(best, round_up(pure + added))
     return best
 
@@ -161,14 +161,14 @@ def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     best = LOCAL.epsilon(profile, num_users, delta).upper
     if best in (0.0, math.inf) or profile.epsilon0 > _NO_AMPLIFICATION:
         return best
-    for law, deficits in _PURE_LAWS:
-        allowed = 0.0
+    for make, deficits in _PURE_LAWS:
+        law, allowed = make(profile.epsilon0), 0.0
         for _ in range(_MOST_TURNS):
             added = replacement_cost(profile, num_users, deficits, allowed)
             room = delta * (1.0 - math.ulp(1.0)) - added
             if not room > 1e-12 * delta:
                 break
-            found = atom_epsilon_above(law(profile.epsilon0), num_users, room, profile.epsilon0)
+            found = atom_epsilon_above(law, num_users, room, profile.epsilon0)
             if found <= allowed:
                 best = min(best, found)
                 break

@@ -119,7 +119,8 @@ def subsampled_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCur
             upper = min(max(round_up(upper * fraction, operations=2), 1e-300), 1.0)
         return Enclosure(0.0, upper)
 
-    return HockeyStickCurve(
+    return replace(
+        curve,
         forward=partial(scaled, curve.forward),
         backward=partial(scaled, curve.backward),
         highest=amplified_epsilon(curve.highest, fraction),
