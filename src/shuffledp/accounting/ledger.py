@@ -35,21 +35,21 @@ from typing import Any
 
 from shuffledp.accounting.calibration import last_within
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
+from shuffledp.accounting.composed_bounds import SAME_USERS, failure_of, pure_epsilon_of
 from shuffledp.accounting.release_json import (
+    NUMBER,
     fields_of,
     releases_from_json,
     releases_to_json,
     storable,
 )
+from shuffledp.accounting.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 
-_NUMBER = int | float
-
-FORMAT = "shuffledp-ledger"
-VERSION = 1
+FORMAT, VERSION = "shuffledp-ledger", 1
 
 # Share of delta that is kept for failures of stated guarantees where parameters are adaptive.
 _FAILURE_SHARE = 0.1
@@ -140,10 +140,8 @@ class Ledger:
             raise ParameterError(f"key = {repeated!r} stands twice in the ledger")
 
     def __repr__(self) -> str:
-        return (
-            f"Ledger(epsilon={self.epsilon:.6g}, delta={self.delta:.6g}, "
-            f"entries={len(self.entries)})"
-        )
+        budget = f"epsilon={self.epsilon:.6g}, delta={self.delta:.6g}"
+        return f"Ledger({budget}, entries={len(self.entries)})"
 
     @property
     def total(self) -> Composition:
@@ -256,22 +254,12 @@ class Ledger:
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values; `from_json_dict` reads them back."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adaptive": self.adaptive,
-            "order": self.order,
-            "entries": [
-                {
-                    "note": entry.note,
-                    "key": entry.key,
-                    "releases": releases_to_json(entry.releases),
-                }
-                for entry in self.entries
-            ],
-        }
+        budget = {name: getattr(self, name) for name in ("epsilon", "delta", "adaptive", "order")}
+        entries = [
+            {"note": each.note, "key": each.key, "releases": releases_to_json(each.releases)}
+            for each in self.entries
+        ]
+        return {"format": FORMAT, "version": VERSION, **budget, "entries": entries}
 
     @classmethod
     def from_json_dict(cls, written: object) -> "Ledger":
@@ -300,11 +288,17 @@ class Ledger:
                 f"version {VERSION}: use the shuffledp that wrote it"
             )
         fields = fields_of(
-            written, format=str, version=int, epsilon=_NUMBER, delta=_NUMBER, adaptive=bool,
-            order=_NUMBER | None, entries=list,
+            written, format=str, version=int, epsilon=NUMBER, delta=NUMBER, adaptive=bool,
+            order=NUMBER | None, entries=list,
         )  # fmt: skip
         del fields["format"], fields["version"]
-        return cls(**fields | {"entries": tuple(map(_entry_from_json, fields["entries"]))})
+        entries = []
+        for entry in fields.pop("entries"):
+            spent = fields_of(entry, note=str, key=str, releases=list)
+            entries.append(
+                LedgerEntry(**spent | {"releases": releases_from_json(spent["releases"])})
+            )
+        return cls(**fields, entries=tuple(entries))
 
     def _cost_with(self, releases: Composition) -> float:
         """Return epsilon after all that was spent and these; ``inf`` where none is known."""
@@ -315,23 +309,15 @@ class Ledger:
 
     def _refusal(self, releases: Composition) -> str:
         """Say why something is not covered, in one line."""
-        budget = f"epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g}"
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
-        unit = releases
-        if len(releases.parts) == 1:
-            unit = Composition([(releases.parts[0][0], 1)])
-        fitting = self.fits(unit)
+        one_kind = len(releases.parts) == 1
+        fitting = self.fits(releases.parts[0][0] * 1 if one_kind else releases)
         return (
-            f"the budget of {budget} does not cover this: with all that was spent it {needed}; "
-            f"epsilon = {self.remaining:.6g} is left, and {fitting or 'no'} such release"
-            f"{'' if fitting == 1 else 's'} would fit"
+            f"the budget of epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g} does not "
+            f"cover this: with all that was spent it {needed}; epsilon = {self.remaining:.6g} is "
+            f"left, and {fitting or 'no'} such release{'' if fitting == 1 else 's'} would fit"
         )
-
-
-def _entry_from_json(written: object) -> LedgerEntry:
-    fields = fields_of(written, note=str, key=str, releases=list)
-    return LedgerEntry(**fields | {"releases": releases_from_json(fields["releases"])})
 
 
 @functools.lru_cache(maxsize=256)
@@ -352,24 +338,15 @@ def _best_order(epsilon: float, delta: float) -> float | None:
     """
     if delta == 0.0:
         return None
-    orders = [1.0 + 2.0 ** (0.25 * step) for step in range(-24, 81)]
-    room = [
-        (epsilon - conversion_cost(order, (1.0 - _FAILURE_SHARE) * delta)) / order
-        for order in orders
-    ]
-    largest = max(range(len(orders)), key=room.__getitem__)
-    return orders[largest] if room[largest] > 0.0 else None
+    kept, room = (1.0 - _FAILURE_SHARE) * delta, {}
+    for order in (1.0 + 2.0 ** (0.25 * step) for step in range(-24, 81)):
+        room[order] = (epsilon - conversion_cost(order, kept)) / order
+    largest = max(room, key=room.__getitem__)
+    return largest if room[largest] > 0.0 else None
 
 
 def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
     """Return the smaller epsilon of the two rules that stay valid under adaptive parameters."""
-    from shuffledp.accounting.composed_bounds import (
-        SAME_USERS,
-        failure_of,
-        pure_epsilon_of,
-    )
-    from shuffledp.accounting.renyi import renyi_without_failure
-
     parts = releases.parts
     failure = failure_of(parts)
     if failure > _FAILURE_SHARE * delta:

@@ -120,8 +120,8 @@ class PrivacyLoss:
     interval: float
     first: int
     masses: NDArray[np.float64]
-    infinite_mass: float
-    error: float
+    infinite_mass: float = 0.0
+    error: float = 0.0
     direction: Literal["upper", "lower"]
 
     def __post_init__(self) -> None:
@@ -242,14 +242,7 @@ class PrivacyLoss:
 
 def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLoss:
     """Return the law of two equal laws: no loss at all, exactly."""
-    return PrivacyLoss(
-        interval=interval,
-        first=0,
-        masses=np.ones(1),
-        infinite_mass=0.0,
-        error=0.0,
-        direction=direction,
-    )
+    return PrivacyLoss(interval=interval, first=0, masses=np.ones(1), direction=direction)
 
 
 def to_dp_accounting(loss: PrivacyLoss) -> Any:

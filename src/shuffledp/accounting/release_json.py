@@ -55,24 +55,21 @@ def _storable(release: Release) -> Release:
 
 def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
     """Return releases as a list of JSON objects, one a kind."""
-    written = []
-    for release, times in storable(releases).parts:
-        if isinstance(release, StatedRelease):
-            kind: dict[str, Any] = {"kind": "stated", "count": times}
-            kind |= {"epsilon": release.stated_epsilon, "delta": release.stated_delta}
-        elif isinstance(release, ShuffledRelease):
-            kind = {"kind": "shuffled", "count": times}
-            kind |= {name: getattr(release, name) for name in _DRAWN}
-            kind["profile"] = _profile_to_json(release.law)
-        else:
-            raise ParameterError(
-                f"{release!r} cannot be written: give ShuffledRelease or StatedRelease"
-            )
-        written.append(kind)
-    return written
+    return [_release_to_json(release, times) for release, times in storable(releases).parts]
 
 
-_DRAWN = ("num_users", "sampled_from", "participation")
+def _release_to_json(release: Release, times: int) -> dict[str, Any]:
+    if isinstance(release, StatedRelease):
+        stated = {"epsilon": release.stated_epsilon, "delta": release.stated_delta}
+        return {"kind": "stated", "count": times, **stated}
+    if not isinstance(release, ShuffledRelease):
+        raise ParameterError(
+            f"{release!r} cannot be written: give ShuffledRelease or StatedRelease"
+        )
+    drawn = {
+        each: getattr(release, each) for each in ("num_users", "sampled_from", "participation")
+    }
+    return {"kind": "shuffled", "count": times, **drawn, "profile": _profile_to_json(release.law)}
 
 
 def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
@@ -100,11 +97,11 @@ def releases_from_json(written: object) -> Composition:
 
 def _release_from_json(written: object) -> tuple[Release, int]:
     if isinstance(written, Mapping) and written.get("kind") == "stated":
-        fields = fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
+        fields = fields_of(written, kind=str, count=int, epsilon=NUMBER, delta=NUMBER)
         return StatedRelease(epsilon=fields["epsilon"], delta=fields["delta"]), fields["count"]
     fields = fields_of(
         written, kind=str, count=int, num_users=int, sampled_from=int | None,
-        participation=_NUMBER, profile=Mapping,
+        participation=NUMBER, profile=Mapping,
     )  # fmt: skip
     if (kind := fields.pop("kind")) != "shuffled":
         raise ParameterError(f"kind = {kind!r} is not one of 'shuffled', 'stated'")
@@ -114,7 +111,7 @@ def _release_from_json(written: object) -> tuple[Release, int]:
 
 def _profile_from_json(written: object) -> LocalProfile:
     fields = fields_of(
-        written, epsilon0=_NUMBER, delta0=_NUMBER | None, family=str | None,
+        written, epsilon0=NUMBER, delta0=NUMBER | None, family=str | None,
         domain_size=int | None, blanket=list | None, attack=list | None, channel=list | None,
     )  # fmt: skip
     given = {name: value for name, value in fields.items() if value is not None}
@@ -135,7 +132,7 @@ def _profile_from_json(written: object) -> LocalProfile:
     return LocalProfile(**given)
 
 
-_NUMBER = int | float
+NUMBER = int | float
 
 
 def fields_of(written: object, **kinds: Any) -> dict[str, Any]:
