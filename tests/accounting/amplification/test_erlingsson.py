@@ -12,12 +12,8 @@ from oracles.multiprecision import mp, mpf
 from oracles.profiles import any_randomizer, k_rr
 from shuffledp.accounting.amplification.closed_forms import (
     ERLINGSSON_COMPOSED,
-    general_delta,
-    general_epsilon,
-    moderate_epsilon,
     optimal_composition_delta,
     optimal_composition_epsilon,
-    small_epsilon,
     step_epsilon,
 )
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
@@ -27,6 +23,22 @@ from shuffledp.core.errors import OutOfRegimeError
 NUM_USERS = st.integers(2, 10**15)
 DELTAS = st.floats(1e-300, 0.999)
 HAIR = mpf("1e-12")
+
+
+def general_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def general_delta(epsilon0, num_users, epsilon):
+    return METHODS["erlingsson"].delta(any_randomizer(epsilon0), num_users, epsilon).upper
+
+
+def moderate_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson-moderate"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def small_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson-small"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
 
 
 def exact_general(epsilon0, num_users, delta):

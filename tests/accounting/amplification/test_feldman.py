@@ -13,10 +13,6 @@ from oracles.profiles import any_randomizer
 from shuffledp.accounting.amplification.closed_forms import (
     FELDMAN_2021_CLOSED,
     FELDMAN_2023_CLOSED,
-    feldman_2021_delta,
-    feldman_2021_epsilon,
-    feldman_2023_delta,
-    feldman_2023_epsilon,
 )
 from shuffledp.accounting.amplification.families import (
     CLONES,
@@ -24,6 +20,22 @@ from shuffledp.accounting.amplification.families import (
     weak_clone_law,
 )
 from shuffledp.core.entropy import Entropy
+
+
+def feldman_2021_epsilon(epsilon0, num_users, delta):
+    return FELDMAN_2021_CLOSED.epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def feldman_2021_delta(epsilon0, num_users, epsilon):
+    return FELDMAN_2021_CLOSED.delta(any_randomizer(epsilon0), num_users, epsilon).upper
+
+
+def feldman_2023_epsilon(epsilon0, num_users, delta):
+    return FELDMAN_2023_CLOSED.epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def feldman_2023_delta(epsilon0, num_users, epsilon):
+    return FELDMAN_2023_CLOSED.delta(any_randomizer(epsilon0), num_users, epsilon).upper
 
 
 def pair_delta(epsilon0, num_users, epsilon):

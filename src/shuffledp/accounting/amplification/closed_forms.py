@@ -35,7 +35,6 @@ from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, ro
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-Formula = Callable[[float, int, float], float]
 _UNIT = math.ulp(1.0)
 
 # Rounding up must not end at zero.
@@ -47,15 +46,17 @@ def _falling(exponent: float) -> float:
     return min(round_up(math.exp(-exponent * (1.0 - 40.0 * _UNIT))) + _SMALLEST, 1.0)
 
 
-def _method(epsilon: Formula, delta: Formula, regime: Callable[..., Any], **about: Any) -> Method:
+def _method(
+    regime: Callable[..., str | None],
+    epsilon: Callable[[float, int, float], float],
+    delta: Callable[[float, int, float], float],
+    **about: Any,
+) -> Method:
     """Return the method of two functions of epsilon0 and n, for pure randomizers in a regime."""
-
-    def violated(profile: LocalProfile, num_users: int, given: float | None) -> str | None:
-        regime_violated: str | None = regime(profile.epsilon0, num_users, given)
-        return pure_violation(profile) or regime_violated
-
     return Method(
-        violated_hypothesis=violated,
+        violated_hypothesis=lambda profile, n, given: (
+            pure_violation(profile) or regime(profile.epsilon0, n, given)
+        ),
         epsilon=lambda profile, n, given: Enclosure(0.0, epsilon(profile.epsilon0, n, given)),
         delta=lambda profile, n, given, _=0.0: Enclosure(0.0, delta(profile.epsilon0, n, given)),
         **about,
@@ -63,59 +64,56 @@ def _method(epsilon: Formula, delta: Formula, regime: Callable[..., Any], **abou
 
 
 # ------------------------------------------------------------ Erlingsson et al. 2019, Theorem 7
-def _theorem_step(epsilon0: float, num_users: int) -> float:
-    """Return epsilon_1 = 2 e^(2 epsilon0) (e^epsilon0 - 1) / n, rounded up; inf if too large."""
-    if epsilon0 > 200.0:
-        return math.inf
-    step = round_up(2.0 * math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
-    return max(step, _SMALLEST) if step <= 700.0 else math.inf
+def _general(epsilon0: float, num_users: int) -> tuple[float, float]:
+    """Return e1 sqrt(2 n) and n e1 (e^e1 - 1), e1 = 2 p^2 (p - 1) / n."""
+    growth = (
+        math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) if epsilon0 <= 200.0 else 1e300
+    )
+    step = max(round_up(2.0 * growth / num_users), _SMALLEST)
+    if step > 700.0:
+        return math.inf, math.inf
+    return step * math.sqrt(2.0 * num_users), num_users * step * exp_minus_one_upper(step)
 
 
-def general_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return epsilon_1 sqrt(2 n ln(1/delta)) + n epsilon_1 (e^epsilon_1 - 1)."""
-    step = _theorem_step(epsilon0, num_users)
-    if math.isinf(step):
-        return math.inf
-    spread = step * math.sqrt(2.0 * num_users * -math.log(delta))
-    return round_up(spread + num_users * step * exp_minus_one_upper(step))
-
-
-def general_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-    """Return the least delta that Theorem 7 gives at ``epsilon``; 1 if none.
-
-    Solves the bound for ln(1/delta); the drift n epsilon_1 (e^epsilon_1 - 1) is subtracted first,
-    so close to it the answer is rounded up to 1.
-    """
-    step = _theorem_step(epsilon0, num_users)
-    if math.isinf(step):
-        return 1.0
-    drift = round_up(num_users * step * exp_minus_one_upper(step))
-    return _falling(max((epsilon - drift) / step, 0.0) ** 2 / (2.0 * num_users))
-
-
-def moderate_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return p^2 (p - 1) sqrt(8 ln(1/delta) / n) + 6 p^4 (p - 1)^2 / n."""
+def _moderate(epsilon0: float, num_users: int) -> tuple[float, float]:
+    """Return p^2 (p - 1) sqrt(8 / n) and 6 p^4 (p - 1)^2 / n."""
     growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
-    spread = growth * math.sqrt(8.0 * -math.log(delta) / num_users)
-    return round_up(spread + 6.0 * growth * growth / num_users)
+    return growth * math.sqrt(8.0 / num_users), 6.0 * growth * growth / num_users
 
 
-def _moderate_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-    """Return the special case solved for delta; 1 if it gives none."""
-    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
-    spread = (epsilon - round_up(6.0 * growth * growth / num_users)) / max(growth, _SMALLEST)
-    return _falling(max(spread, 0.0) ** 2 * num_users / 8.0)
+def _small(epsilon0: float, num_users: int) -> tuple[float, float]:
+    """Return 12 epsilon0 / sqrt(n) and 0."""
+    return 12.0 * epsilon0 / math.sqrt(num_users), 0.0
 
 
-def small_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return 12 epsilon0 sqrt(ln(1/delta) / n), for n >= 1000, epsilon0 < 1/2, delta < 1/100."""
-    return round_up(12.0 * epsilon0 * math.sqrt(-math.log(delta) / num_users))
+def _theorem_7(
+    terms: Callable[[float, int], tuple[float, float]],
+    regime: Callable[..., str | None],
+    largest_delta: float = 1.0,
+    **about: Any,
+) -> Method:
+    """Return the method eps <= a sqrt(ln(1/delta)) + b, for delta below some largest."""
+
+    def epsilon(epsilon0: float, num_users: int, delta: float) -> float:
+        slope, drift = terms(epsilon0, num_users)
+        return round_up(slope * math.sqrt(-math.log(delta)) + drift, operations=16)
+
+    def delta(epsilon0: float, num_users: int, epsilon: float) -> float:
+        slope, drift = (round_up(term) for term in terms(epsilon0, num_users))
+        root = (epsilon - drift) / max(slope, _SMALLEST) if epsilon > drift else 0.0
+        found = _falling(root * root)
+        return found if found < largest_delta else 1.0
+
+    source = "Erlingsson et al. 2019, arXiv:1811.12469v2, Theorem 7" + about.pop("case", "")
+    return _method(regime, epsilon, delta, source=source, **about)
 
 
-def _small_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-    """Return the simple form solved for delta; 1 where that leaves its regime."""
-    delta = _falling((epsilon / max(12.0 * epsilon0, _SMALLEST)) ** 2 * num_users)
-    return delta if delta < 0.01 else 1.0
+def _small_regime(_epsilon0: float, num_users: int, delta: float | None) -> str | None:
+    if num_users < 1000:
+        return "num_users >= 1000"
+    if not _epsilon0 < 0.5:
+        return "epsilon0 < 1/2"
+    return "delta < 1/100" if delta is not None and not delta < 0.01 else None
 
 
 def _moderate_regime(epsilon0: float, num_users: int, _delta: float | None) -> str | None:
@@ -123,39 +121,26 @@ def _moderate_regime(epsilon0: float, num_users: int, _delta: float | None) -> s
     return None if holds else "epsilon0 <= ln(num_users / 4) / 3"
 
 
-def _small_regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:
-    if num_users < 1000:
-        return "num_users >= 1000"
-    if not epsilon0 < 0.5:
-        return "epsilon0 < 1/2"
-    return "delta < 1/100" if delta is not None and not delta < 0.01 else None
-
-
-_THEOREM_7 = "Erlingsson et al. 2019, arXiv:1811.12469v2, Theorem 7"
-
-ERLINGSSON = _method(
-    general_epsilon,
-    general_delta,
+ERLINGSSON = _theorem_7(
+    _general,
     lambda _epsilon0, num_users, _delta: None if num_users > 1 else "num_users > 1",
     name="erlingsson",
-    source=_THEOREM_7,
     statement="eps <= e1 sqrt(2 n ln(1/delta)) + n e1 (e^e1 - 1), e1 = 2 e^(2 eps0)(e^eps0 - 1)/n",
 )
-ERLINGSSON_MODERATE = _method(
-    moderate_epsilon,
-    _moderate_delta,
+ERLINGSSON_MODERATE = _theorem_7(
+    _moderate,
     _moderate_regime,
     name="erlingsson-moderate",
-    source=f"{_THEOREM_7}, special case epsilon0 <= ln(n/4)/3",
+    case=", special case epsilon0 <= ln(n/4)/3",
     statement="eps <= e^(2 eps0)(e^eps0 - 1) sqrt(8 ln(1/delta)/n) + 6 e^(4 eps0)(e^eps0 - 1)^2/n",
     automatic=False,
 )
-ERLINGSSON_SMALL = _method(
-    small_epsilon,
-    _small_delta,
+ERLINGSSON_SMALL = _theorem_7(
+    _small,
     _small_regime,
+    largest_delta=0.01,
     name="erlingsson-small",
-    source=f"{_THEOREM_7}, special case n >= 1000, epsilon0 < 1/2, delta < 1/100",
+    case=", special case n >= 1000, epsilon0 < 1/2, delta < 1/100",
     statement="eps <= 12 eps0 sqrt(ln(1/delta)/n)",
     automatic=False,
 )
@@ -266,9 +251,9 @@ def _composed_regime(epsilon0: float, num_users: int, delta: float | None) -> st
 
 
 ERLINGSSON_COMPOSED = _method(
+    _composed_regime,
     lambda eps0, n, delta: optimal_composition_epsilon(step_epsilon(eps0, n), n, delta),
     lambda eps0, n, epsilon: optimal_composition_delta(step_epsilon(eps0, n), n, epsilon),
-    _composed_regime,
     name="erlingsson-composed",
     source=(
         "Erlingsson et al. 2019, arXiv:1811.12469v2, proof of Theorem 8, its step sharpened in the "
@@ -282,81 +267,78 @@ ERLINGSSON_COMPOSED = _method(
 
 
 # ------------------------------------------------------------ Feldman, McMillan, Talwar
-def feldman_2021_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta)/n) + 8p/n))."""
-    p, log_term = math.exp(epsilon0), math.log(4.0) - math.log(delta)
-    spread = 8.0 * math.sqrt(p * log_term / num_users) + 8.0 * p / num_users
-    share = exp_minus_one_upper(epsilon0) / (p + 1.0)
-    return round_up(math.log1p(share * spread), operations=32)
-
-
-def feldman_2021_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-    """Return the least delta of the regime whose closed form is at most ``epsilon``; 1 if none."""
+def _feldman_2021(epsilon0: float, num_users: int) -> tuple[float, ...]:
+    """Return (p-1)/(p+1), 8 sqrt(p/n), 8p/n, and n/(16 p)."""
     p = math.exp(epsilon0)
-    spread = math.expm1(epsilon) * (p + 1.0) / max(math.expm1(epsilon0), SMALLEST_DELTA)
-    root = (spread - 8.0 * p / num_users * HAIR) * math.sqrt(num_users / p) / 8.0
-    if not root > 0.0:
-        return 1.0
-    # The closed form falls with delta, so where it leaves its regime the edge of that will do.
-    exponent = min(root * root, num_users / (16.0 * p)) * (1.0 - 1e-13)
-    return min(4.0 * _falling(exponent) + SMALLEST_DELTA, 1.0)
+    size = p / num_users
+    return (
+        exp_minus_one_upper(epsilon0) / (p + 1.0),
+        8.0 * math.sqrt(size),
+        8.0 * size,
+        0.0625 / size,
+    )
 
 
-def feldman_2023_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n))."""
-    ratio, log_term = exp_minus_one_upper(epsilon0), math.log(4.0) - math.log(delta)
-    spread = 4.0 * math.sqrt(2.0 * log_term / ((ratio + 2.0) * num_users)) + 4.0 / num_users
-    return round_up(math.log1p(ratio * spread), operations=32)
+def _feldman_2023(epsilon0: float, num_users: int) -> tuple[float, ...]:
+    """Return p - 1, 4 sqrt(2/((p+1) n)), 4/n, and n/(8 (p+1))."""
+    growth = exp_minus_one_upper(epsilon0)
+    shared = growth + 2.0
+    slope = 4.0 * math.sqrt(2.0 / (shared * num_users))
+    return growth, slope, 4.0 / num_users, num_users / (8.0 * shared)
 
 
-def feldman_2023_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-    """Return the least delta of the regime whose closed form is at most ``epsilon``; 1 if none."""
-    shared = math.exp(epsilon0) + 1.0
-    spread = math.expm1(epsilon) / max(math.expm1(epsilon0), SMALLEST_DELTA)
-    root = (spread - 4.0 / num_users * HAIR) * math.sqrt(shared * num_users / 32.0)
-    if not root > 0.0:
-        return 1.0
-    by_formula = 4.0 * _falling(root * root * (1.0 - 1e-13))
-    by_regime = 2.0 * _falling(num_users / (8.0 * shared) * (1.0 - 1e-13))
-    return min(max(by_formula, by_regime) + SMALLEST_DELTA, 1.0)
+def _closed_clones(
+    terms: Callable[[float, int], tuple[float, ...]], least: float, hypothesis: str, **about: Any
+) -> Method:
+    """Return the method eps <= ln(1 + c (a sqrt(ln(4/delta)) + b)), where ln(least/delta) <= d.
+
+    It falls with delta, so at an epsilon where it leaves its regime the edge of that will do.
+    """
+
+    def regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:
+        if delta == 0.0:
+            return "delta > 0"
+        # Where epsilon is given, some delta below 1 must be in the regime.
+        log_term = math.log(least) - (math.log(delta) if delta is not None else 0.0)
+        holds = epsilon0 < 100.0 and log_term * HAIR <= terms(epsilon0, num_users)[3]
+        return None if holds else hypothesis
+
+    def epsilon(epsilon0: float, num_users: int, delta: float) -> float:
+        factor, slope, offset, _ = terms(epsilon0, num_users)
+        spread = slope * math.sqrt(math.log(4.0) - math.log(delta)) + offset
+        return round_up(math.log1p(factor * spread), operations=32)
+
+    def delta(epsilon0: float, num_users: int, epsilon: float) -> float:
+        factor, slope, offset, edge = terms(epsilon0, num_users)
+        root = (math.expm1(epsilon) / max(factor, SMALLEST_DELTA) - offset * HAIR) / slope
+        if not root > 0.0:
+            return 1.0
+        by_formula = 4.0 * _falling(root * root * (1.0 - 1e-13))
+        by_regime = least * _falling(edge * (1.0 - 1e-13))
+        return min(max(by_formula, by_regime) + SMALLEST_DELTA, 1.0)
+
+    return _method(regime, epsilon, delta, automatic=False, proved_here=True, **about)
 
 
-def _feldman_regime(
-    hypothesis: str, factor: float, least: float, added: float, /, *at: Any
-) -> str | None:
-    """Return the hypothesis, p + added <= n / (factor ln(least/delta)), where it fails."""
-    epsilon0, num_users, delta = at
-    if delta == 0.0:
-        return "delta > 0"
-    # Where epsilon is given, some delta below 1 must be in the regime.
-    log_term = math.log(least) - (math.log(delta) if delta is not None else 0.0)
-    shared = (math.exp(epsilon0) if epsilon0 < 100.0 else math.inf) + added
-    return None if shared * HAIR * log_term * factor <= num_users else hypothesis
-
-
-FELDMAN_2021_CLOSED = _method(
-    feldman_2021_epsilon,
-    feldman_2021_delta,
-    partial(_feldman_regime, "epsilon0 <= ln(num_users / (16 ln(4/delta)))", 16.0, 4.0, 0.0),
+FELDMAN_2021_CLOSED = _closed_clones(
+    _feldman_2021,
+    4.0,
+    "epsilon0 <= ln(num_users / (16 ln(4/delta)))",
     name="feldman-2021-closed",
     source="Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1, closed form; proved "
     "from the clone pair in the shuffledp documentation",
     statement="eps <= ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta)/n) + 8p/n)), "
     "eps0 <= ln(n/(16 ln(4/delta)))",
-    automatic=False,
-    proved_here=True,
 )
-FELDMAN_2023_CLOSED = _method(
-    feldman_2023_epsilon,
-    feldman_2023_delta,
-    partial(_feldman_regime, "epsilon0 <= ln(num_users / (8 ln(2/delta)) - 1)", 8.0, 2.0, 1.0),
+FELDMAN_2023_CLOSED = _closed_clones(
+    _feldman_2023,
+    2.0,
+    "epsilon0 <= ln(num_users / (8 ln(2/delta)) - 1)",
     name="feldman-2023-closed",
     source="Feldman, McMillan, Talwar 2023, arXiv:2208.04591, closed form; its proof was withdrawn "
     "for general randomizers, and replaced in the shuffledp documentation",
     statement="eps <= ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n)), "
     "eps0 <= ln(n/(8 ln(2/delta)) - 1)",
-    automatic=False,
-    proved_here=True,
 )
 
 
