@@ -36,33 +36,26 @@ class Release(Protocol):
     @property
     def highest(self) -> float:
         """An epsilon from which on the curve is 0; ``inf`` where there is none."""
-        ...
 
     @property
     def failure(self) -> float:
         """Probability of revealing everything, which the curve leaves out."""
-        ...
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed beyond the assumptions of every composition."""
-        ...
 
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound epsilon of the release on its own."""
-        ...
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Bound delta of the release on its own."""
-        ...
 
     def curve(self, delta: float) -> HockeyStickCurve:
         """Return the upper ends of all neighbours in either order, sharpest near ``delta``."""
-        ...
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return curves of explicit data, whose lower ends are unavoidable."""
-        ...
 
 
 class Composable:

@@ -179,11 +179,12 @@ def _masses(
         while pieces and pieces[-1].jump_to(piece)[0] <= 0.0:
             piece = pieces.pop().joined(piece)
         pieces.append(piece)
-    masses = np.zeros(epsilons.size)
+    masses: NDArray[np.float64] = np.zeros(epsilons.size)
     for before, after in zip(pieces, [*pieces[1:], _Piece(epsilons.size, 0.0, 1.0)], strict=True):
         jump, doubt = before.jump_to(after)
         masses[before.end] = max(jump + (doubt if upper else -doubt), 0.0)
-    return masses * points
+    masses *= points
+    return masses
 
 
 def lowered_values(values: CurveValues) -> NDArray[np.float64]:

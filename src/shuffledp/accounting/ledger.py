@@ -33,16 +33,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shuffledp.accounting import release_json
 from shuffledp.accounting.calibration import last_within
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
 from shuffledp.accounting.composed_bounds import SAME_USERS, failure_of, pure_epsilon_of
-from shuffledp.accounting.release_json import (
-    NUMBER,
-    fields_of,
-    releases_from_json,
-    releases_to_json,
-    storable,
-)
 from shuffledp.accounting.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
@@ -212,7 +206,7 @@ class Ledger:
         ParameterError
             If something else was spent under the key.
         """
-        wanted = storable(releases)
+        wanted = release_json.storable(releases)
         for entry in self.entries:
             if key and entry.key == key:
                 if entry.releases == wanted:
@@ -242,7 +236,7 @@ class Ledger:
         -----
         With ``adaptive`` a few milliseconds; otherwise some ten compositions.
         """
-        unit = storable(releases)
+        unit = release_json.storable(releases)
         most = MOST_ROUNDS - self.total.rounds
         if unit.rounds == 0:
             return most
@@ -256,7 +250,11 @@ class Ledger:
         """Return the ledger as JSON values; `from_json_dict` reads them back."""
         budget = {name: getattr(self, name) for name in ("epsilon", "delta", "adaptive", "order")}
         entries = [
-            {"note": each.note, "key": each.key, "releases": releases_to_json(each.releases)}
+            {
+                "note": each.note,
+                "key": each.key,
+                "releases": release_json.releases_to_json(each.releases),
+            }
             for each in self.entries
         ]
         return {"format": FORMAT, "version": VERSION, **budget, "entries": entries}
@@ -287,16 +285,19 @@ class Ledger:
                 f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
                 f"version {VERSION}: use the shuffledp that wrote it"
             )
-        fields = fields_of(
-            written, format=str, version=int, epsilon=NUMBER, delta=NUMBER, adaptive=bool,
-            order=NUMBER | None, entries=list,
+        number = release_json.NUMBER
+        fields = release_json.fields_of(
+            written, format=str, version=int, epsilon=number, delta=number, adaptive=bool,
+            order=number | None, entries=list,
         )  # fmt: skip
         del fields["format"], fields["version"]
         entries = []
         for entry in fields.pop("entries"):
-            spent = fields_of(entry, note=str, key=str, releases=list)
+            spent = release_json.fields_of(entry, note=str, key=str, releases=list)
             entries.append(
-                LedgerEntry(**spent | {"releases": releases_from_json(spent["releases"])})
+                LedgerEntry(
+                    **spent | {"releases": release_json.releases_from_json(spent["releases"])}
+                )
             )
         return cls(**fields, entries=tuple(entries))
 
@@ -311,8 +312,8 @@ class Ledger:
         """Say why something is not covered, in one line."""
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
-        one_kind = len(releases.parts) == 1
-        fitting = self.fits(releases.parts[0][0] * 1 if one_kind else releases)
+        (release, _), *others = releases.parts
+        fitting = self.fits(releases if others else Composition([(release, 1)]))
         return (
             f"the budget of epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g} does not "
             f"cover this: with all that was spent it {needed}; epsilon = {self.remaining:.6g} is "

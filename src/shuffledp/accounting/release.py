@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, SupportsFloat
 
 import numpy as np
 
+from shuffledp.accounting.amplification import sampling
 from shuffledp.accounting.amplification.atom_law import atom_delta, mirrored
 from shuffledp.accounting.amplification.families import attack_atoms
 from shuffledp.accounting.amplification.local import (
@@ -23,13 +24,6 @@ from shuffledp.accounting.amplification.local import (
 )
 from shuffledp.accounting.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.amplification.sampling import (
-    amplified_epsilon,
-    inner_epsilon,
-    participating,
-    sampling_fraction,
-    subsampled_curve,
-)
 from shuffledp.accounting.composed import Composable
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.bound import Bound
@@ -251,7 +245,9 @@ class ShuffledRelease(Composable):
                     "sampled_from and participation exclude each other: give the one that "
                     "describes how users are drawn"
                 )
-            sampling_fraction(self.num_users, self.sampled_from)  # raises where out of range
+            sampling.sampling_fraction(
+                self.num_users, self.sampled_from
+            )  # raises where out of range
             set_field("sampled_from", int(self.sampled_from))
 
     def __repr__(self) -> str:
@@ -268,14 +264,14 @@ class ShuffledRelease(Composable):
     @property
     def fraction(self) -> float:
         """Share of the users who are drawn, rounded up; 1 unless ``sampled_from`` is given."""
-        return sampling_fraction(self.num_users, self.sampled_from or self.num_users)
+        return sampling.sampling_fraction(self.num_users, self.sampled_from or self.num_users)
 
     @property
     def highest(self) -> float:
         """An epsilon at which delta is 0, rounded up; ``inf`` where there is none."""
         if self.law.delta0 > 0.0:
             return math.inf
-        return amplified_epsilon(self.law.epsilon0, self.fraction)
+        return sampling.amplified_epsilon(self.law.epsilon0, self.fraction)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -312,7 +308,7 @@ class ShuffledRelease(Composable):
         bound = account_epsilon(
             self.law, num_users=self.num_users, delta=inner * (1.0 - _ROUNDING), with_lower=False
         )
-        upper = amplified_epsilon(bound.upper, self.fraction)
+        upper = sampling.amplified_epsilon(bound.upper, self.fraction)
         lower: float | None = 0.0
         if delta > 0.0 and upper > 0.0 and with_lower:
             attacked = (
@@ -334,7 +330,7 @@ class ShuffledRelease(Composable):
                 )
             )
         asked = require_non_negative("epsilon", epsilon)
-        inner = min(inner_epsilon(asked, self.fraction), self.law.epsilon0)
+        inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
         bound = account_delta(self.law, num_users=self.num_users, epsilon=inner, with_lower=False)
         upper = bound.upper
         if upper > 0.0:
@@ -424,7 +420,7 @@ def honest_users(num_users: int, fraction: float) -> int:
 @functools.lru_cache(maxsize=64)
 def _effective(release: ShuffledRelease) -> LocalProfile:
     """Return the law of what each counted user does, staying away included."""
-    return participating(release.law, release.participation)
+    return sampling.participating(release.law, release.participation)
 
 
 @functools.lru_cache(maxsize=256)
@@ -456,7 +452,7 @@ def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeySti
 
     sources = "; ".join(METHODS[name].source for name in names)
     curve = HockeyStickCurve(both, both, highest, method=", ".join(names), source=sources)
-    return subsampled_curve(curve, release.fraction)
+    return sampling.subsampled_curve(curve, release.fraction)
 
 
 @functools.lru_cache(maxsize=64)
