@@ -171,7 +171,7 @@ def _masses(
     From the greatest convex minorant, from x = 0 to the last knot: neighbouring pieces whose slopes
     do not grow are joined until all do.
     """
-    points = np.exp(epsilons)
+    points: NDArray[np.float64] = np.exp(epsilons)
     runs, rises = (points[:-1] * np.expm1(np.diff(epsilons))).tolist(), np.diff(values).tolist()
     pieces = [_Piece(0, float(values[0]), float(points[0]), left=True)]
     for index, (rise, run) in enumerate(zip(rises, runs, strict=True)):
@@ -179,12 +179,11 @@ def _masses(
         while pieces and pieces[-1].jump_to(piece)[0] <= 0.0:
             piece = pieces.pop().joined(piece)
         pieces.append(piece)
-    masses: NDArray[np.float64] = np.zeros(epsilons.size)
+    masses = np.zeros(epsilons.size)
     for before, after in zip(pieces, [*pieces[1:], _Piece(epsilons.size, 0.0, 1.0)], strict=True):
         jump, doubt = before.jump_to(after)
         masses[before.end] = max(jump + (doubt if upper else -doubt), 0.0)
-    masses *= points
-    return masses
+    return points * masses
 
 
 def lowered_values(values: CurveValues) -> NDArray[np.float64]:

@@ -312,8 +312,8 @@ class Ledger:
         """Say why something is not covered, in one line."""
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
-        (release, _), *others = releases.parts
-        fitting = self.fits(releases if others else Composition([(release, 1)]))
+        parts = releases.parts
+        fitting = self.fits(Composition([(parts[0][0], 1)]) if len(parts) == 1 else releases)
         return (
             f"the budget of epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g} does not "
             f"cover this: with all that was spent it {needed}; epsilon = {self.remaining:.6g} is "

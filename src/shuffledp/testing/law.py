@@ -170,19 +170,20 @@ def check_profile_states_the_law(make: Make) -> bool:
     """Check that the accountant is told this law, and no analysis of another family."""
     for randomizer in [law for law, _ in laws(make)] + [make(LARGE_K, 1.0)]:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
-        demand(profile.epsilon0 == randomizer.epsilon0, f"{what} epsilon0 = {profile.epsilon0}")
-        demand(profile.delta0 == 0.0, f"{what} delta0 = {profile.delta0}, not 0")
-        demand(
-            profile.domain_size == randomizer.domain_size,
-            f"{what} {profile.domain_size} categories",
-        )
+        law = {
+            "epsilon0": randomizer.epsilon0,
+            "delta0": 0.0,
+            "domain_size": randomizer.domain_size,
+        }
+        for name, true in law.items():
+            stated = getattr(profile, name)
+            demand(stated == true, f"{what} {name} = {stated}, not {true}")
         allowed = {RandomizerFamily.ANY, RandomizerFamily.OTHER, randomizer.name}
-        what_else = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
-        demand(profile.family in allowed, what_else)
+        other = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
+        demand(profile.family in allowed, other)
         if profile.channel is not None:
-            demand(
-                randomizer.domain_size < LARGE_K, f"{what} a channel, too large to be written out"
-            )
+            small = randomizer.domain_size < LARGE_K
+            demand(small, f"{what} a channel, too large to be written out")
             demand(profile.channel() == randomizer.channel(), f"{what} another channel")
     return True
 
@@ -206,8 +207,7 @@ def check_epsilon0_is_the_exact_loss(law: ExactLaw) -> None:
         what = f"report {number} of {law} rules out a category, at an infinite loss"
         demand(min(column) > 0, what)
         ratio = max(ratio, max(column) / min(column))
-    loss = log_ratio_upper(ratio)
-    found = law.randomizer.epsilon0
+    loss, found = log_ratio_upper(ratio), law.randomizer.epsilon0
     demand(found >= loss, f"{law} understates its loss, which is {loss} by its channel")
     above = math.nextafter(loss, math.inf)
     demand(found <= above, f"{law} overstates its loss, which is {loss} by its channel")
@@ -286,8 +286,7 @@ def check_supports_have_two_probabilities(law: ExactLaw) -> None:
     stated = law.randomizer.support_probabilities
     exact: dict[bool, Fraction] = {}
     for truth, category in itertools.product(range(k), repeat=2):
-        is_other = truth != category
-        found = law.support(truth, category)
+        is_other, found = truth != category, law.support(truth, category)
         demand(
             math.isclose(float(found), stated[is_other], rel_tol=1e-14),
             f"a report of {law} supports category {category} with probability {float(found)} if "
