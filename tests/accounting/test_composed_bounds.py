@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 from scipy import special
 
 from oracles import enumeration, profiles
-from shuffledp.accounting import composed_bounds, composition
+from shuffledp.accounting import composed, composition
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -324,11 +324,11 @@ def test_two_methods_are_better_than_either():
 
 
 def test_data_above_the_bound_are_reported_as_a_bug(monkeypatch):
-    monkeypatch.setattr(composed_bounds, "_lower_epsilon", lambda *_: 1.0)
+    monkeypatch.setattr(composed, "_lower_epsilon", lambda *_: 1.0)
     with pytest.warns(LowerEndWarning, match="please report"):
         assert (LARGE * 2).epsilon(1e-6).lower is None
     monkeypatch.setattr(
-        composed_bounds, "_lower_epsilon", lambda _parts, _delta, upper: upper * (1 + 1e-9)
+        composed, "_lower_epsilon", lambda _parts, _delta, upper: upper * (1 + 1e-9)
     )
     found = (LARGE * 2).epsilon(1e-6)
     assert found.lower == found.upper

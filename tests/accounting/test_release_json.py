@@ -99,6 +99,9 @@ def test_releases_of_other_kinds_cannot_be_written():
         def attacks(self):
             return ()
 
+        def exact_loss(self, *, upper):
+            return None
+
     with pytest.raises(ParameterError, match="cannot be written"):
         releases_to_json(Own())
 

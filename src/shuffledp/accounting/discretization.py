@@ -179,11 +179,12 @@ def _masses(
         while pieces and pieces[-1].jump_to(piece)[0] <= 0.0:
             piece = pieces.pop().joined(piece)
         pieces.append(piece)
-    masses = np.zeros(epsilons.size)
+    masses: NDArray[np.float64] = np.zeros(epsilons.size)
     for before, after in zip(pieces, [*pieces[1:], _Piece(epsilons.size, 0.0, 1.0)], strict=True):
         jump, doubt = before.jump_to(after)
         masses[before.end] = max(jump + (doubt if upper else -doubt), 0.0)
-    return points * masses
+    masses *= points
+    return masses
 
 
 def lowered_values(values: CurveValues) -> NDArray[np.float64]:
@@ -208,7 +209,7 @@ def lowered_values(values: CurveValues) -> NDArray[np.float64]:
     steepest = np.abs(chords) + np.abs(rightwards[:-1]) + np.abs(leftwards[1:])
     gaps += _SLOPE_ERROR * runs * (steepest + kink[:-1] + kink[1:])
     nearest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
-    lowered = lower - nearest - _SLOPE_ERROR * lower
+    lowered: NDArray[np.float64] = lower - nearest - _SLOPE_ERROR * lower
     # What is positive around x = 1 stays; from its outermost value on, each side is 0. The first
     # value is never positive, nor the last, so there is one to fail on either side.
     failing = np.flatnonzero(lowered <= 0.0)

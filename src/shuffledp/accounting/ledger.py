@@ -35,8 +35,14 @@ from typing import Any
 
 from shuffledp.accounting import release_json
 from shuffledp.accounting.calibration import last_within
-from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
-from shuffledp.accounting.composed_bounds import SAME_USERS, failure_of, pure_epsilon_of
+from shuffledp.accounting.composed import (
+    MOST_ROUNDS,
+    SAME_USERS,
+    Composable,
+    Composition,
+    failure_of,
+    pure_epsilon_of,
+)
 from shuffledp.accounting.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive

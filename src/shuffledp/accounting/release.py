@@ -26,13 +26,8 @@ from shuffledp.accounting.amplification.lower_bounds import attack_curves, domin
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.accounting.composed import Composable
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_non_negative,
-    require_positive,
-)
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -78,8 +73,8 @@ class StatedRelease(Composable):
 
     def __init__(self, *, epsilon: SupportsFloat, delta: SupportsFloat = 0.0) -> None:
         # `epsilon` and `delta` are questions that every release answers, so the fields differ.
-        object.__setattr__(self, "stated_epsilon", require_non_negative("epsilon", epsilon))
-        object.__setattr__(self, "stated_delta", require_delta(delta))
+        object.__setattr__(self, "stated_epsilon", checks.require_non_negative("epsilon", epsilon))
+        object.__setattr__(self, "stated_delta", checks.require_delta(delta))
 
     def __repr__(self) -> str:
         return f"StatedRelease(epsilon={self.stated_epsilon:.6g}, delta={self.stated_delta:.6g})"
@@ -96,7 +91,7 @@ class StatedRelease(Composable):
 
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Return the epsilon that the guarantee leaves at another delta."""
-        allowed = require_delta(delta)
+        allowed = checks.require_delta(delta)
         if allowed < self.stated_delta:
             raise OutOfRegimeError(
                 f"delta = {allowed:.6g} is below the stated delta = {self.stated_delta:.6g}: no "
@@ -110,7 +105,9 @@ class StatedRelease(Composable):
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Return the delta that the guarantee leaves at another epsilon."""
-        rest = single_report_delta(self.stated_epsilon, require_non_negative("epsilon", epsilon))
+        rest = single_report_delta(
+            self.stated_epsilon, checks.require_non_negative("epsilon", epsilon)
+        )
         exact = self.stated_delta + (1.0 - self.stated_delta) * rest
         upper = min(exact * (1.0 + (_ROUNDING if rest else 0.0)), 1.0)
         return self._bound(exact * (1.0 - 2.0 * _ROUNDING) if with_lower else None, upper)
@@ -225,7 +222,7 @@ class ShuffledRelease(Composable):
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
-        set_field("num_users", require_at_least("num_users", self.num_users, 1))
+        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if (self.epsilon0 is None) == (self.profile is None):
             raise ParameterError(
                 "give exactly one of epsilon0 (any randomizer) and profile (a particular one)"
@@ -235,7 +232,7 @@ class ShuffledRelease(Composable):
         set_field("law", law)
         set_field("epsilon0", law.epsilon0)
         set_field("_channel", law.channel if law.family is RandomizerFamily.OTHER else None)
-        chance = require_positive("participation", self.participation)
+        chance = checks.require_positive("participation", self.participation)
         if chance > 1.0:
             raise ParameterError(f"participation = {chance} is above 1: it is a probability")
         set_field("participation", chance)
@@ -296,7 +293,7 @@ class ShuffledRelease(Composable):
                     _effective(self), num_users=self.num_users, delta=delta, with_lower=with_lower
                 )
             )
-        inner = require_delta(delta) / self.fraction
+        inner = checks.require_delta(delta) / self.fraction
         if inner >= 1.0:  # nobody is drawn often enough to matter at this delta
             return Bound(
                 lower=0.0,
@@ -329,7 +326,7 @@ class ShuffledRelease(Composable):
                     with_lower=with_lower,
                 )
             )
-        asked = require_non_negative("epsilon", epsilon)
+        asked = checks.require_non_negative("epsilon", epsilon)
         inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
         bound = account_delta(self.law, num_users=self.num_users, epsilon=inner, with_lower=False)
         upper = bound.upper
@@ -368,6 +365,9 @@ class ShuffledRelease(Composable):
                 found.append(_best_method(self, level))
         return _method_curve(self, tuple(dict.fromkeys(found or [_best_method(self, 0.5)])))
 
+    def exact_loss(self, *, upper: bool) -> None:
+        """Return nothing: the law of the loss is not known exactly."""
+
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return the curves of explicit data, whose lower ends no analysis can go below."""
         if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= _NO_AMPLIFICATION:
@@ -403,8 +403,8 @@ def honest_users(num_users: int, fraction: float) -> int:
     >>> honest_users(100, 0.29)
     29
     """
-    users = require_at_least("num_users", num_users, 1)
-    share = require_positive("fraction", fraction)
+    users = checks.require_at_least("num_users", num_users, 1)
+    share = checks.require_positive("fraction", fraction)
     if share > 1.0:
         raise ParameterError(f"fraction = {share} is above 1: give the honest share, as in 0.9")
     honest = math.floor(users * Fraction(repr(share)))

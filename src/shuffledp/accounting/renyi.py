@@ -150,25 +150,17 @@ def renyi_divergence(curve: HockeyStickCurve, order: float) -> float:
     epsilons, ends = values.epsilons, values.upper
     if ends[-1] > 0.0:
         epsilons, ends = np.append(epsilons, curve.highest), np.append(ends, 0.0)
-    return _from_chords(epsilons, ends, order, curve.highest)
-
-
-def _from_chords(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], order: float, highest: float
-) -> float:
-    """Return the divergence of the curve made of chords, rounded up; the first is from x = 0."""
-    logs = _log_integrals(epsilons, values, order)
-    if values[0] > 0.0:
-        first = (order - 1.0) * epsilons[0] + math.log(float(values[0]) / order)
-        logs = np.append(logs, first)
+    # That of the curve made of chords; the first is from x = 0.
+    logs = _log_integrals(epsilons, ends, order)
+    if ends[0] > 0.0:
+        logs = np.append(logs, (order - 1.0) * epsilons[0] + math.log(float(ends[0]) / order))
     top = float(logs.max())
     total = top + math.log(float(np.exp(logs - top).sum()))
     # K is a difference of two numbers that differ by the distance, hence loses so many digits.
     lost = 1e-12 + 32.0 * math.ulp(1.0) / min(float(np.diff(epsilons).min()), 1.0)
     lost += 8.0 * math.ulp(1.0) * (order * float(np.abs(epsilons).max()) + abs(total))
-    total += lost
-    result = float(np.logaddexp(0.0, total + math.log(order * (order - 1.0)))) / (order - 1.0)
-    return min(result * (1.0 + 1e-14), highest)
+    total += lost + math.log(order * (order - 1.0))
+    return min(float(np.logaddexp(0.0, total)) / (order - 1.0) * (1.0 + 1e-14), curve.highest)
 
 
 # Exponentials beyond this are kept as logarithms.

@@ -100,8 +100,7 @@ def check_seeds_reproduce(make: Make) -> bool:
     what = f"two runs of {describe(randomizer)} with"
     demand(np.array_equal(first, again), f"{what} one seed differ: draw from the entropy given")
     demand(not np.array_equal(first, other), f"{what} different seeds agree")
-    entropy = Entropy.from_operating_system()
-    codes = np.zeros(10_000, dtype=np.int64)
+    codes, entropy = np.zeros(10_000, dtype=np.int64), Entropy.from_operating_system()
     one, two = (randomizer.randomize(codes, entropy).data for _ in range(2))
     demand(not np.array_equal(one, two), f"{what} the operating system's randomness agree")
     return True

@@ -151,10 +151,10 @@ class _Pairs:
         self._num_users = num_users
         self._keys: dict[tuple[int, int], object] = {}
 
-    def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
+    def delta(self, pair: tuple[int, int], epsilon: float) -> float:
         """Return the bound of one ordered pair."""
         first, second = self._channel.rows[list(pair)]
-        return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon)
+        return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon).upper
 
     def _key(self, pair: tuple[int, int]) -> object:
         """Return something equal for pairs whose columns differ only in their order."""
@@ -178,40 +178,34 @@ class _Pairs:
                 settled.add(key)
                 yield pair, float(found[pair])
 
-    def largest_delta(self, epsilon: float) -> Enclosure:
+    def largest_delta(self, epsilon: float) -> float:
         """Return the largest bound of all pairs."""
-        largest = Enclosure(0.0, 0.0)
+        largest = 0.0
         for pair, ceiling in self._unsettled(epsilon, set()):
-            if ceiling <= largest.upper:
+            if ceiling <= largest:
                 break
-            largest = max(largest, self.delta(pair, epsilon), key=lambda found: found.upper)
+            largest = max(largest, self.delta(pair, epsilon))
         return largest
 
-    def largest_epsilon(self, delta: float, highest: float) -> Enclosure:
+    def least_epsilon(self, delta: float, highest: float) -> float:
         """Return the least epsilon at which no pair's bound is above ``delta``.
 
         It is raised from 0, pair by pair; a pair that has been settled stays so, as its bound falls
         with epsilon.
         """
-        ends, settled = (0.0, 0.0), set[object]()
-        while True:
-            for pair, ceiling in self._unsettled(ends[1], settled):
+        epsilon, settled, raised = 0.0, set[object](), True
+        while raised:
+            raised = False
+            for pair, ceiling in self._unsettled(epsilon, settled):
                 if ceiling <= delta:
-                    return Enclosure(*ends)
-                if self.delta(pair, ends[1]).upper > delta:
-                    ends = last_above_first_below(
-                        partial(self._upper_delta, pair),
-                        delta,
-                        ends[1],
-                        highest,
-                        relative_tolerance=_TOLERANCE,
+                    break
+                if raised := self.delta(pair, epsilon) > delta:
+                    delta_of = partial(self.delta, pair)
+                    _, epsilon = last_above_first_below(
+                        delta_of, delta, epsilon, highest, relative_tolerance=_TOLERANCE
                     )
                     break
-            else:
-                return Enclosure(*ends)
-
-    def _upper_delta(self, pair: tuple[int, int], epsilon: float) -> float:
-        return self.delta(pair, epsilon).upper
+        return epsilon
 
 
 def violated_hypothesis(
@@ -237,17 +231,16 @@ def violated_hypothesis(
 
 def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
     channel = rows_of(profile)
-    found = _Pairs(channel, num_users).largest_epsilon(delta, channel.epsilon0)
-    return Enclosure(found.lower, max(found.upper, channel.unresolved))
+    found = _Pairs(channel, num_users).least_epsilon(delta, channel.epsilon0)
+    return Enclosure(0.0, max(found, channel.unresolved))
 
 
 def _delta(profile: LocalProfile, num_users: int, epsilon: float, _: float = 0.0) -> Enclosure:
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:  # no finite ratio is larger
-        return Enclosure(0.0 if channel.delta0 == 0.0 else channel.delta0 * 0.999, channel.delta0)
+        return Enclosure(0.0, channel.delta0)
     found = _Pairs(channel, num_users).largest_delta(epsilon)
-    unresolved = channel.unresolved if epsilon < channel.unresolved else 0.0
-    return Enclosure(found.lower, max(found.upper, unresolved))
+    return Enclosure(0.0, max(found, channel.unresolved if epsilon < channel.unresolved else 0.0))
 
 
 CHANNEL_BLANKET = Method(

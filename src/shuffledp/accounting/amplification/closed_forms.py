@@ -48,17 +48,17 @@ def _falling(exponent: float) -> float:
 
 def _method(
     regime: Callable[..., str | None],
-    epsilon: Callable[[float, int, float], float],
-    delta: Callable[[float, int, float], float],
+    epsilon: Callable[[LocalProfile, int, float], float],
+    delta: Callable[[LocalProfile, int, float], float],
     **about: Any,
 ) -> Method:
-    """Return the method of two functions of epsilon0 and n, for pure randomizers in a regime."""
+    """Return the method of two functions, for pure randomizers in a regime."""
     return Method(
         violated_hypothesis=lambda profile, n, given: (
             pure_violation(profile) or regime(profile.epsilon0, n, given)
         ),
-        epsilon=lambda profile, n, given: Enclosure(0.0, epsilon(profile.epsilon0, n, given)),
-        delta=lambda profile, n, given, _=0.0: Enclosure(0.0, delta(profile.epsilon0, n, given)),
+        epsilon=lambda *given: Enclosure(0.0, epsilon(*given)),
+        delta=lambda profile, n, given, _=0.0: Enclosure(0.0, delta(profile, n, given)),
         **about,
     )
 
@@ -94,12 +94,12 @@ def _theorem_7(
 ) -> Method:
     """Return the method eps <= a sqrt(ln(1/delta)) + b, for delta below some largest."""
 
-    def epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-        slope, drift = terms(epsilon0, num_users)
+    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+        slope, drift = terms(profile.epsilon0, num_users)
         return round_up(slope * math.sqrt(-math.log(delta)) + drift, operations=16)
 
-    def delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-        slope, drift = (round_up(term) for term in terms(epsilon0, num_users))
+    def delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
+        slope, drift = (round_up(term) for term in terms(profile.epsilon0, num_users))
         root = (epsilon - drift) / max(slope, _SMALLEST) if epsilon > drift else 0.0
         found = _falling(root * root)
         return found if found < largest_delta else 1.0
@@ -252,8 +252,12 @@ def _composed_regime(epsilon0: float, num_users: int, delta: float | None) -> st
 
 ERLINGSSON_COMPOSED = _method(
     _composed_regime,
-    lambda eps0, n, delta: optimal_composition_epsilon(step_epsilon(eps0, n), n, delta),
-    lambda eps0, n, epsilon: optimal_composition_delta(step_epsilon(eps0, n), n, epsilon),
+    lambda profile, n, delta: optimal_composition_epsilon(
+        step_epsilon(profile.epsilon0, n), n, delta
+    ),
+    lambda profile, n, epsilon: optimal_composition_delta(
+        step_epsilon(profile.epsilon0, n), n, epsilon
+    ),
     name="erlingsson-composed",
     source=(
         "Erlingsson et al. 2019, arXiv:1811.12469v2, proof of Theorem 8, its step sharpened in the "
@@ -303,13 +307,13 @@ def _closed_clones(
         holds = epsilon0 < 100.0 and log_term * HAIR <= terms(epsilon0, num_users)[3]
         return None if holds else hypothesis
 
-    def epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-        factor, slope, offset, _ = terms(epsilon0, num_users)
+    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+        factor, slope, offset, _ = terms(profile.epsilon0, num_users)
         spread = slope * math.sqrt(math.log(4.0) - math.log(delta)) + offset
         return round_up(math.log1p(factor * spread), operations=32)
 
-    def delta(epsilon0: float, num_users: int, epsilon: float) -> float:
-        factor, slope, offset, edge = terms(epsilon0, num_users)
+    def delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
+        factor, slope, offset, edge = terms(profile.epsilon0, num_users)
         root = (math.expm1(epsilon) / max(factor, SMALLEST_DELTA) - offset * HAIR) / slope
         if not root > 0.0:
             return 1.0
@@ -410,37 +414,34 @@ def _phi_lower(u: float) -> float:
     return ((1.0 + u) * math.log1p(u) - u) * (1.0 - 1e-12)
 
 
-def _blanket_method(name: str, inequality: str, statement: str, *, bennett: bool) -> Method:
-    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
-        delta_at = partial(inequality_delta, profile, num_users, bennett=bennett)
-        return Enclosure(0.0, last_above_first_below(delta_at, delta, 0.0, profile.epsilon0)[1])
+def _inequality(name: str, statement: str, *, bennett: bool) -> Method:
+    """Return the method of one of the two inequalities."""
+    delta_at = partial(inequality_delta, bennett=bennett)
 
-    return Method(
-        name=name,
-        source=f"Balle et al. 2019, arXiv:1903.02837v2, Section 5, with {inequality} inequality",
+    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+        delta_of = partial(delta_at, profile, num_users)
+        return last_above_first_below(delta_of, delta, 0.0, profile.epsilon0)[1]
+
+    return _method(
+        lambda _epsilon0, _num_users, delta: "delta > 0" if delta == 0.0 else None,
+        epsilon,
+        delta_at,
+        name=f"blanket-{name.lower()}",
+        source=f"Balle et al. 2019, arXiv:1903.02837v2, Section 5, with {name}'s inequality",
         statement=statement,
         automatic=False,
         proved_here=True,
-        violated_hypothesis=lambda profile, _, delta: (
-            pure_violation(profile) or ("delta > 0" if delta == 0.0 else None)
-        ),
-        epsilon=epsilon,
-        delta=lambda profile, n, epsilon, _=0.0: Enclosure(
-            0.0, inequality_delta(profile, n, epsilon, bennett=bennett)
-        ),
     )
 
 
-BLANKET_HOEFFDING = _blanket_method(
-    "blanket-hoeffding",
-    "Hoeffding's",
+BLANKET_HOEFFDING = _inequality(
+    "Hoeffding",
     "delta(eps) <= b^2/(4 a gamma n) (1 - gamma (1 - exp(-2a^2/b^2)))^n, a = e^eps - 1, "
     "b the range of L",
     bennett=False,
 )
-BLANKET_BENNETT = _blanket_method(
-    "blanket-bennett",
-    "Bennett's",
+BLANKET_BENNETT = _inequality(
+    "Bennett",
     "delta(eps) <= b/(gamma n ln(1 + ab/c)) (1 - gamma (1 - exp(-(c/b^2) phi(ab/c))))^n, "
     "L <= b, E[L^2] <= c",
     bennett=True,

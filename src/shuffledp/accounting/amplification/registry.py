@@ -129,7 +129,7 @@ def account_epsilon(
             "reveal everything: no epsilon is known there; ask for a larger delta"
         )
     chosen = _choose(method, profile, num_users, delta)
-    if delta == 0.0 and method != BEST and chosen[0].name != LOCAL.name:
+    if delta == 0.0 and method not in {BEST, LOCAL.name}:
         raise OutOfRegimeError(
             f"method {method!r} needs delta > 0; at delta = 0 use method='local' or 'best'"
         )
