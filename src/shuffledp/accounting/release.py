@@ -242,9 +242,7 @@ class ShuffledRelease(Composable):
                     "sampled_from and participation exclude each other: give the one that "
                     "describes how users are drawn"
                 )
-            sampling.sampling_fraction(
-                self.num_users, self.sampled_from
-            )  # raises where out of range
+            sampling.sampling_fraction(self.num_users, self.sampled_from)  # or refuses it
             set_field("sampled_from", int(self.sampled_from))
 
     def __repr__(self) -> str:
@@ -288,11 +286,10 @@ class ShuffledRelease(Composable):
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound the central epsilon of this release on its own; see `account_epsilon`."""
         if self.sampled_from is None:
-            return self._assuming(
-                account_epsilon(
-                    _effective(self), num_users=self.num_users, delta=delta, with_lower=with_lower
-                )
+            bound = account_epsilon(
+                _effective(self), num_users=self.num_users, delta=delta, with_lower=with_lower
             )
+            return self._assuming(bound)
         inner = checks.require_delta(delta) / self.fraction
         if inner >= 1.0:  # nobody is drawn often enough to matter at this delta
             return Bound(
@@ -318,14 +315,10 @@ class ShuffledRelease(Composable):
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Bound the central delta of this release on its own; see `account_delta`."""
         if self.sampled_from is None:
-            return self._assuming(
-                account_delta(
-                    _effective(self),
-                    num_users=self.num_users,
-                    epsilon=epsilon,
-                    with_lower=with_lower,
-                )
+            bound = account_delta(
+                _effective(self), num_users=self.num_users, epsilon=epsilon, with_lower=with_lower
             )
+            return self._assuming(bound)
         asked = checks.require_non_negative("epsilon", epsilon)
         inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
         bound = account_delta(self.law, num_users=self.num_users, epsilon=inner, with_lower=False)

@@ -163,46 +163,35 @@ def renyi_divergence(curve: HockeyStickCurve, order: float) -> float:
     return min(float(np.logaddexp(0.0, total)) / (order - 1.0) * (1.0 + 1e-14), curve.highest)
 
 
-# Exponentials beyond this are kept as logarithms.
-_LARGEST_EXPONENT = 600.0
+# Beyond it p and p + 1 are one double.
+_LARGEST_EPSILON0 = 600.0
 
 # Shares of the mean of N - 1, and of the largest x, at which the tail is cut; any are valid.
-_CUTS = tuple(1.0 - 2.0 ** (-0.5 * i) for i in range(1, 40))
-_SHARES = tuple(2.0 ** (-0.5 * i) for i in range(30))
+_CUTS = 1.0 - 2.0 ** (-0.5 * np.arange(1, 40)[:, None])
+_SHARES = 2.0 ** (-0.5 * np.arange(30)[None, :])
 
 
 def blanket_renyi_upper(order: float, epsilon0: float, num_users: int) -> float:
     """Return a bound on the Renyi divergence of any shuffled randomizer, rounded up."""
-    n = float(num_users)
-    log_excess = _log_excess(order, epsilon0)
-    local = _log_one_plus(0.0, log_excess)
-    chord = _log_one_plus(math.log(_mean_inverse_upper(epsilon0, n)), log_excess)
-    least = min(chord, local, _tail(order, epsilon0, n, local))
-    return min(round_up(least / (order - 1.0)), epsilon0)
-
-
-def _log_excess(order: float, epsilon0: float) -> float:
-    """Return ln(h - 1) at x = k, h - 1 = (p^(a-1) - 1)(1 - p^-a) p/(p+1), rounded up; -inf at 0."""
-    growth = (order - 1.0) * epsilon0
-    shrunk = -math.expm1(-order * epsilon0)
+    # ln(h - 1) at x = k, h - 1 = (p^(a-1) - 1)(1 - p^-a) p/(p+1)
+    growth, shrunk = (order - 1.0) * epsilon0, -math.expm1(-order * epsilon0)
     if growth <= 0.0 or shrunk <= 0.0:
-        return -math.inf
+        return 0.0
     log_growth = growth if growth > 50.0 else math.log(math.expm1(growth))
     log_excess = log_growth + math.log(shrunk) - math.log1p(math.exp(-epsilon0))
-    return log_excess + 1e-14 * (abs(log_growth) + abs(math.log(shrunk)) + 1.0)
-
-
-def _log_one_plus(log_factor: float, log_excess: float) -> float:
-    """Return ln(1 + e^(log_factor + log_excess)), rounded up."""
-    log_term = log_factor + log_excess
-    if log_term < _LARGEST_EXPONENT:
-        return round_up(math.log1p(math.exp(log_term)), operations=16)
-    return round_up(log_term, operations=16) + 1e-200
+    log_excess += 1e-14 * (abs(log_growth) + abs(math.log(shrunk)) + 1.0)
+    log_inverse = math.log(_mean_inverse_upper(epsilon0, float(num_users)))
+    local, chord = (
+        round_up(float(np.logaddexp(0.0, factor + log_excess)), operations=16) + 1e-200
+        for factor in (0.0, log_inverse)
+    )
+    least = min(chord, local, _tail(order, epsilon0, float(num_users), local))
+    return min(round_up(least / (order - 1.0)), epsilon0)
 
 
 def _mean_inverse_upper(epsilon0: float, n: float) -> float:
     """Return E[1/N] = (1 - (1 - 2r)^n) / (2 r n), rounded up, at most 1."""
-    double = 2.0 / (math.exp(min(epsilon0, _LARGEST_EXPONENT)) + 1.0)
+    double = 2.0 / (math.exp(min(epsilon0, _LARGEST_EPSILON0)) + 1.0)
     if double * n < 1e-9:
         return 1.0
     # 1 - (1 - 2r)^n, at most 1
@@ -215,23 +204,14 @@ def _tail(order: float, epsilon0: float, n: float, local: float) -> float:
 
     ``local`` is ln h(k^2), rounded up.
     """
-    if epsilon0 == 0.0:
-        return 0.0
-    mean = 2.0 * (n - 1.0) / (math.exp(min(epsilon0, _LARGEST_EXPONENT)) + 1.0)
-    largest = math.tanh(0.5 * epsilon0)
-    best = math.inf
-    for cut in _CUTS:
-        # C >= cut * mean but for exp(-mean (1 - cut)^2 / 2), so N >= cut * mean + 1
-        least = cut * mean + 1.0
-        few = math.exp(-0.5 * mean * (1.0 - cut) ** 2)
-        for share in _SHARES:
-            if share == 1.0:
-                slope, far = 0.5 * epsilon0, 0.0
-            else:
-                slope = math.atanh(share * largest) / share
-                far = 2.0 * math.exp(-0.5 * share * share * least)
-            inside = 2.0 * order * (order - 1.0) * slope * slope / least * (1.0 + 1e-13)
-            outside = local + math.log(few + far + 1e-300) + 1e-13 * (local + 1.0)
-            larger, smaller = max(inside, outside), min(inside, outside)
-            best = min(best, larger + math.log1p(math.exp(smaller - larger)))
-    return best
+    mean = 2.0 * (n - 1.0) / (math.exp(min(epsilon0, _LARGEST_EPSILON0)) + 1.0)
+    # C >= cut * mean but for exp(-mean (1 - cut)^2 / 2), so N >= cut * mean + 1
+    least = _CUTS * mean + 1.0
+    few = np.exp(-0.5 * mean * (1.0 - _CUTS) ** 2)
+    far = np.where(_SHARES < 1.0, 2.0 * np.exp(-0.5 * _SHARES * _SHARES * least), 0.0)
+    with np.errstate(divide="ignore"):
+        slope = np.arctanh(_SHARES * math.tanh(0.5 * epsilon0)) / _SHARES
+    slope[0, 0] = 0.5 * epsilon0
+    inside = 2.0 * order * (order - 1.0) * slope * slope / least * (1.0 + 1e-13)
+    outside = local + np.log(few + far + 1e-300) + 1e-13 * (local + 1.0)
+    return float(np.logaddexp(inside, outside).min())
