@@ -66,9 +66,8 @@ def _method(
 # ------------------------------------------------------------ Erlingsson et al. 2019, Theorem 7
 def _general(epsilon0: float, num_users: int) -> tuple[float, float]:
     """Return e1 sqrt(2 n) and n e1 (e^e1 - 1), e1 = 2 p^2 (p - 1) / n."""
-    growth = (
-        math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) if epsilon0 <= 200.0 else 1e300
-    )
+    finite = min(epsilon0, 200.0)  # from where on the step is far above 700
+    growth = math.exp(2.0 * finite) * exp_minus_one_upper(finite)
     step = max(round_up(2.0 * growth / num_users), _SMALLEST)
     if step > 700.0:
         return math.inf, math.inf
@@ -108,10 +107,10 @@ def _theorem_7(
     return _method(regime, epsilon, delta, source=source, **about)
 
 
-def _small_regime(_epsilon0: float, num_users: int, delta: float | None) -> str | None:
+def _small_regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:
     if num_users < 1000:
         return "num_users >= 1000"
-    if not _epsilon0 < 0.5:
+    if not epsilon0 < 0.5:
         return "epsilon0 < 1/2"
     return "delta < 1/100" if delta is not None and not delta < 0.01 else None
 
@@ -274,13 +273,8 @@ ERLINGSSON_COMPOSED = _method(
 def _feldman_2021(epsilon0: float, num_users: int) -> tuple[float, ...]:
     """Return (p-1)/(p+1), 8 sqrt(p/n), 8p/n, and n/(16 p)."""
     p = math.exp(epsilon0)
-    size = p / num_users
-    return (
-        exp_minus_one_upper(epsilon0) / (p + 1.0),
-        8.0 * math.sqrt(size),
-        8.0 * size,
-        0.0625 / size,
-    )
+    size, factor = p / num_users, exp_minus_one_upper(epsilon0) / (p + 1.0)
+    return factor, 8.0 * math.sqrt(size), 8.0 * size, 1.0 / (16.0 * size)
 
 
 def _feldman_2023(epsilon0: float, num_users: int) -> tuple[float, ...]:
