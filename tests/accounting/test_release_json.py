@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from oracles import profiles
 from shuffledp.accounting.composed import Composable, Composition
-from shuffledp.accounting.privacy_loss import HockeyStickCurve
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.accounting.release_json import (
+from shuffledp.accounting.ledger import (
     StoredChannel,
     releases_from_json,
     releases_to_json,
     storable,
 )
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
