@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from shuffledp.accounting.amplification import families
+from shuffledp.accounting.amplification.atom_law import atom_epsilon
 from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -65,7 +67,10 @@ def test_any_randomizer(benchmark, epsilon0, num_users):
     account_epsilon(profile, num_users=1000, delta=DELTA)  # compile
     account_epsilon(profile, num_users=10**8, delta=DELTA)
     enclosure = benchmark.pedantic(
-        METHODS["clones"].epsilon, (profile, num_users, DELTA), rounds=5, warmup_rounds=1
+        atom_epsilon,
+        (families.clone_law(epsilon0), num_users, DELTA, epsilon0),
+        rounds=5,
+        warmup_rounds=1,
     )
     start = time.perf_counter()
     bound = account_epsilon(profile, num_users=num_users, delta=DELTA)
@@ -94,5 +99,9 @@ def test_k_randomized_response(benchmark, epsilon0, k, num_users):
         rounds=3,
         warmup_rounds=1,
     )
-    method = METHODS["binary-exact" if k == 2 else "k-rr-blanket"]
-    record(benchmark, bound, method.epsilon(profile, num_users, DELTA))
+    enclosure = (
+        METHODS["binary-exact"].epsilon(profile, num_users, DELTA)
+        if k == 2
+        else atom_epsilon(families.family_law(profile), num_users, DELTA, profile.epsilon0)
+    )
+    record(benchmark, bound, enclosure)

@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 from scipy import special
 
 from oracles import enumeration, profiles
-from shuffledp.accounting import composed_bounds, composition
+from shuffledp.accounting import composed, composition
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -298,17 +298,17 @@ def test_where_round_off_dominates_simpler_bounds_remain(monkeypatch):
 def test_curves_lost_in_round_off_are_the_local_ones(monkeypatch):
     release = ShuffledRelease(epsilon0=1.0, num_users=77)
     named = release.curve(1e-6)
-    assert named.curve.forward(0.5).upper < 0.01
+    assert named.forward(0.5).upper < 0.01
 
     def lost(*_arguments, **_options):
         raise PrecisionError("planted")
 
-    lost_method = type("Lost", (), {"delta_ends": staticmethod(lost), "is_exact": False})
+    lost_method = type("Lost", (), {"delta": staticmethod(lost), "is_exact": False})
     monkeypatch.setattr(
         "shuffledp.accounting.release.METHODS",
         dict.fromkeys(named.method.split(", "), lost_method),
     )
-    value = named.curve.forward(0.5).upper
+    value = named.forward(0.5).upper
     assert value == pytest.approx((math.e - math.exp(0.5)) / (math.e + 1.0))
 
 
@@ -324,11 +324,11 @@ def test_two_methods_are_better_than_either():
 
 
 def test_data_above_the_bound_are_reported_as_a_bug(monkeypatch):
-    monkeypatch.setattr(composed_bounds, "_lower_epsilon", lambda *_: 1.0)
+    monkeypatch.setattr(composed, "_lower_epsilon", lambda *_: 1.0)
     with pytest.warns(LowerEndWarning, match="please report"):
         assert (LARGE * 2).epsilon(1e-6).lower is None
     monkeypatch.setattr(
-        composed_bounds, "_lower_epsilon", lambda _parts, _delta, upper: upper * (1 + 1e-9)
+        composed, "_lower_epsilon", lambda _parts, _delta, upper: upper * (1 + 1e-9)
     )
     found = (LARGE * 2).epsilon(1e-6)
     assert found.lower == found.upper

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
+from oracles.family_laws import both_ends
 from shuffledp.accounting import composition, convolution
-from shuffledp.accounting.amplification.families import CLONES
 from shuffledp.accounting.composition import (
     certain_delta,
     certain_epsilon,
@@ -134,7 +134,7 @@ def shuffled(epsilon0, num_users):
     profile = LocalProfile(epsilon0=epsilon0)
 
     def delta(epsilon):
-        return CLONES.delta(profile, num_users, epsilon)
+        return both_ends(profile, num_users, epsilon)
 
     return HockeyStickCurve(forward=delta, backward=delta, highest=epsilon0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from oracles.laplace_pairs import laplace_profile
 from oracles.profiles import k_rr
-from shuffledp.accounting import calibration, composed_bounds, composition, convolution
+from shuffledp.accounting import calibration, composed, composition, convolution
 from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
 from shuffledp.accounting.amplification.binary_pairs import BinaryPairs, TwoBinomials
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
@@ -160,7 +160,7 @@ def test_basic_composition_is_not_computed_where_one_value_rules_it_out(monkeypa
     def refused(*_):
         raise AssertionError("basic composition was computed")
 
-    monkeypatch.setattr(composed_bounds, "_basic_epsilon", refused)
+    monkeypatch.setattr(composed, "_basic_epsilon", refused)
     found = (ShuffledRelease(profile=k_rr(1.0, 4), num_users=10**5) * 100).epsilon(1e-6)
     assert found.method == "composed k-rr-blanket"
 

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from oracles import profiles
-from shuffledp.accounting.composed import Composable, Composition, NamedCurve
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.accounting.release_json import (
+from shuffledp.accounting.composed import Composable, Composition
+from shuffledp.accounting.ledger import (
     StoredChannel,
     releases_from_json,
     releases_to_json,
     storable,
 )
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -92,11 +93,14 @@ def test_releases_of_other_kinds_cannot_be_written():
         def delta_alone(self, epsilon, *, with_lower=True):
             raise NotImplementedError
 
-        def curve(self, delta) -> NamedCurve:
+        def curve(self, delta) -> HockeyStickCurve:
             raise NotImplementedError
 
         def attacks(self):
             return ()
+
+        def exact_loss(self, *, upper):
+            return None
 
     with pytest.raises(ParameterError, match="cannot be written"):
         releases_to_json(Own())

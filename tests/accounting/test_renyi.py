@@ -8,10 +8,9 @@ import pytest
 
 from oracles import discrete_pairs, enumeration, gaussian_pairs, profiles
 from shuffledp.accounting import renyi
-from shuffledp.accounting.amplification.renyi_closed_forms import blanket_renyi_upper
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.accounting.renyi import renyi_divergence, renyi_without_failure
+from shuffledp.accounting.renyi import blanket_renyi_upper, renyi_divergence, renyi_without_failure
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 

@@ -192,7 +192,7 @@ def test_where_atoms_are_rounded_to_nearest_the_accountants_margin_makes_up(epsi
         epsilon = share * epsilon0
         with mp.workdps(60):
             above = Fraction(int(mp.ceil(mp.exp(mpf(epsilon)) * 10**30)), 10**30)
-        found = STATED_BLANKET.delta_above(sets.profile, num_users, epsilon, 0.0)
+        found = STATED_BLANKET.delta(sets.profile, num_users, epsilon).upper
         assert Fraction(found) >= bound(exact, above, num_users)
 
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from oracles import sums
+from shuffledp.accounting.amplification import families, stated_blanket
 from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.profile import RandomizerFamily
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,14 @@ class Blanket:
 
     def enclose_epsilon(self, delta, highest):
         return atom_epsilon(self.law, self.num_users, delta, highest)
+
+
+def both_ends(profile, num_users, epsilon, laws=None):
+    """Both ends of the delta of the laws that a profile's own result evaluates, or of others."""
+    if laws is None and profile.family is RandomizerFamily.OTHER:
+        laws = stated_blanket.dominating_laws(profile)
+    found = [atom_delta(law, num_users, epsilon) for law in laws or [families.family_law(profile)]]
+    return Enclosure(max(each.lower for each in found), max(each.upper for each in found))
 
 
 def neutral_atoms(law):

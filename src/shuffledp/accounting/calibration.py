@@ -9,6 +9,7 @@ number given, not near it.
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 
 from shuffledp.accounting.amplification.registry import account_delta
@@ -60,6 +61,10 @@ _PATIENCE = 4
 _LONGEST_STEP = 1e4
 
 
+def _checked_target(epsilon: float, delta: float) -> tuple[float, float]:
+    return require_positive("epsilon", epsilon), require_open_unit("delta", delta)
+
+
 def largest_epsilon0(
     profile_for: Callable[[float], LocalProfile],
     *,
@@ -102,8 +107,7 @@ def largest_epsilon0(
     1.0
     """
     users = require_at_least("num_users", num_users, 1)
-    target = require_positive("epsilon", epsilon)
-    allowed = require_open_unit("delta", delta)
+    target, allowed = _checked_target(epsilon, delta)
     if not _SMALLEST_EPSILON < target < LARGEST_EPSILON0:
         return min(target, LARGEST_EPSILON0)
 
@@ -147,7 +151,7 @@ def _guess(
             break
         if not 0.0 < found < 1.0:
             break
-        place = math.log(2.0 * math.sinh(0.5 * epsilon0))
+        place = math.log(_strength(epsilon0))
         excess = math.log(-math.log(found) / aimed)
         if before is not None:
             power = min(max((excess - before[1]) / (before[0] - place), 0.5), 8.0)
@@ -156,6 +160,11 @@ def _guess(
         if abs(epsilon0 - last) <= _COARSE_STEP * last:
             break
     return epsilon0
+
+
+def _strength(epsilon0: float) -> float:
+    """Return 2 sinh(epsilon0 / 2), which epsilon is about in proportion to in a large crowd."""
+    return 2.0 * math.sinh(0.5 * min(epsilon0, 100.0))
 
 
 def epsilon0_of_strength(strength: float, least: float) -> float:
@@ -189,9 +198,7 @@ def smallest_num_users(profile: LocalProfile, *, epsilon: float, delta: float) -
     >>> smallest_num_users(LocalProfile(epsilon0=1.0), epsilon=1.0, delta=1e-6)
     1
     """
-    target = require_positive("epsilon", epsilon)
-    allowed = require_open_unit("delta", delta)
-
+    target, allowed = _checked_target(epsilon, delta)
     least = -math.log(allowed)
     met = math.nextafter(least, math.inf)
 
@@ -202,7 +209,7 @@ def smallest_num_users(profile: LocalProfile, *, epsilon: float, delta: float) -
             return -math.log(found)
         return max(-math.log(found), met) if found > 0.0 else math.inf
 
-    strength = 2.0 * math.sinh(0.5 * min(profile.epsilon0, 100.0)) / target
+    strength = _strength(profile.epsilon0) / target
     guess = 4.0 * least * strength * strength
     _, enough = _bracket(exponent, least, power=1.0, most=_MOST_USERS, guess=guess)
     if enough > _MOST_USERS:
@@ -240,16 +247,16 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
     >>> largest_rounds(StatedRelease(epsilon=0.5), epsilon=1.0, delta=1e-9)
     2
     """
-    target = require_positive("epsilon", epsilon)
-    allowed = require_open_unit("delta", delta)
+    target, allowed = _checked_target(epsilon, delta)
     per_round = sum(times for _, times in releases.parts)
     if per_round == 0:
         return MOST_ROUNDS
 
-    def cost(rounds: int) -> float:
-        return epsilon_upper(releases * rounds, allowed)
-
-    return last_within(cost, target, most=MOST_ROUNDS // per_round)
+    return last_within(
+        lambda rounds: epsilon_upper(releases * rounds, allowed),
+        target,
+        most=MOST_ROUNDS // per_round,
+    )
 
 
 def least_users(
@@ -289,19 +296,18 @@ def least_users(
     1
     """
     times = require_at_least("rounds", rounds, 1)
-    target = require_positive("epsilon", epsilon)
-    allowed = require_open_unit("delta", delta)
+    target, allowed = _checked_target(epsilon, delta)
 
-    def release_of(num_users: int) -> ShuffledRelease:
-        return ShuffledRelease(
-            num_users=num_users, epsilon0=epsilon0, profile=profile, participation=participation
-        )
+    release = ShuffledRelease(
+        num_users=1, epsilon0=epsilon0, profile=profile, participation=participation
+    )
+    law = release.law
 
     def cost(num_users: int) -> float:
-        return epsilon_upper(release_of(num_users) * times, allowed)
+        of_these = replace(release, num_users=num_users, epsilon0=None)
+        return epsilon_upper(of_these * times, allowed)
 
-    law = release_of(1).law
-    strength = 2.0 * math.sinh(0.5 * min(law.epsilon0, 100.0)) / target
+    strength = _strength(law.epsilon0) / target
     guess = 4.0 * times * math.log(1.0 / allowed) * strength * strength
     level = _level_of_one(times, allowed)
     if level is not None and participation == 1.0 and law.delta0 == 0.0:
@@ -360,8 +366,7 @@ def largest_local_epsilon(
     0.5
     """
     times = require_at_least("rounds", rounds, 1)
-    target = require_positive("epsilon", epsilon)
-    allowed = require_open_unit("delta", delta)
+    target, allowed = _checked_target(epsilon, delta)
     make = profile_for or (lambda epsilon0: LocalProfile(epsilon0=epsilon0))
 
     @cache
@@ -378,15 +383,20 @@ def largest_local_epsilon(
     certain = target / times * (1.0 - 1e-12)
     if certain >= LARGEST_EPSILON0:
         return LARGEST_EPSILON0
-    alike = participation == 1.0 and sampled_from is None
-    guess = _first_epsilon0(make, num_users, certain, allowed, rounds=times, alike=alike)
+    # To begin with: that of one round at its share, or by the central limit.
+    level = _level_of_one(times, allowed)
+    if level is None or participation < 1.0 or sampled_from is not None:
+        strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
+        guess = epsilon0_of_strength(strength, certain)
+    else:
+        one = {"epsilon": certain, "delta": level, "relative_tolerance": _EPSILON0_WIDTH}
+        found = largest_epsilon0(make, num_users=num_users, **one)
+        guess = min(max(found, certain), LARGEST_EPSILON0)
     before, power, meets, fails = (0.0, 0.0), 1.0, certain, LARGEST_EPSILON0
     for _ in range(_GUESSES):  # epsilon is about in proportion to a power of the strength
-        found, strength = cost(1.0 / guess), 2.0 * math.sinh(0.5 * guess)
-        if found <= target:
-            meets = max(meets, guess)
-        else:
-            fails = min(fails, guess)
+        found, strength = cost(1.0 / guess), _strength(guess)
+        met = found <= target
+        meets, fails = (max(meets, guess), fails) if met else (meets, min(fails, guess))
         if not 0.0 < found < math.inf:
             break
         if 0.0 < before[0] != strength and before[1] != found:
@@ -411,26 +421,6 @@ def largest_local_epsilon(
         relative_tolerance=_EPSILON0_WIDTH,
     )
     return max(1.0 / inverse, certain)
-
-
-def _first_epsilon0(
-    make: Callable[[float], LocalProfile],
-    num_users: int,
-    share: float,
-    delta: float,
-    *,
-    rounds: int,
-    alike: bool,
-) -> float:
-    """Return an epsilon0 to begin with: of one round at its share, or by the central limit."""
-    level = _level_of_one(rounds, delta) if alike else None
-    if level is None:
-        strength = share * math.sqrt(num_users * rounds / (-4.0 * math.log(delta)))
-        return epsilon0_of_strength(strength, share)
-    found = largest_epsilon0(
-        make, num_users=num_users, epsilon=share, delta=level, relative_tolerance=_EPSILON0_WIDTH
-    )
-    return min(max(found, share), LARGEST_EPSILON0)
 
 
 def _level_of_one(rounds: int, delta: float) -> float | None:

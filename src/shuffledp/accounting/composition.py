@@ -16,22 +16,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 
-from shuffledp.accounting.convolution import (
-    SMALLEST_MASS,
-    Part,
-    convolve,
-)
-from shuffledp.accounting.discretization import (
-    loss_on_lattice,
-    value_at,
-)
+from shuffledp.accounting.convolution import SMALLEST_MASS, Part, convolve
+from shuffledp.accounting.discretization import loss_on_lattice, value_at
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
+
+Losses = Sequence[tuple[PrivacyLoss, int]]
+Curves = Sequence[tuple[HockeyStickCurve, int]]
 
 _UNIT = math.ulp(1.0)
 
@@ -72,56 +67,40 @@ def _part(loss: PrivacyLoss, count: int) -> Part:
     return Part(indices, loss.interval * indices.astype(np.float64), masses, count)
 
 
-def _composed_infinity(parts: Sequence[tuple[PrivacyLoss, int]], *, upper: bool) -> float:
+def _composed_infinity(parts: Losses, *, upper: bool) -> float:
     """Return 1 - prod (1 - infinite_mass)^count, rounded in the direction asked."""
-    exponent = 0.0
-    for loss, count in parts:
-        if loss.infinite_mass >= 1.0:
-            return 1.0
-        exponent += count * math.log1p(-loss.infinite_mass)
+    if any(loss.infinite_mass >= 1.0 for loss, _ in parts):
+        return 1.0
+    exponent = sum(count * math.log1p(-loss.infinite_mass) for loss, count in parts)
     slack = 8.0 * _UNIT * (len(parts) + 2)
     return min(-math.expm1(exponent) * (1.0 + slack if upper else 1.0 - slack), 1.0)
 
 
-def _merged(parts: Sequence[tuple[PrivacyLoss, int]]) -> list[tuple[PrivacyLoss, int]]:
-    """Check the parts and add up the counts of equal ones."""
-    merged: dict[int, tuple[PrivacyLoss, int]] = {}
-    for loss, count in parts:
-        number = require_at_least("count", count, 0)
-        known = merged.get(id(loss), (loss, 0))
-        merged[id(loss)] = (loss, known[1] + number)
-    found = [(loss, count) for loss, count in merged.values() if count > 0]
-    if len({(loss.interval, loss.direction) for loss, _ in found}) > 1:
-        raise ParameterError(
-            "the losses differ in interval or direction: discretise all of them alike"
-        )
-    return found
-
-
-def compose(
-    parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float, *, aimed: bool = False
-) -> PrivacyLoss:
+def compose(parts: Losses, smallest_delta: float, *, aimed: bool = False) -> PrivacyLoss:
     """Return the privacy loss of several mechanisms on the same data, each some number of times.
 
     Errs in the direction of the parts.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
-    merged = _merged(parts)
+    counts: dict[PrivacyLoss, int] = {}  # which are equal only to themselves
+    for loss, count in parts:
+        counts[loss] = counts.get(loss, 0) + require_at_least("count", count, 0)
+    merged = [(loss, count) for loss, count in counts.items() if count > 0]
+    if len({(loss.interval, loss.direction) for loss, _ in merged}) > 1:
+        raise ParameterError(
+            "the losses differ in interval or direction: discretise all of them alike"
+        )
     if not merged:
         raise ParameterError("no loss is to be composed: give at least one with a count >= 1")
-    if len(merged) == 1 and merged[0][1] == 1:
-        return merged[0][0]
     model = merged[0][0]
+    if len(merged) == 1 and merged[0][1] == 1:
+        return model
     laws = [_part(loss, count) for loss, count in merged]
     infinite = _composed_infinity(merged, upper=model.is_upper)
     if any(law.masses.size == 0 for law in laws):
         return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
-    found = convolve(
-        laws,
-        model.interval,
-        max(_CUT_SHARE * target, SMALLEST_MASS),
-        aimed=target if aimed else None,
-    )
+    cut = max(_CUT_SHARE * target, SMALLEST_MASS)
+    found = convolve(laws, model.interval, cut, aimed=target if aimed else None)
     if model.is_upper:
         masses = found.masses + found.doubts
         masses[0] += found.below
@@ -172,22 +151,16 @@ def _short(interval: float) -> float:
 
 
 def _ratios(
-    curves: Sequence[tuple[HockeyStickCurve, int, float]],
-    smallest_delta: float,
-    accuracy: float,
-    *,
-    upper: bool,
+    curves: Curves, deviations: Sequence[float], quantile: float, accuracy: float, *, upper: bool
 ) -> list[float]:
     """Return for each curve how far apart its knots may be, relative to its deviation."""
-    number = sum(count for _, count, _ in curves)
     # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
     ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
     # So far out, at `quantile` deviations of each loss, delta is reached: the knots must be closer
     # than the curve falls there.
-    quantile = math.sqrt(-2.0 * math.log(smallest_delta) / number)
     ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
     ratios = []
-    for curve, _, mu in curves:
+    for (curve, _), mu in zip(curves, deviations, strict=True):
         farthest = curve.highest / mu if mu > 0.0 else math.inf
         # There all losses are at their highest, which the knots may miss by one step.
         at_highest = farthest < 2.0 * quantile and not (upper and len(curves) == 1)
@@ -195,16 +168,16 @@ def _ratios(
     return ratios
 
 
-def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], ratio: float) -> float:
+def _common_interval(curves: Curves, deviations: Sequence[float], ratio: float) -> float:
     """Return the interval whose discretisation adds ``ratio`` squared times the variance in all."""
-    total = math.fsum(count * mu * mu for _, count, mu in curves)
-    number = sum(count for _, count, _ in curves)
+    counts = [count for _, count in curves]
+    total = math.fsum(count * mu * mu for count, mu in zip(counts, deviations, strict=True))
     # Some thirty deviations must fit into a transform.
-    interval = math.sqrt(total) * max(ratio / math.sqrt(number), _FINEST)
-    curve, _, _ = max(curves, key=lambda item: item[1] * item[2])
-    if curve.highest < 1e5 * interval:  # also makes it finite
+    interval = math.sqrt(total) * max(ratio / math.sqrt(sum(counts)), _FINEST)
+    largest = max(range(len(counts)), key=lambda number: counts[number] * deviations[number])
+    if (highest := curves[largest][0].highest) < 1e5 * interval:  # also makes it finite
         # A loss of exactly the highest, as of randomized response, then is on the lattice.
-        interval = curve.highest / math.ceil(curve.highest / interval)
+        interval = highest / math.ceil(highest / interval)
     return _short(interval)
 
 
@@ -223,9 +196,7 @@ def _chance_near_highest(
     return loss, min(chance, 1.0)
 
 
-def certain_epsilon(
-    parts: Sequence[tuple[HockeyStickCurve, int]], delta: float, *, upper: bool
-) -> float:
+def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
     """Return an epsilon at which the product of curves exceeds delta, without composing; or 0.
 
     By the upper ends of the curves, or rounded down by their lower ends. Where nearly every loss is
@@ -247,7 +218,7 @@ def certain_epsilon(
     return best
 
 
-def certain_delta(parts: Sequence[tuple[HockeyStickCurve, int]], epsilon: float) -> float:
+def certain_delta(parts: Curves, epsilon: float) -> float:
     """Return a delta next to 1 that the lower ends of curves prove without composing; or 0.
 
     A loss is above ``loss`` with some chance and never below minus the highest, so Hoeffding's
@@ -268,22 +239,8 @@ def certain_delta(parts: Sequence[tuple[HockeyStickCurve, int]], epsilon: float)
     return 0.0
 
 
-def _require_resolvable(
-    parts: Sequence[tuple[HockeyStickCurve, int, float]], number: int, smallest_delta: float
-) -> None:
-    """Refuse what the least doubles of all curves, taken together, are too much for."""
-    if number * SMALLEST_MASS > smallest_delta and any(
-        value_at(curve.forward, min(0.95 * curve.highest, _FAR_LOSS)).upper <= SMALLEST_MASS
-        for curve, _, _ in parts
-    ):
-        raise PrecisionError(
-            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {smallest_delta}: "
-            "compose fewer times or ask for a larger delta"
-        )
-
-
 def compose_curves(
-    parts: Sequence[tuple[HockeyStickCurve, int]],
+    parts: Curves,
     *,
     smallest_delta: float,
     upper: bool,
@@ -296,33 +253,40 @@ def compose_curves(
     """
     target = require_open_unit("smallest_delta", smallest_delta)
     allowed = min(require_positive("accuracy", accuracy), 0.1)
-    counted = [(curve, require_at_least("count", count, 0)) for curve, count in parts]
-    curves = [(curve, count, _deviation(curve)) for curve, count in counted if count > 0]
-    direction: Literal["upper", "lower"] = "upper" if upper else "lower"
-    if not curves or max(mu for _, _, mu in curves) == 0.0:
-        return no_loss(1.0, direction)
-    number = sum(count for _, count, _ in curves)
-    if upper:
-        _require_resolvable(curves, number, target)
-    ratios = _ratios(curves, target, allowed, upper=upper)
-    interval = _common_interval(curves, min(ratios))
-    tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    curves = [(curve, count) for curve, count in parts if require_at_least("count", count, 0) > 0]
+    deviations = [_deviation(curve) for curve, _ in curves]
+    if max(deviations, default=0.0) == 0.0:
+        return no_loss(1.0, "upper" if upper else "lower")
+    number = sum(count for _, count in curves)
+    # What the least doubles of all curves, taken together, are too much for is refused.
+    if (
+        upper
+        and number * SMALLEST_MASS > target
+        and any(
+            value_at(curve.forward, min(0.95 * curve.highest, _FAR_LOSS)).upper <= SMALLEST_MASS
+            for curve, _ in curves
+        )
+    ):
+        raise PrecisionError(
+            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {target}: "
+            "compose fewer times or ask for a larger delta"
+        )
     # A sum of many losses is at its quantile where each is about at its own: far beyond that it
     # is enough to know that a loss is rare.
-    dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
-    losses = [
-        (
-            loss_on_lattice(
-                curve,
-                interval,
-                tail,
-                upper=upper,
-                left_tail=max(_LEFT_TAIL / number, tail),
-                stride=max(int(ratio * mu / interval), 1),
-                dense=mu * dense,
-            ),
-            count,
+    quantile = math.sqrt(-2.0 * math.log(target) / number)
+    ratios = _ratios(curves, deviations, quantile, allowed, upper=upper)
+    interval = _common_interval(curves, deviations, min(ratios))
+    tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    losses = []
+    for (curve, count), mu, ratio in zip(curves, deviations, ratios, strict=True):
+        loss = loss_on_lattice(
+            curve,
+            interval,
+            tail,
+            upper=upper,
+            left_tail=max(_LEFT_TAIL / number, tail),
+            stride=max(int(ratio * mu / interval), 1),
+            dense=mu * (quantile + _DENSE),
         )
-        for (curve, count, mu), ratio in zip(curves, ratios, strict=True)
-    ]
+        losses.append((loss, count))
     return compose(losses, target, aimed=aimed)

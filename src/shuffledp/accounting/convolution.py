@@ -23,6 +23,7 @@ which occurs T times:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +69,7 @@ class Part:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Convolution:
+class Convolution(NamedTuple):
     """The law of a sum, and what is not known about it.
 
     Parameters
@@ -89,11 +89,10 @@ class Convolution:
     beyond: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Cumulants:
+class _Cumulants(NamedTuple):
     """ln E[e^(theta S)] of the sum S of all parts with its first two derivatives in theta."""
 
-    log_moments: tuple[float, ...]
+    log_moments: list[float]
     value: float
     mean: float
     variance: float
@@ -113,7 +112,7 @@ def _cumulants(parts: Sequence[Part], theta: float) -> _Cumulants:
         value += part.count * logs[-1]
         mean += part.count * centre
         variance += part.count * float((weights * (part.losses - centre) ** 2).sum())
-    return _Cumulants(tuple(logs), value, mean, variance)
+    return _Cumulants(logs, value, mean, variance)
 
 
 def _steepest(part: Part, theta: float) -> float:
@@ -137,25 +136,22 @@ def _farthest(parts: Sequence[Part], interval: float, exponent: float) -> tuple[
     deviation = math.sqrt(_cumulants(parts, 0.0).variance)
     guess = math.sqrt(2.0 * exponent) / max(deviation, 0.1 * interval)
 
-    def reach(log_theta: float) -> float:
+    def reach(log_theta: float) -> tuple[float, float]:
         theta = math.exp(log_theta)
-        return (_log_value(parts, theta) + exponent) / theta
+        return (_log_value(parts, theta) + exponent) / theta, log_theta
 
     low, high = math.log(1e-3 * guess), math.log(max(60.0 / interval, guess))
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-    points = [high - ratio * (high - low), low + ratio * (high - low)]
-    values = [reach(points[0]), reach(points[1])]
+    left, right = reach(high - ratio * (high - low)), reach(low + ratio * (high - low))
     while high - low > 1e-2:
-        if values[0] <= values[1]:
-            high, points, values = points[1], [0.0, points[0]], [0.0, values[0]]
-            points[0] = high - ratio * (high - low)
-            values[0] = reach(points[0])
+        if left[0] <= right[0]:
+            high = right[1]
+            left, right = reach(high - ratio * (high - low)), left
         else:
-            low, points, values = points[0], [points[1], 0.0], [values[1], 0.0]
-            points[1] = low + ratio * (high - low)
-            values[1] = reach(points[1])
-    best = 0 if values[0] <= values[1] else 1
-    return values[best], math.exp(points[best])
+            low = left[1]
+            left, right = right, reach(low + ratio * (high - low))
+    best, log_theta = left if left[0] <= right[0] else right
+    return best, math.exp(log_theta)
 
 
 def _window(
@@ -164,20 +160,18 @@ def _window(
     """Return first and last index outside which the tilted sum is e^-41.5 likely on either side."""
     deviation = math.sqrt(cumulants.variance)
     guess = math.sqrt(2.0 * _OUTSIDE_EXPONENT) / max(deviation, 0.3 * interval)
-    ends = []
-    for sign in (-1.0, 1.0):
-        # Chernoff for the tilted law: ln E[e^(s S)] = value(theta + s) - value(theta).
-        reaches = [
+    # Chernoff for the tilted law: ln E[e^(s S)] = value(theta + s) - value(theta).
+    down, up = (
+        min(
             (_log_value(parts, theta + sign * s) - cumulants.value + _OUTSIDE_EXPONENT) / s
             for s in (0.7 * guess, guess, 1.4 * guess)
-        ]
-        ends.append(sign * min(reaches))
-    first = math.floor(ends[0] / interval)
-    last = math.ceil(ends[1] / interval)
-    return (
-        max(first, sum(part.count * int(part.indices[0]) for part in parts)),
-        min(last, sum(part.count * int(part.indices[-1]) for part in parts)),
+        )
+        for sign in (-1.0, 1.0)
     )
+    lowest, highest = (
+        sum(part.count * int(part.indices[end]) for part in parts) for end in (0, -1)
+    )
+    return max(math.floor(-down / interval), lowest), min(math.ceil(up / interval), highest)
 
 
 def _require_points(number: int) -> None:
@@ -186,15 +180,6 @@ def _require_points(number: int) -> None:
             f"the composed loss is spread over {number} points of the lattice, more than "
             f"{_MOST_POINTS}: compose with a larger interval or accuracy"
         )
-
-
-def _tilted_masses(
-    part: Part, theta: float, log_moment: float, num_points: int
-) -> NDArray[np.float64]:
-    """Return the tilted law of one part, wrapped around ``num_points``."""
-    weights = part.masses * np.exp(theta * part.losses - log_moment)
-    wrapped = np.bincount(part.indices % num_points, weights=weights, minlength=num_points)
-    return np.asarray(wrapped, dtype=np.float64)
 
 
 def _convolved(
@@ -209,7 +194,8 @@ def _convolved(
     envelope: NDArray[np.float64] = np.zeros(size)
     growth: NDArray[np.float64] = np.zeros(size)
     for part, log_moment in zip(parts, log_moments, strict=True):
-        tilted = _tilted_masses(part, theta, log_moment, num_points)
+        weights = part.masses * np.exp(theta * part.losses - log_moment)
+        tilted = np.bincount(part.indices % num_points, weights=weights, minlength=num_points)
         transform: NDArray[np.complex128] = np.fft.rfft(tilted)[kept]
         doubt = per_norm * math.sqrt(num_points * float(tilted @ tilted))
         exponents = part.count * np.log(np.abs(transform) + doubt)
@@ -223,21 +209,12 @@ def _convolved(
         # Nothing is exactly zero: the logarithm of the least double is finite.
         transform.real += np.where(modulus > doubt, 0.0, SMALLEST_MASS)
         spectrum *= transform if part.count == 1 else np.exp(part.count * np.log(transform))
-    weights = np.where((kept == 0) | (kept == size - 1), 1.0, 2.0)  # two have no conjugate
-    powers = float(weights @ (np.exp(np.minimum(envelope, 600.0)) * growth)) / num_points
-    norm = math.sqrt(float(weights @ np.abs(spectrum) ** 2) / num_points)
+    shares = np.where((kept == 0) | (kept == size - 1), 1.0, 2.0)  # two have no conjugate
+    powers = float(shares @ (np.exp(np.minimum(envelope, 600.0)) * growth)) / num_points
+    norm = math.sqrt(float(shares @ np.abs(spectrum) ** 2) / num_points)
     full = np.zeros(size, np.complex128)
     full[kept] = spectrum
     return np.fft.irfft(full, num_points), powers + per_norm * norm + _NEGLIGIBLE
-
-
-def _tilts(parts: Sequence[Part], interval: float, theta_end: float) -> list[float]:
-    """Return tilts from 0 to the last one needed, a few deviations of the sum apart."""
-    tilts = [0.0]
-    while tilts[-1] < theta_end and len(tilts) < _MOST_TILTS:
-        deviation = math.sqrt(_cumulants(parts, tilts[-1]).variance)
-        tilts.append(min(tilts[-1] + _TILT_STEP / max(deviation, 0.5 * interval), theta_end))
-    return tilts
 
 
 def _from_tilt(
@@ -279,9 +256,12 @@ def convolve(
     parts: Sequence[Part], interval: float, negligible: float, *, aimed: float | None = None
 ) -> Convolution:
     """Return the law of the sum of independent losses, each with its ``count`` of copies."""
-    exponent = -math.log(negligible)
-    reach, theta_end = _farthest(parts, interval, exponent)
-    tilts = _tilts(parts, interval, theta_end)
+    reach, theta_end = _farthest(parts, interval, -math.log(negligible))
+    # From 0 to the last tilt needed, a few deviations of the sum apart.
+    tilts = [0.0]
+    while tilts[-1] < theta_end and len(tilts) < _MOST_TILTS:
+        deviation = math.sqrt(_cumulants(parts, tilts[-1]).variance)
+        tilts.append(min(tilts[-1] + _TILT_STEP / max(deviation, 0.5 * interval), theta_end))
     first, _ = _window(parts, 0.0, _cumulants(parts, 0.0), interval)
     below = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
     if aimed is not None:
@@ -300,10 +280,5 @@ def convolve(
         better = errors < doubts
         np.copyto(masses, values, where=better)
         np.copyto(doubts, errors, where=better)
-    return Convolution(
-        first=first,
-        masses=masses,
-        doubts=doubts,
-        below=below,
-        beyond=negligible * (1.0 + 1e-12) if last < end else 0.0,
-    )
+    beyond = negligible * (1.0 + 1e-12) if last < end else 0.0
+    return Convolution(first, masses, doubts, below, beyond)

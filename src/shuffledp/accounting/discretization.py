@@ -36,7 +36,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def value_at(divergence: Callable[[float], Enclosure], epsilon: float) -> Enclos
     return divergence(epsilon)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CurveValues:
     """Bounds on a hockey-stick curve at knots e^epsilons, as an excess over (1 - x)_+.
 
@@ -98,25 +98,15 @@ def curve_values(
     """Evaluate a curve from epsilon = 0 outwards in both directions until its tails."""
     right, rights, cut = _one_side(curve.forward, curve.highest, steps(), tail, upper)
     left, lefts, _ = _one_side(curve.backward, curve.highest, steps(), left_tail, upper)
-    factor = np.exp(-left)  # x at epsilon = -left
     middle = np.array([[max(rights[0, 0], lefts[0, 0])], [min(rights[1, 0], lefts[1, 0])]])
-    lefts = lefts * factor * np.array([[1.0 - 4.0 * math.ulp(1.0)], [1.0 + 4.0 * math.ulp(1.0)]])
+    rounding = np.array([[1.0 - 4.0 * math.ulp(1.0)], [1.0 + 4.0 * math.ulp(1.0)]])
+    lefts = lefts * np.exp(-left) * rounding  # times x at epsilon = -left
     lower, higher = np.hstack((lefts[:, :0:-1], middle, rights[:, 1:]))
     zero = left.size - 1
-    return CurveValues(
-        epsilons=np.concatenate((-left[:0:-1], right)),
-        lower=lower,
-        upper=_monotone(higher, zero),
-        zero=zero,
-        cut=cut,
-    )
-
-
-def _monotone(upper: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
-    """Lower upper ends to the least between them and epsilon = 0: the excess falls outwards."""
-    right = np.minimum.accumulate(upper[zero:])
-    left = np.minimum.accumulate(upper[zero::-1])
-    return np.concatenate((left[:0:-1], right))
+    # The excess falls outwards, so upper ends may be lowered to the least on the way from 0.
+    falling = [np.minimum.accumulate(each) for each in (higher[zero::-1], higher[zero:])]
+    higher = np.concatenate((falling[0][:0:-1], falling[1]))
+    return CurveValues(np.concatenate((-left[:0:-1], right)), lower, higher, zero, cut)
 
 
 def _one_side(
@@ -127,24 +117,22 @@ def _one_side(
     upper: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
     """Return epsilons from 0 on, both ends of the divergence there, and whether a tail was cut."""
-    at_zero = value_at(divergence, 0.0)
-    epsilons, values = [0.0], [(at_zero.lower, at_zero.upper)]
+    epsilons, values, cut = [0.0], [value_at(divergence, 0.0)], True
     for epsilon in steps:
-        decisive = values[-1][1 if upper else 0]
-        if decisive <= tail or epsilon > _LARGEST_LOSS:
+        last = values[-1]
+        if (last.upper if upper else last.lower) <= tail or epsilon > _LARGEST_LOSS:
             break
-        if epsilon >= highest:
-            epsilons.append(epsilon)
-            values.append((0.0, 0.0))
-            break
-        value = value_at(divergence, epsilon)
+        found = value_at(divergence, epsilon) if epsilon < highest else Enclosure(0.0, 0.0)
         epsilons.append(epsilon)
-        values.append((value.lower, value.upper))
+        values.append(found)
+        if epsilon >= highest:
+            break
         # A loss that ends before has no limit above 0.
-        flat = highest > _LARGEST_LOSS and values[-2][1] - value.upper <= _FLAT * value.upper
-        if flat and value_at(divergence, _LARGEST_LOSS).upper >= value.upper * (1.0 - _FLAT):
-            return np.array(epsilons), np.array(values).T, False
-    return np.array(epsilons), np.array(values).T, True
+        flat = highest > _LARGEST_LOSS and last.upper - found.upper <= _FLAT * found.upper
+        if flat and value_at(divergence, _LARGEST_LOSS).upper >= found.upper * (1.0 - _FLAT):
+            cut = False
+            break
+    return np.array(epsilons), np.array([(each.lower, each.upper) for each in values]).T, cut
 
 
 class _Piece(NamedTuple):
@@ -157,63 +145,45 @@ class _Piece(NamedTuple):
     end: int
     rise: float
     run: float
-    left: bool
-    mixed: bool
-
-    @property
-    def slope(self) -> float:
-        return self.rise / self.run
-
-    @property
-    def doubt(self) -> float:
-        """Bound on the error of the slope."""
-        return _SLOPE_ERROR * (1.0 if self.mixed else abs(self.slope))
+    left: bool = False
+    mixed: bool = False
 
     def joined(self, following: "_Piece") -> "_Piece":
-        if self.left == following.left:
-            rise, mixed = self.rise + following.rise, self.mixed or following.mixed
-        else:
-            rise, mixed = (self.rise - self.run) + following.rise, True
+        """Return one piece in place of two."""
+        mixed = self.mixed or following.mixed or self.left != following.left
+        rise = self.rise - (self.run if self.left != following.left else 0.0) + following.rise
         return _Piece(following.end, rise, self.run + following.run, following.left, mixed)
 
-
-def _jump(before: _Piece, after: _Piece) -> float:
-    """Return by how much the slope of h grows from one piece to the next."""
-    return after.slope - before.slope + (1.0 if before.left and not after.left else 0.0)
-
-
-def _convex_pieces(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], zero: int
-) -> list[_Piece]:
-    """Return the pieces of the greatest convex minorant, from x = 0 to the last knot.
-
-    Neighbouring pieces whose slopes do not grow are joined until all do.
-    """
-    points = np.exp(epsilons)
-    runs = points[:-1] * np.expm1(np.diff(epsilons))
-    rises = np.diff(values)
-    pieces = [_Piece(0, float(values[0]), float(points[0]), True, False)]
-    for index in range(rises.size):
-        piece = _Piece(index + 1, float(rises[index]), float(runs[index]), index < zero, False)
-        while pieces and _jump(pieces[-1], piece) <= 0.0:
-            piece = pieces.pop().joined(piece)
-        pieces.append(piece)
-    return pieces
+    def jump_to(self, following: "_Piece") -> tuple[float, float]:
+        """Return by how much the slope of h grows to the next piece, and how far that is off."""
+        before, after = self.rise / self.run, following.rise / following.run
+        kink = 1.0 if self.left and not following.left else 0.0
+        doubt = 1.0 if self.mixed else abs(before)
+        doubt += 1.0 if following.mixed else abs(after)
+        return after - before + kink, _SLOPE_ERROR * (doubt + kink)
 
 
 def _masses(
     epsilons: NDArray[np.float64], values: NDArray[np.float64], zero: int, *, upper: bool
 ) -> NDArray[np.float64]:
-    """Return the probability under P of the loss at each knot, rounded in the direction asked."""
-    pieces = _convex_pieces(epsilons, values, zero)
-    flat = _Piece(epsilons.size, 0.0, 1.0, False, False)
-    masses = np.zeros(epsilons.size)
-    for before, after in zip(pieces, [*pieces[1:], flat], strict=True):
-        doubt = before.doubt + after.doubt
-        if before.left and not after.left:
-            doubt += _SLOPE_ERROR
-        jump = max(_jump(before, after) + (doubt if upper else -doubt), 0.0)
-        masses[before.end] = math.exp(float(epsilons[before.end])) * jump
+    """Return the probability under P of the loss at each knot, rounded in the direction asked.
+
+    From the greatest convex minorant, from x = 0 to the last knot: neighbouring pieces whose slopes
+    do not grow are joined until all do.
+    """
+    points: NDArray[np.float64] = np.exp(epsilons)
+    runs, rises = (points[:-1] * np.expm1(np.diff(epsilons))).tolist(), np.diff(values).tolist()
+    pieces = [_Piece(0, float(values[0]), float(points[0]), left=True)]
+    for index, (rise, run) in enumerate(zip(rises, runs, strict=True)):
+        piece = _Piece(index + 1, rise, run, index < zero)
+        while pieces and pieces[-1].jump_to(piece)[0] <= 0.0:
+            piece = pieces.pop().joined(piece)
+        pieces.append(piece)
+    masses: NDArray[np.float64] = np.zeros(epsilons.size)
+    for before, after in zip(pieces, [*pieces[1:], _Piece(epsilons.size, 0.0, 1.0)], strict=True):
+        jump, doubt = before.jump_to(after)
+        masses[before.end] = max(jump + (doubt if upper else -doubt), 0.0)
+    masses *= points
     return masses
 
 
@@ -239,20 +209,14 @@ def lowered_values(values: CurveValues) -> NDArray[np.float64]:
     steepest = np.abs(chords) + np.abs(rightwards[:-1]) + np.abs(leftwards[1:])
     gaps += _SLOPE_ERROR * runs * (steepest + kink[:-1] + kink[1:])
     nearest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
-    return _kept(lower - nearest - _SLOPE_ERROR * lower, zero)
-
-
-def _kept(lowered: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
-    """Keep what is positive around x = 1; from its outermost value on, each side is 0."""
+    lowered: NDArray[np.float64] = lower - nearest - _SLOPE_ERROR * lower
+    # What is positive around x = 1 stays; from its outermost value on, each side is 0. The first
+    # value is never positive, nor the last, so there is one to fail on either side.
     failing = np.flatnonzero(lowered <= 0.0)
-    right, left = failing[failing >= zero], failing[failing <= zero]
-    # The first value is never positive, nor the last, so both have a member.
-    start, stop = int(left[-1]) + 1, int(right[0]) - 1
+    start, stop = failing[failing <= zero][-1] + 2, failing[failing >= zero][0] - 1
     kept = np.zeros_like(lowered)
-    if start < stop:
-        kept[start + 1 : stop] = lowered[start + 1 : stop]
-    if not start < zero < stop:
-        kept[:] = 0.0
+    if start <= zero < stop:
+        kept[start:stop] = lowered[start:stop]
     return kept
 
 
@@ -266,35 +230,6 @@ def _lattice_steps(interval: float, stride: int, dense: float) -> Iterable[float
         far = index * interval > dense
         if passed >= (_FAR_KNOTS_PER_OCTAVE if far else _KNOTS_PER_OCTAVE):
             stride, passed = 2 * stride, 0
-
-
-def _on_lattice(
-    values: CurveValues,
-    masses: NDArray[np.float64],
-    interval: float,
-    direction: Literal["upper", "lower"],
-    infinite_mass: float,
-) -> PrivacyLoss:
-    """Spread the masses of the knots over all points of the lattice between them."""
-    # With no finite loss at all, keep one of probability 0.
-    positive = np.flatnonzero(masses) if masses.any() else np.array([values.zero])
-    indices = np.rint(values.epsilons[positive] / interval).astype(np.int64)
-    span = int(indices[-1] - indices[0]) + 1
-    if span > _MOST_POINTS:
-        raise PrecisionError(
-            f"the loss is spread over {span} points of the lattice, more than {_MOST_POINTS}: "
-            "use a larger interval or accuracy"
-        )
-    dense = np.zeros(span)
-    dense[indices - indices[0]] = masses[positive]
-    return PrivacyLoss(
-        interval=interval,
-        first=int(indices[0]),
-        masses=dense,
-        infinite_mass=infinite_mass,
-        error=infinite_mass if values.cut else 0.0,
-        direction=direction,
-    )
 
 
 def loss_on_lattice(
@@ -321,11 +256,28 @@ def loss_on_lattice(
         left_tail=tail if left_tail is None else left_tail,
         upper=upper,
     )
-    if upper:
-        kept, infinite = values.upper, min(float(values.upper[-1]), 1.0)
-    else:
-        kept, infinite = lowered_values(values), 0.0
-        if not kept.any():
-            return no_loss(step, "lower")
+    kept = values.upper if upper else lowered_values(values)
+    if not upper and not kept.any():
+        return no_loss(step, "lower")
+    infinite = min(float(values.upper[-1]), 1.0) if upper else 0.0
     masses = _masses(values.epsilons, kept, values.zero, upper=upper)
-    return _on_lattice(values, masses, step, "upper" if upper else "lower", infinite)
+    # With no finite loss at all, keep one of probability 0.
+    positive = np.flatnonzero(masses) if masses.any() else np.array([values.zero])
+    # The masses of the knots are spread over all points of the lattice between them.
+    indices = np.rint(values.epsilons[positive] / step).astype(np.int64)
+    span = int(indices[-1] - indices[0]) + 1
+    if span > _MOST_POINTS:
+        raise PrecisionError(
+            f"the loss is spread over {span} points of the lattice, more than {_MOST_POINTS}: "
+            "use a larger interval or accuracy"
+        )
+    spread = np.zeros(span)
+    spread[indices - indices[0]] = masses[positive]
+    return PrivacyLoss(
+        interval=step,
+        first=int(indices[0]),
+        masses=spread,
+        infinite_mass=infinite,
+        error=infinite if values.cut else 0.0,
+        direction="upper" if upper else "lower",
+    )

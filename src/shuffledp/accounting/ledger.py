@@ -25,31 +25,31 @@ reveal all; their total is kept below a tenth of delta, and (*) below the rest. 
 
 A schedule whose parameters were fixed before the first result was seen needs no such care:
 ``adaptive=False`` composes it exactly, which is some per cent better.
+
+As JSON a ledger keeps what was released, not what it cost: a later version, with a sharper
+analysis, may find that it cost less. Floats keep every bit.
 """
 
 import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from shuffledp.accounting import composed
 from shuffledp.accounting.calibration import last_within
-from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
-from shuffledp.accounting.release_json import (
-    fields_of,
-    releases_from_json,
-    releases_to_json,
-    storable,
-)
+from shuffledp.accounting.composed import Composable, Composition, Release
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.accounting.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
+FORMAT, VERSION = "shuffledp-ledger", 1
 _NUMBER = int | float
-
-FORMAT = "shuffledp-ledger"
-VERSION = 1
 
 # Share of delta that is kept for failures of stated guarantees where parameters are adaptive.
 _FAILURE_SHARE = 0.1
@@ -140,10 +140,8 @@ class Ledger:
             raise ParameterError(f"key = {repeated!r} stands twice in the ledger")
 
     def __repr__(self) -> str:
-        return (
-            f"Ledger(epsilon={self.epsilon:.6g}, delta={self.delta:.6g}, "
-            f"entries={len(self.entries)})"
-        )
+        budget = f"epsilon={self.epsilon:.6g}, delta={self.delta:.6g}"
+        return f"Ledger({budget}, entries={len(self.entries)})"
 
     @property
     def total(self) -> Composition:
@@ -245,7 +243,7 @@ class Ledger:
         With ``adaptive`` a few milliseconds; otherwise some ten compositions.
         """
         unit = storable(releases)
-        most = MOST_ROUNDS - self.total.rounds
+        most = composed.MOST_ROUNDS - self.total.rounds
         if unit.rounds == 0:
             return most
         return last_within(
@@ -256,22 +254,16 @@ class Ledger:
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values; `from_json_dict` reads them back."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adaptive": self.adaptive,
-            "order": self.order,
-            "entries": [
-                {
-                    "note": entry.note,
-                    "key": entry.key,
-                    "releases": releases_to_json(entry.releases),
-                }
-                for entry in self.entries
-            ],
-        }
+        budget = {name: getattr(self, name) for name in ("epsilon", "delta", "adaptive", "order")}
+        entries = [
+            {
+                "note": each.note,
+                "key": each.key,
+                "releases": releases_to_json(each.releases),
+            }
+            for each in self.entries
+        ]
+        return {"format": FORMAT, "version": VERSION, **budget, "entries": entries}
 
     @classmethod
     def from_json_dict(cls, written: object) -> "Ledger":
@@ -299,12 +291,18 @@ class Ledger:
                 f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
                 f"version {VERSION}: use the shuffledp that wrote it"
             )
-        fields = fields_of(
+        fields = _fields_of(
             written, format=str, version=int, epsilon=_NUMBER, delta=_NUMBER, adaptive=bool,
             order=_NUMBER | None, entries=list,
         )  # fmt: skip
         del fields["format"], fields["version"]
-        return cls(**fields | {"entries": tuple(map(_entry_from_json, fields["entries"]))})
+        entries = []
+        for entry in fields.pop("entries"):
+            spent = _fields_of(entry, note=str, key=str, releases=list)
+            entries.append(
+                LedgerEntry(**spent | {"releases": releases_from_json(spent["releases"])})
+            )
+        return cls(**fields, entries=tuple(entries))
 
     def _cost_with(self, releases: Composition) -> float:
         """Return epsilon after all that was spent and these; ``inf`` where none is known."""
@@ -315,23 +313,15 @@ class Ledger:
 
     def _refusal(self, releases: Composition) -> str:
         """Say why something is not covered, in one line."""
-        budget = f"epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g}"
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
-        unit = releases
-        if len(releases.parts) == 1:
-            unit = Composition([(releases.parts[0][0], 1)])
-        fitting = self.fits(unit)
+        parts = releases.parts
+        fitting = self.fits(Composition([(parts[0][0], 1)]) if len(parts) == 1 else releases)
         return (
-            f"the budget of {budget} does not cover this: with all that was spent it {needed}; "
-            f"epsilon = {self.remaining:.6g} is left, and {fitting or 'no'} such release"
-            f"{'' if fitting == 1 else 's'} would fit"
+            f"the budget of epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g} does not "
+            f"cover this: with all that was spent it {needed}; epsilon = {self.remaining:.6g} is "
+            f"left, and {fitting or 'no'} such release{'' if fitting == 1 else 's'} would fit"
         )
-
-
-def _entry_from_json(written: object) -> LedgerEntry:
-    fields = fields_of(written, note=str, key=str, releases=list)
-    return LedgerEntry(**fields | {"releases": releases_from_json(fields["releases"])})
 
 
 @functools.lru_cache(maxsize=256)
@@ -352,32 +342,23 @@ def _best_order(epsilon: float, delta: float) -> float | None:
     """
     if delta == 0.0:
         return None
-    orders = [1.0 + 2.0 ** (0.25 * step) for step in range(-24, 81)]
-    room = [
-        (epsilon - conversion_cost(order, (1.0 - _FAILURE_SHARE) * delta)) / order
-        for order in orders
-    ]
-    largest = max(range(len(orders)), key=room.__getitem__)
-    return orders[largest] if room[largest] > 0.0 else None
+    kept, room = (1.0 - _FAILURE_SHARE) * delta, {}
+    for order in (1.0 + 2.0 ** (0.25 * step) for step in range(-24, 81)):
+        room[order] = (epsilon - conversion_cost(order, kept)) / order
+    largest = max(room, key=room.__getitem__)
+    return largest if room[largest] > 0.0 else None
 
 
 def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
     """Return the smaller epsilon of the two rules that stay valid under adaptive parameters."""
-    from shuffledp.accounting.composed_bounds import (
-        SAME_USERS,
-        failure_of,
-        pure_epsilon_of,
-    )
-    from shuffledp.accounting.renyi import renyi_without_failure
-
     parts = releases.parts
-    failure = failure_of(parts)
+    failure = composed.failure_of(parts)
     if failure > _FAILURE_SHARE * delta:
         raise OutOfRegimeError(
             f"stated guarantees fail with probability {failure:.3g}, above a tenth of delta = "
             f"{delta:.3g}: an adaptive ledger needs smaller stated deltas, or a larger budget"
         )
-    upper, method = pure_epsilon_of(parts), "pure composition"
+    upper, method = composed.pure_epsilon_of(parts), "pure composition"
     if order < math.inf and upper > 0.0:
         total = math.fsum(times * renyi_without_failure(part, order) for part, times in parts)
         kept = (1.0 - _FAILURE_SHARE) * delta
@@ -392,5 +373,136 @@ def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
         upper=upper,
         method=method,
         source=_FILTER,
-        assumptions=(SAME_USERS[0], _ADAPTIVE, *assumptions),
+        assumptions=(composed.SAME_USERS[0], _ADAPTIVE, *assumptions),
     )
+
+
+# Channels with more entries would make a ledger unwieldy.
+_MOST_ENTRIES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChannel:
+    """A channel matrix that was written out: rows inputs, columns outputs, exact fractions."""
+
+    rows: tuple[tuple[Fraction, ...], ...]
+
+    def __call__(self) -> tuple[tuple[Fraction, ...], ...]:
+        """Return the rows."""
+        return self.rows
+
+
+def storable(releases: Composable) -> Composition:
+    """Return the same releases, in a form that can be written out and compares by value."""
+    return Composition((_storable(release), times) for release, times in releases.parts)
+
+
+def _storable(release: Release) -> Release:
+    """Return one release whose channel, if the accountant looks at it, is a matrix."""
+    if not isinstance(release, ShuffledRelease):
+        return release
+    channel: Any = release.law.channel
+    if isinstance(channel, StoredChannel):
+        return release
+    kept = None  # a family's channel follows from its name
+    if release.law.family is RandomizerFamily.OTHER and channel is not None:
+        kept = StoredChannel(tuple(tuple(map(Fraction, row)) for row in channel()))
+        if (entries := sum(map(len, kept.rows))) > _MOST_ENTRIES:
+            raise ParameterError(
+                f"a channel of {entries} entries is above {_MOST_ENTRIES}: state the release's "
+                "guarantee instead, StatedRelease(epsilon=..., delta=...)"
+            )
+    return replace(release, epsilon0=None, profile=replace(release.law, channel=kept))
+
+
+def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
+    """Return releases as a list of JSON objects, one a kind."""
+    return [_release_to_json(release, times) for release, times in storable(releases).parts]
+
+
+def _release_to_json(release: Release, times: int) -> dict[str, Any]:
+    if isinstance(release, StatedRelease):
+        stated = {"epsilon": release.stated_epsilon, "delta": release.stated_delta}
+        return {"kind": "stated", "count": times, **stated}
+    if not isinstance(release, ShuffledRelease):
+        raise ParameterError(
+            f"{release!r} cannot be written: give ShuffledRelease or StatedRelease"
+        )
+    drawn = {
+        each: getattr(release, each) for each in ("num_users", "sampled_from", "participation")
+    }
+    return {"kind": "shuffled", "count": times, **drawn, "profile": _profile_to_json(release.law)}
+
+
+def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
+    """Return a profile; what is left out has its default."""
+    written: dict[str, Any] = {"epsilon0": profile.epsilon0}
+    if profile.family is not RandomizerFamily.ANY:
+        written["family"] = profile.family.value
+    for name in ("delta0", "domain_size"):
+        if value := getattr(profile, name):
+            written[name] = value
+    for name in ("blanket", "attack"):
+        if atoms := getattr(profile, name):
+            written[name] = [[atom.mass, atom.ratio0, atom.ratio1] for atom in atoms]
+    if isinstance(profile.channel, StoredChannel):
+        written["channel"] = [[str(entry) for entry in row] for row in profile.channel.rows]
+    return written
+
+
+def releases_from_json(written: object) -> Composition:
+    """Read what `releases_to_json` returned."""
+    if not isinstance(written, list):
+        raise ParameterError(f"releases must be a list, not {type(written).__name__}")
+    return Composition(map(_release_from_json, written))
+
+
+def _release_from_json(written: object) -> tuple[Release, int]:
+    if isinstance(written, Mapping) and written.get("kind") == "stated":
+        fields = _fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
+        return StatedRelease(epsilon=fields["epsilon"], delta=fields["delta"]), fields["count"]
+    fields = _fields_of(
+        written, kind=str, count=int, num_users=int, sampled_from=int | None,
+        participation=_NUMBER, profile=Mapping,
+    )  # fmt: skip
+    if (kind := fields.pop("kind")) != "shuffled":
+        raise ParameterError(f"kind = {kind!r} is not one of 'shuffled', 'stated'")
+    count, fields["profile"] = fields.pop("count"), _profile_from_json(fields["profile"])
+    return ShuffledRelease(**fields), count
+
+
+def _profile_from_json(written: object) -> LocalProfile:
+    fields = _fields_of(
+        written, epsilon0=_NUMBER, delta0=_NUMBER | None, family=str | None,
+        domain_size=int | None, blanket=list | None, attack=list | None, channel=list | None,
+    )  # fmt: skip
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        for name in {"blanket", "attack"} & given.keys():
+            rows = [[float(entry) for entry in atom] for atom in given[name]]
+            if not all(math.isfinite(entry) for row in rows for entry in row):
+                raise ParameterError(f"{name} has a number that is not finite")
+            given[name] = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in rows)
+        if "channel" in given:
+            rows_of = (tuple(map(Fraction, row)) for row in given["channel"])
+            given["channel"] = StoredChannel(tuple(rows_of))
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ParameterError(
+            f"a profile's blanket and attack list [mass, ratio0, ratio1], its channel fractions: "
+            f"{error}"
+        ) from None
+    return LocalProfile(**given)
+
+
+def _fields_of(written: object, **kinds: Any) -> dict[str, Any]:
+    """Return the fields of a JSON object, each of its kind; else raise `ParameterError`."""
+    if not isinstance(written, Mapping):
+        raise ParameterError(f"{written!r:.40} is no object with {', '.join(kinds)}")
+    if unknown := sorted(set(written) - set(kinds)):
+        raise ParameterError(f"{unknown[0]!r} is not one of {', '.join(kinds)}")
+    for name, kind in kinds.items():
+        value = written.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            wanted = getattr(kind, "__name__", str(kind))
+            raise ParameterError(f"{name} = {value!r:.40} is not of the kind {wanted}")
+    return {name: written.get(name) for name in kinds}

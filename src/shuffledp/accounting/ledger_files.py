@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -201,10 +201,9 @@ def _replace(target: Path, ledger: Ledger) -> None:
             if mode is not None:
                 name.chmod(mode)
             os.replace(name, target)  # noqa: PTH105 - the one that is atomic everywhere
-        except BaseException:
+        finally:  # nothing is left of it, whatever happened
             with contextlib.suppress(OSError):
                 name.unlink()
-            raise
         sync_folder(target.parent)
     except OSError as error:
         raise _cannot_write(target, error) from error
@@ -229,9 +228,8 @@ def _locked(target: Path) -> Iterator[None]:
     except OSError as error:
         raise _cannot_write(target, error) from error
     try:
-        lock, unlock = _lock_functions()
         deadline = time.monotonic() + _LOCK_SECONDS
-        while not lock(handle):
+        while not _took(handle):
             if time.monotonic() > deadline:
                 raise OutputError(
                     f"{target} is being spent from by another program for over {_LOCK_SECONDS:g} "
@@ -241,38 +239,29 @@ def _locked(target: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            unlock(handle)
+            _lock(handle, hold=False)
     finally:
         os.close(handle)
 
 
-def _lock_functions() -> tuple[Callable[[int], bool], Callable[[int], None]]:
-    """Return what locks an open file, if nobody else has, and what unlocks it, on this system."""
+def _took(handle: int) -> bool:
+    """Lock an open file, and tell whether nobody else had done so."""
+    try:
+        _lock(handle, hold=True)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise
+        return False
+    return True
+
+
+def _lock(handle: int, *, hold: bool) -> None:
+    """Lock or unlock an open file, at once or not at all, on this system."""
     if sys.platform == "win32":
         import msvcrt
 
-        return (
-            _tried(lambda handle: msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)),
-            lambda handle: msvcrt.locking(handle, msvcrt.LK_UNLCK, 1),
-        )
-    import fcntl
+        msvcrt.locking(handle, msvcrt.LK_NBLCK if hold else msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
 
-    return (
-        _tried(lambda handle: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)),
-        lambda handle: fcntl.flock(handle, fcntl.LOCK_UN),
-    )
-
-
-def _tried(attempt: Callable[[int], None]) -> Callable[[int], bool]:
-    """Return a function that tells whether a lock was to be had."""
-
-    def lock(handle: int) -> bool:
-        try:
-            attempt(handle)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
-                raise
-            return False
-        return True
-
-    return lock
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB if hold else fcntl.LOCK_UN)

@@ -17,7 +17,7 @@ A privacy loss as an object of Google's dp-accounting, for who composes with it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HockeyStickCurve:
     """The hockey-stick divergences of one pair of laws, or bounds on those of many pairs.
 
@@ -42,6 +42,8 @@ class HockeyStickCurve:
         both are the same; those of explicit data may differ.
     highest : float
         An epsilon from which on both are 0; ``inf`` where there is none.
+    method, source : str
+        Where upper ends come from, as in `Bound`.
 
     Notes
     -----
@@ -51,6 +53,8 @@ class HockeyStickCurve:
     forward: Callable[[float], Enclosure]
     backward: Callable[[float], Enclosure]
     highest: float
+    method: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         if not self.highest >= 0.0:
@@ -59,7 +63,11 @@ class HockeyStickCurve:
     @property
     def reversed(self) -> "HockeyStickCurve":
         """The curve of the pair in the other order."""
-        return HockeyStickCurve(forward=self.backward, backward=self.forward, highest=self.highest)
+        return replace(self, forward=self.backward, backward=self.forward)
+
+    def strength(self, epsilon: float) -> float:
+        """Return what the better of the two orders proves at one epsilon, rounded down."""
+        return max(self.forward(epsilon).lower, self.backward(epsilon).lower)
 
 
 # Relative round-off of a sum of positive terms, each good to a few units in the last place.
@@ -112,8 +120,8 @@ class PrivacyLoss:
     interval: float
     first: int
     masses: NDArray[np.float64]
-    infinite_mass: float
-    error: float
+    infinite_mass: float = 0.0
+    error: float = 0.0
     direction: Literal["upper", "lower"]
 
     def __post_init__(self) -> None:
@@ -234,14 +242,7 @@ class PrivacyLoss:
 
 def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLoss:
     """Return the law of two equal laws: no loss at all, exactly."""
-    return PrivacyLoss(
-        interval=interval,
-        first=0,
-        masses=np.ones(1),
-        infinite_mass=0.0,
-        error=0.0,
-        direction=direction,
-    )
+    return PrivacyLoss(interval=interval, first=0, masses=np.ones(1), direction=direction)
 
 
 def to_dp_accounting(loss: PrivacyLoss) -> Any:

@@ -1,10 +1,7 @@
-"""One release that is no shuffled batch: anything else with a known (epsilon, delta) guarantee.
+"""One release: what was published once, and all that composition needs to know about it.
 
-One shuffled release: what was published once, and all that composition needs to know about it.
-
-`ShuffledRelease` is one uniformly shuffled batch of randomized reports; `StatedRelease`, in a file
-of its own, is anything else with a known guarantee. Both compose by ``+`` and ``*``, see
-`Composition`.
+`ShuffledRelease` is one uniformly shuffled batch of randomized reports; `StatedRelease` is anything
+else with a known (epsilon, delta) guarantee. Both compose by ``+`` and ``*``, see `Composition`.
 """
 
 import functools
@@ -13,11 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, SupportsFloat
+from typing import ClassVar, Literal, SupportsFloat
 
 import numpy as np
 
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, mirrored
+from shuffledp.accounting.amplification import sampling
+from shuffledp.accounting.amplification.atom_law import atom_delta, mirrored
 from shuffledp.accounting.amplification.families import attack_atoms
 from shuffledp.accounting.amplification.local import (
     LOCAL,
@@ -26,37 +24,17 @@ from shuffledp.accounting.amplification.local import (
 )
 from shuffledp.accounting.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.amplification.sampling import (
-    amplified_epsilon,
-    inner_epsilon,
-    participating,
-    sampling_fraction,
-    subsampled_curve,
-)
-from shuffledp.accounting.composed import Composable, NamedCurve
-from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.composed import Composable
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_non_negative,
-    require_positive,
-)
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
-if TYPE_CHECKING:
-    from shuffledp.accounting.privacy_loss import PrivacyLoss
-
 # Of the few roundings of a closed form.
 _ROUNDING = 64.0 * math.ulp(1.0)
-
-_STATED_SOURCE = (
-    "Kairouz, Oh, Viswanath 2017, arXiv:1311.0776v4: every mechanism with a guarantee is "
-    "post-processing of randomized response that reveals all with probability delta"
-)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -84,11 +62,19 @@ class StatedRelease(Composable):
 
     stated_epsilon: float
     stated_delta: float
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "Stated guarantees hold, for the same neighbours: datasets that differ in all that one "
+        "user contributes.",
+    )
+    _source: ClassVar[str] = (
+        "Kairouz, Oh, Viswanath 2017, arXiv:1311.0776v4: every mechanism with a guarantee is "
+        "post-processing of randomized response that reveals all with probability delta"
+    )
 
     def __init__(self, *, epsilon: SupportsFloat, delta: SupportsFloat = 0.0) -> None:
         # `epsilon` and `delta` are questions that every release answers, so the fields differ.
-        object.__setattr__(self, "stated_epsilon", require_non_negative("epsilon", epsilon))
-        object.__setattr__(self, "stated_delta", require_delta(delta))
+        object.__setattr__(self, "stated_epsilon", checks.require_non_negative("epsilon", epsilon))
+        object.__setattr__(self, "stated_delta", checks.require_delta(delta))
 
     def __repr__(self) -> str:
         return f"StatedRelease(epsilon={self.stated_epsilon:.6g}, delta={self.stated_delta:.6g})"
@@ -103,17 +89,9 @@ class StatedRelease(Composable):
         """Probability of revealing everything, apart from the curve."""
         return self.stated_delta
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What is assumed of a guarantee that was not computed here."""
-        return (
-            "Stated guarantees hold, for the same neighbours: datasets that differ in all that one "
-            "user contributes.",
-        )
-
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Return the epsilon that the guarantee leaves at another delta."""
-        allowed = require_delta(delta)
+        allowed = checks.require_delta(delta)
         if allowed < self.stated_delta:
             raise OutOfRegimeError(
                 f"delta = {allowed:.6g} is below the stated delta = {self.stated_delta:.6g}: no "
@@ -127,72 +105,57 @@ class StatedRelease(Composable):
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Return the delta that the guarantee leaves at another epsilon."""
-        rest = single_report_delta(self.stated_epsilon, require_non_negative("epsilon", epsilon))
+        rest = single_report_delta(
+            self.stated_epsilon, checks.require_non_negative("epsilon", epsilon)
+        )
         exact = self.stated_delta + (1.0 - self.stated_delta) * rest
         upper = min(exact * (1.0 + (_ROUNDING if rest else 0.0)), 1.0)
         return self._bound(exact * (1.0 - 2.0 * _ROUNDING) if with_lower else None, upper)
-
-    def curve(self, delta: float) -> NamedCurve:  # noqa: ARG002 - one curve at every delta
-        """Return the curve of binary randomized response: all but the failure."""
-        return NamedCurve(
-            curve=_binary_curve(self.stated_epsilon), method="stated", source=_STATED_SOURCE
-        )
-
-    def attacks(self) -> tuple[HockeyStickCurve, ...]:
-        """Return the same curve: a mechanism with this guarantee attains it."""
-        return (_binary_curve(self.stated_epsilon),)
-
-    def exact_loss(self, *, upper: bool) -> "PrivacyLoss":
-        """Return the law of the privacy loss, apart from the failure, on a lattice of its own.
-
-        Parameters
-        ----------
-        upper : bool
-            Whether to round up or down.
-
-        Returns
-        -------
-        PrivacyLoss
-            Two losses, epsilon with probability e^epsilon / (1 + e^epsilon), and -epsilon. With
-            ``upper`` those of a slightly larger epsilon.
-        """
-        from shuffledp.accounting.privacy_loss import PrivacyLoss, no_loss
-
-        direction: Literal["upper", "lower"] = "upper" if upper else "lower"
-        if self.stated_epsilon == 0.0:
-            return no_loss(1.0, direction)
-        interval = math.nextafter(self.stated_epsilon, math.inf if upper else 0.0)
-        slack = 1.0 + (_ROUNDING if upper else -_ROUNDING)
-        shrink = math.exp(-interval)
-        masses = np.array([shrink / (1.0 + shrink), 0.0, 1.0 / (1.0 + shrink)]) * slack
-        return PrivacyLoss(
-            interval=interval,
-            first=-1,
-            masses=masses,
-            infinite_mass=0.0,
-            error=0.0,
-            direction=direction,
-        )
 
     def _bound(self, lower: float | None, upper: float) -> Bound:
         return Bound(
             lower=None if lower is None else min(lower, upper),
             upper=upper,
             method="stated",
-            source=_STATED_SOURCE,
+            source=self._source,
             assumptions=self.assumptions,
         )
 
+    def curve(self, delta: float = 0.0) -> HockeyStickCurve:  # noqa: ARG002 - one at every delta
+        """Return the curve of binary randomized response: all but the failure."""
+        return _binary_curve(self)
+
+    def attacks(self) -> tuple[HockeyStickCurve, ...]:
+        """Return the same curve: a mechanism with this guarantee attains it."""
+        return (self.curve(),)
+
+    def exact_loss(self, *, upper: bool) -> PrivacyLoss:
+        """Return the law of the privacy loss, apart from the failure, on a lattice of its own.
+
+        Two losses, epsilon with probability e^epsilon / (1 + e^epsilon), and -epsilon; with
+        ``upper`` those of a slightly larger epsilon.
+        """
+        direction: Literal["upper", "lower"] = "upper" if upper else "lower"
+        if self.stated_epsilon == 0.0:
+            return no_loss(1.0, direction)
+        interval = math.nextafter(self.stated_epsilon, math.inf if upper else 0.0)
+        shrink = math.exp(-interval)
+        masses = np.array([shrink / (1.0 + shrink), 0.0, 1.0 / (1.0 + shrink)])
+        masses *= 1.0 + (_ROUNDING if upper else -_ROUNDING)
+        return replace(no_loss(interval, direction), first=-1, masses=masses)
+
 
 @functools.lru_cache(maxsize=64)
-def _binary_curve(epsilon0: float) -> HockeyStickCurve:
-    """Return the exact curve of binary randomized response."""
+def _binary_curve(release: StatedRelease) -> HockeyStickCurve:
+    """Return the exact curve of binary randomized response; the same object again."""
 
     def both(epsilon: float) -> Enclosure:
-        upper = single_report_delta(epsilon0, epsilon)
+        upper = single_report_delta(release.stated_epsilon, epsilon)
         return Enclosure(upper * (1.0 - _ROUNDING), upper)
 
-    return HockeyStickCurve(forward=both, backward=both, highest=epsilon0)
+    return HockeyStickCurve(
+        both, both, release.stated_epsilon, method="stated", source=release._source
+    )
 
 
 # Losses of this probability decide over the sum of many.
@@ -252,12 +215,14 @@ class ShuffledRelease(Composable):
     sampled_from: int | None = None
     participation: float = 1.0
     law: LocalProfile = field(init=False, repr=False, compare=False)
-    # Profiles compare equal whatever their channels; releases that are counted together must not.
+    # Profiles compare equal whatever their channels; releases that are counted together must not,
+    # where the accountant may look at the channel: a family's follows from its name.
     _channel: Callable[[], object] | None = field(init=False, repr=False, default=None)
+    failure: ClassVar[float] = 0.0  # nothing is counted apart
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
-        set_field("num_users", require_at_least("num_users", self.num_users, 1))
+        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if (self.epsilon0 is None) == (self.profile is None):
             raise ParameterError(
                 "give exactly one of epsilon0 (any randomizer) and profile (a particular one)"
@@ -266,8 +231,8 @@ class ShuffledRelease(Composable):
         set_field("profile", law)
         set_field("law", law)
         set_field("epsilon0", law.epsilon0)
-        set_field("_channel", _channel_that_counts(self.law))
-        chance = require_positive("participation", self.participation)
+        set_field("_channel", law.channel if law.family is RandomizerFamily.OTHER else None)
+        chance = checks.require_positive("participation", self.participation)
         if chance > 1.0:
             raise ParameterError(f"participation = {chance} is above 1: it is a probability")
         set_field("participation", chance)
@@ -277,7 +242,7 @@ class ShuffledRelease(Composable):
                     "sampled_from and participation exclude each other: give the one that "
                     "describes how users are drawn"
                 )
-            sampling_fraction(self.num_users, self.sampled_from)  # raises where out of range
+            sampling.sampling_fraction(self.num_users, self.sampled_from)  # or refuses it
             set_field("sampled_from", int(self.sampled_from))
 
     def __repr__(self) -> str:
@@ -294,21 +259,14 @@ class ShuffledRelease(Composable):
     @property
     def fraction(self) -> float:
         """Share of the users who are drawn, rounded up; 1 unless ``sampled_from`` is given."""
-        if self.sampled_from is None:
-            return 1.0
-        return sampling_fraction(self.num_users, self.sampled_from)
+        return sampling.sampling_fraction(self.num_users, self.sampled_from or self.num_users)
 
     @property
     def highest(self) -> float:
         """An epsilon at which delta is 0, rounded up; ``inf`` where there is none."""
         if self.law.delta0 > 0.0:
             return math.inf
-        return amplified_epsilon(self.law.epsilon0, self.fraction)
-
-    @property
-    def failure(self) -> float:
-        """Probability that is counted apart, as that of revealing everything: none."""
-        return 0.0
+        return sampling.amplified_epsilon(self.law.epsilon0, self.fraction)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -331,8 +289,8 @@ class ShuffledRelease(Composable):
             bound = account_epsilon(
                 _effective(self), num_users=self.num_users, delta=delta, with_lower=with_lower
             )
-            return _assuming(bound, self.assumptions)
-        inner = require_delta(delta) / self.fraction
+            return self._assuming(bound)
+        inner = checks.require_delta(delta) / self.fraction
         if inner >= 1.0:  # nobody is drawn often enough to matter at this delta
             return Bound(
                 lower=0.0,
@@ -344,9 +302,15 @@ class ShuffledRelease(Composable):
         bound = account_epsilon(
             self.law, num_users=self.num_users, delta=inner * (1.0 - _ROUNDING), with_lower=False
         )
-        upper = amplified_epsilon(bound.upper, self.fraction)
-        lower = self._attacked_epsilon(delta, upper) if with_lower else None
-        return _subsampled(_assuming(bound, self.assumptions), lower, upper)
+        upper = sampling.amplified_epsilon(bound.upper, self.fraction)
+        lower: float | None = 0.0
+        if delta > 0.0 and upper > 0.0 and with_lower:
+            attacked = (
+                last_above_first_below(curve.strength, delta, 0.0, upper, relative_tolerance=1e-7)
+                for curve in self.attacks()
+            )
+            lower = max((above for above, _ in attacked), default=None)
+        return self._subsampled(bound, lower if with_lower else None, upper)
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Bound the central delta of this release on its own; see `account_delta`."""
@@ -354,68 +318,54 @@ class ShuffledRelease(Composable):
             bound = account_delta(
                 _effective(self), num_users=self.num_users, epsilon=epsilon, with_lower=with_lower
             )
-            return _assuming(bound, self.assumptions)
-        asked = require_non_negative("epsilon", epsilon)
-        bound = account_delta(
-            self.law,
-            num_users=self.num_users,
-            epsilon=min(inner_epsilon(asked, self.fraction), self.law.epsilon0),
-            with_lower=False,
-        )
+            return self._assuming(bound)
+        asked = checks.require_non_negative("epsilon", epsilon)
+        inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
+        bound = account_delta(self.law, num_users=self.num_users, epsilon=inner, with_lower=False)
         upper = bound.upper
         if upper > 0.0:
             upper = min(max(upper * self.fraction * (1.0 + _ROUNDING), _SMALLEST), 1.0)
-        lower = None
-        if with_lower and asked < self.highest:
-            attacked = [_strength(curve, asked) for curve in self.attacks()]
-            lower = max(attacked, default=None)
-        elif with_lower:
-            lower = 0.0
-        return _subsampled(_assuming(bound, self.assumptions), lower, upper)
+        lower: float | None = 0.0
+        if asked < self.highest and with_lower:
+            lower = max((curve.strength(asked) for curve in self.attacks()), default=None)
+        return self._subsampled(bound, lower if with_lower else None, upper)
 
-    def curve(self, delta: float) -> NamedCurve:
+    def _assuming(self, bound: Bound) -> Bound:
+        """Return the bound with further assumptions, if there are any."""
+        return replace(bound, assumptions=bound.assumptions + self.assumptions)
+
+    def _subsampled(self, bound: Bound, lower: float | None, upper: float) -> Bound:
+        """Return the bound of a release whose users are drawn from all."""
+        return replace(
+            self._assuming(bound),
+            lower=None if lower is None else min(lower, upper),
+            upper=upper,
+            method=f"{bound.method}, subsampled",
+            source=f"{bound.source}; drawing users: Balle, Barthe, Gaboardi 2018, "
+            "arXiv:1807.01647v2",
+        )
+
+    def curve(self, delta: float) -> HockeyStickCurve:
         """Return upper ends: of the method that is best near ``delta``, and of the one for 0.01.
 
         Where these are two methods, the smaller at each epsilon: in many rounds each matters, the
         one for the rare large losses, the other for the frequent small ones.
         """
-        profile = _effective(self)
-        channel = _channel_that_counts(profile)
-        levels = (min(delta / self.fraction, 0.5), _FREQUENT)
         found = []
-        for level in levels:
+        for level in (min(delta / self.fraction, 0.5), _FREQUENT):
             # Reports that may reveal all have an epsilon from some delta on only.
             with suppress(OutOfRegimeError):
-                found.append(_best_method(profile, channel, self.num_users, level))
-        if not found:
-            found.append(_best_method(profile, channel, self.num_users, 0.5))
-        names = tuple(dict.fromkeys(found))
-        curve = _method_curve(profile, channel, self.num_users, names)
-        if self.sampled_from is not None:
-            curve = _subsampled_method_curve(curve, self.fraction)
-        sources = "; ".join(METHODS[name].source for name in names)
-        return NamedCurve(curve=curve, method=", ".join(names), source=sources)
+                found.append(_best_method(self, level))
+        return _method_curve(self, tuple(dict.fromkeys(found or [_best_method(self, 0.5)])))
+
+    def exact_loss(self, *, upper: bool) -> None:
+        """Return nothing: the law of the loss is not known exactly."""
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return the curves of explicit data, whose lower ends no analysis can go below."""
         if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= _NO_AMPLIFICATION:
             return ()
-        if self.sampled_from is not None:
-            return _sampled_attacks(self.law, self.num_users, self.sampled_from)
-        profile = _effective(self)
-        return _attacks(profile, _channel_that_counts(profile), self.num_users)
-
-    def _attacked_epsilon(self, delta: float, highest: float) -> float | None:
-        """Return an epsilon that explicit data prove unavoidable, rounded down."""
-        if delta == 0.0 or highest == 0.0:
-            return 0.0
-        found = []
-        for curve in self.attacks():
-            above, _ = last_above_first_below(
-                functools.partial(_strength, curve), delta, 0.0, highest, relative_tolerance=1e-7
-            )
-            found.append(above)
-        return max(found, default=None)
+        return _attacks(self) if self.sampled_from is None else _sampled_attacks(self)
 
 
 def honest_users(num_users: int, fraction: float) -> int:
@@ -446,8 +396,8 @@ def honest_users(num_users: int, fraction: float) -> int:
     >>> honest_users(100, 0.29)
     29
     """
-    users = require_at_least("num_users", num_users, 1)
-    share = require_positive("fraction", fraction)
+    users = checks.require_at_least("num_users", num_users, 1)
+    share = checks.require_positive("fraction", fraction)
     if share > 1.0:
         raise ParameterError(f"fraction = {share} is above 1: give the honest share, as in 0.9")
     honest = math.floor(users * Fraction(repr(share)))
@@ -459,119 +409,75 @@ def honest_users(num_users: int, fraction: float) -> int:
     return honest
 
 
-def _channel_that_counts(profile: LocalProfile) -> Callable[[], object] | None:
-    """Return the channel where the accountant may look at it; a family's follows from its name."""
-    return profile.channel if profile.family is RandomizerFamily.OTHER else None
-
-
+# What follows from a release is kept: curves are the same objects again, whose values are kept too.
+@functools.lru_cache(maxsize=64)
 def _effective(release: ShuffledRelease) -> LocalProfile:
     """Return the law of what each counted user does, staying away included."""
-    return _participating(release.law, release.participation, release._channel)
-
-
-@functools.lru_cache(maxsize=64)
-def _participating(profile: LocalProfile, chance: float, _channel: object) -> LocalProfile:
-    return participating(profile, chance)
+    return sampling.participating(release.law, release.participation)
 
 
 @functools.lru_cache(maxsize=256)
-def _best_method(profile: LocalProfile, _channel: object, num_users: int, delta: float) -> str:
+def _best_method(release: ShuffledRelease, delta: float) -> str:
     """Return the name of a method that is smallest at this delta, but for the widths of curves."""
+    profile, num_users = _effective(release), release.num_users
     return account_epsilon(profile, num_users=num_users, delta=delta, with_lower=False).method
 
 
 @functools.lru_cache(maxsize=64)
-def _method_curve(
-    profile: LocalProfile, _channel: object, num_users: int, names: tuple[str, ...]
-) -> HockeyStickCurve:
-    """Return the smaller upper ends of some methods; the same object again, to keep its values.
+def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeyStickCurve:
+    """Return the smaller upper ends of some methods.
 
     Each bounds every divergence at every epsilon, and so does the smaller of them.
     """
+    profile = _effective(release)
     highest = profile.epsilon0 if profile.delta0 == 0.0 else math.inf
 
     def both(epsilon: float) -> Enclosure:
         if epsilon >= highest:
             return Enclosure(0.0, 0.0)
-        found = [LOCAL.delta(profile, num_users, epsilon).upper]
+        found = [LOCAL.delta(profile, release.num_users, epsilon).upper]
         for name in names:
             with suppress(PrecisionError):
-                method = METHODS[name]
-                width = _STRETCH_WIDTH if method.is_exact else _CURVE_WIDTH
-                ends = method.delta_ends(profile, num_users, epsilon, with_lower=False, width=width)
+                width = _STRETCH_WIDTH if METHODS[name].is_exact else _CURVE_WIDTH
+                ends = METHODS[name].delta(profile, release.num_users, epsilon, width)
                 found.append(ends.upper)
         return Enclosure(0.0, max(min(found), _SMALLEST))
 
-    return HockeyStickCurve(forward=both, backward=both, highest=highest)
+    sources = "; ".join(METHODS[name].source for name in names)
+    curve = HockeyStickCurve(both, both, highest, method=", ".join(names), source=sources)
+    return sampling.subsampled_curve(curve, release.fraction)
 
 
 @functools.lru_cache(maxsize=64)
-def _subsampled_method_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCurve:
-    return subsampled_curve(curve, fraction)
+def _attacks(release: ShuffledRelease) -> tuple[HockeyStickCurve, ...]:
+    """Return the curves of explicit data."""
+    return tuple(attack_curves(_effective(release), release.num_users, width=_CURVE_WIDTH))
 
 
 @functools.lru_cache(maxsize=64)
-def _attacks(
-    profile: LocalProfile, _channel: object, num_users: int
-) -> tuple[HockeyStickCurve, ...]:
-    """Return the curves of explicit data; the same objects again, whose values may be kept."""
-    return tuple(attack_curves(profile, num_users, width=_CURVE_WIDTH))
-
-
-@functools.lru_cache(maxsize=64)
-def _sampled_attacks(
-    profile: LocalProfile, num_users: int, sampled_from: int
-) -> tuple[HockeyStickCurve, ...]:
+def _sampled_attacks(release: ShuffledRelease) -> tuple[HockeyStickCurve, ...]:
     """Return the exact curve of explicit data where m of n users are drawn.
 
     All others hold one value, of law omega. If the victim is not drawn, all m reports come from
     omega; otherwise the likelihood ratio to that is the mean of the ratios r0 of the reports. So
     the output has the ratio mean(q r0 + 1 - q), which is (B) for the ratios q r0 + 1 - q.
     """
-    fraction = num_users / sampled_from
-    away = (sampled_from - num_users) / sampled_from
+    num_users, population = release.num_users, release.sampled_from or release.num_users
+    drawn, away = num_users / population, (population - num_users) / population
     atoms = [
         BlanketAtom(
-            mass=atom.mass,
-            ratio0=fraction * atom.ratio0 + away,
-            ratio1=fraction * atom.ratio1 + away,
+            mass=atom.mass, ratio0=drawn * atom.ratio0 + away, ratio1=drawn * atom.ratio1 + away
         )
-        for atom in attack_atoms(profile)
+        for atom in attack_atoms(release.law)
     ]
     if not atoms:
         return ()
-    highest = amplified_epsilon(profile.epsilon0, sampling_fraction(num_users, sampled_from))
+    laws = dominated_law(atoms), dominated_law(mirrored(atoms))
 
-    def curve_of(law: AtomLaw) -> Callable[[float], Enclosure]:
-        def enclose(epsilon: float) -> Enclosure:
-            if epsilon >= highest:
-                return Enclosure(0.0, 0.0)
-            return atom_delta(law, num_users, epsilon, width=_ATOM_WIDTH)
+    def enclose(order: int, epsilon: float) -> Enclosure:
+        if epsilon >= release.highest:
+            return Enclosure(0.0, 0.0)
+        return atom_delta(laws[order], num_users, epsilon, width=_ATOM_WIDTH)
 
-        return enclose
-
-    forward, backward = (curve_of(dominated_law(each)) for each in (atoms, mirrored(atoms)))
-    return (HockeyStickCurve(forward=forward, backward=backward, highest=highest),)
-
-
-def _strength(curve: HockeyStickCurve, epsilon: float) -> float:
-    """Return what the better of the two orders proves at one epsilon, rounded down."""
-    return max(curve.forward(epsilon).lower, curve.backward(epsilon).lower)
-
-
-def _assuming(bound: Bound, assumptions: tuple[str, ...]) -> Bound:
-    """Return the bound with further assumptions; the same object where there are none."""
-    if not assumptions:
-        return bound
-    return replace(bound, assumptions=bound.assumptions + assumptions)
-
-
-def _subsampled(bound: Bound, lower: float | None, upper: float) -> Bound:
-    """Return the bound of a release whose users are drawn from all."""
-    return replace(
-        bound,
-        lower=None if lower is None else min(lower, upper),
-        upper=upper,
-        method=f"{bound.method}, subsampled",
-        source=f"{bound.source}; drawing users: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2",
-    )
+    forward, backward = functools.partial(enclose, 0), functools.partial(enclose, 1)
+    return (HockeyStickCurve(forward, backward, release.highest),)

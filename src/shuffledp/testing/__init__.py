@@ -20,34 +20,13 @@ __all__ = [
     "check_samples_follow_channel",
 ]
 
-#: Name of each check, and its function.
+#: Name of each check, and its function: all of `law`, then all of `collecting`.
 CATEGORY_CHECKS: Mapping[str, Check] = MappingProxyType(
     {
-        "epsilon0-is-at-most-asked": law.check_epsilon0_is_at_most_asked,
-        "rebuilding-gives-the-same-law": law.check_rebuilding_gives_the_same_law,
-        "fingerprints-name-the-law": law.check_fingerprints_name_the_law,
-        "profile-states-the-law": law.check_profile_states_the_law,
-        "channel-rows-sum-to-one": law.check_channel,
-        "epsilon0-is-the-exact-loss": law.check_epsilon0_is_exact,
-        "blanket-is-the-infimum": law.check_blanket_is_the_infimum,
-        "blanket-means-are-one": law.check_blanket_means_are_one,
-        "report-columns-are-all-reports": law.check_report_columns,
-        "supports-have-two-probabilities": law.check_supports_have_two_probabilities,
-        "estimates-are-unbiased": law.check_estimates_are_unbiased,
-        "samples-follow-the-channel": law.check_samples,
-        "reports-have-the-stated-size": collecting.check_reports_have_the_stated_size,
-        "empty-batches-work": collecting.check_empty_batches_work,
-        "codes-outside-are-named": collecting.check_codes_outside_are_named,
-        "codes-must-be-integers": collecting.check_codes_must_be_integers,
-        "integer-types-agree": collecting.check_integer_types_agree,
-        "seeds-reproduce": collecting.check_seeds_reproduce,
-        "parameters-out-of-range-are-refused": collecting.check_parameters_out_of_range,
-        "aggregates-are-sums-of-supports": collecting.check_aggregates_are_sums,
-        "order-and-parts-do-not-matter": collecting.check_order_and_parts_do_not_matter,
-        "reports-of-another-law-are-refused": collecting.check_other_laws_are_refused,
-        "malformed-reports-are-refused": collecting.check_malformed_reports_are_refused,
-        "impossible-reports-are-refused": collecting.check_impossible_reports_are_refused,
-        "nothing-to-estimate-is-refused": collecting.check_nothing_to_estimate_is_refused,
+        name.removeprefix("check_").replace("_", "-"): check
+        for module in (law, collecting)
+        for name, check in vars(module).items()
+        if name.startswith("check_") and check is not check_samples_follow_channel
     }
 )
 

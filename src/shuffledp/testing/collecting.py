@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,17 +26,15 @@ def check_reports_have_the_stated_size(make: Make) -> bool:
     """Check that reports take num_report_bytes each, whatever the truth, and are read-only."""
     for k, num_users in itertools.product((2, 7, 8, 16, 100, LARGE_K), (1, 63, 65, 1001)):
         randomizer = make(k, 1.0)
-        what = f"reports of {describe(randomizer)}"
+        what, size = f"reports of {describe(randomizer)}", randomizer.num_report_bytes
         for code in (None, 0, k - 1):  # all categories, and then one alone
             codes = None if code is None else np.full(num_users, code)
             reports = draw(randomizer, num_users, codes=codes)
             data = reports.data
             demand(not data.dtype.hasobject, f"{what} are objects, whose size tells the truth")
-            demand(
-                (len(data), data.nbytes) == (num_users, num_users * randomizer.num_report_bytes),
-                f"{what} take {data.nbytes} bytes for {num_users} users, not num_report_bytes = "
-                f"{randomizer.num_report_bytes} each",
-            )
+            fits = data.nbytes == len(data) * size and len(data) == num_users
+            told = f"{what} take {data.nbytes} bytes for {num_users} users, not num_report_bytes ="
+            demand(fits, f"{told} {size} each")
             demand(not data.flags.writeable, f"{what} are not read-only")
             marked = reports.fingerprint == randomizer.fingerprint
             demand(marked, f"{what} do not carry its fingerprint")
@@ -52,7 +49,7 @@ def check_empty_batches_work(make: Make) -> bool:
     for codes in (np.array([]), np.array([], dtype=np.uint8)):
         reports = draw(randomizer, 0, codes=codes)
         counts = randomizer.aggregate(reports)
-        nothing = (reports.num_reports, counts.num_reports, counts.support.tolist())
+        nothing = reports.num_reports, counts.num_reports, counts.support.tolist()
         what = f"an empty batch of {describe(randomizer)} gives (reports, counted, support) ="
         demand(nothing == (0, 0, [0] * 10), f"{what} {nothing}")
         what = f"an estimate of {describe(randomizer)} from no reports"
@@ -103,27 +100,25 @@ def check_seeds_reproduce(make: Make) -> bool:
     what = f"two runs of {describe(randomizer)} with"
     demand(np.array_equal(first, again), f"{what} one seed differ: draw from the entropy given")
     demand(not np.array_equal(first, other), f"{what} different seeds agree")
-    entropy = Entropy.from_operating_system()
-    codes = np.zeros(10_000, dtype=np.int64)
+    codes, entropy = np.zeros(10_000, dtype=np.int64), Entropy.from_operating_system()
     one, two = (randomizer.randomize(codes, entropy).data for _ in range(2))
     demand(not np.array_equal(one, two), f"{what} the operating system's randomness agree")
     return True
 
 
-def check_parameters_out_of_range(make: Make) -> bool:
+def check_parameters_out_of_range_are_refused(make: Make) -> bool:
     """Check that a k or an epsilon0 out of range is an error that names it."""
     wrong: Any
     for wrong in (0, 1, 2**32, 2.5):
-        demand_refusal(
-            ParameterError, partial(make, wrong, 1.0), f"domain_size = {wrong}", "domain_size = "
-        )
+        what = f"domain_size = {wrong}"
+        demand_refusal(ParameterError, partial(make, wrong, 1.0), what, "domain_size = ")
     for wrong in (-1e-9, math.nan, math.inf):
         what = f"epsilon0 = {wrong}"
         demand_refusal(ParameterError, partial(make, 3, wrong), what, "epsilon0 = ")
     return True
 
 
-def check_aggregates_are_sums(make: Make) -> bool:
+def check_aggregates_are_sums_of_supports(make: Make) -> bool:
     """Check that counts are the column sums of what reports support."""
     for k, num_users in itertools.product((2, 5, 64, 300), (1, 100, 3_000)):
         randomizer = make(k, 1.0)
@@ -154,19 +149,14 @@ def check_order_and_parts_do_not_matter(make: Make) -> bool:
     return True
 
 
-def check_other_laws_are_refused(make: Make) -> bool:
+def check_reports_of_another_law_are_refused(make: Make) -> bool:
     """Check that reports and counts of another law are refused."""
     randomizer, other = make(4, 1.0), make(4, 1.5)
     reports = draw(other, 100)
     counts = other.aggregate(reports)
-    actions: dict[str, Callable[[], object]] = {
-        "aggregate": partial(randomizer.aggregate, reports),
-        "supports": partial(randomizer.supports, reports),
-        "estimate": partial(randomizer.estimate, counts),
-    }
-    for name, action in actions.items():
+    for name, given in (("aggregate", reports), ("supports", reports), ("estimate", counts)):
         what = f"{name} of {describe(randomizer)}, given reports of {describe(other)},"
-        demand_refusal(FingerprintError, action, what)
+        demand_refusal(FingerprintError, partial(getattr(randomizer, name), given), what)
     return True
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
@@ -170,25 +170,26 @@ def check_profile_states_the_law(make: Make) -> bool:
     """Check that the accountant is told this law, and no analysis of another family."""
     for randomizer in [law for law, _ in laws(make)] + [make(LARGE_K, 1.0)]:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
-        demand(profile.epsilon0 == randomizer.epsilon0, f"{what} epsilon0 = {profile.epsilon0}")
-        demand(profile.delta0 == 0.0, f"{what} delta0 = {profile.delta0}, not 0")
-        demand(
-            profile.domain_size == randomizer.domain_size,
-            f"{what} {profile.domain_size} categories",
-        )
+        law = {
+            "epsilon0": randomizer.epsilon0,
+            "delta0": 0.0,
+            "domain_size": randomizer.domain_size,
+        }
+        for name, true in law.items():
+            stated = getattr(profile, name)
+            demand(stated == true, f"{what} {name} = {stated}, not {true}")
         allowed = {RandomizerFamily.ANY, RandomizerFamily.OTHER, randomizer.name}
-        what_else = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
-        demand(profile.family in allowed, what_else)
+        other = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
+        demand(profile.family in allowed, other)
         if profile.channel is not None:
-            demand(
-                randomizer.domain_size < LARGE_K, f"{what} a channel, too large to be written out"
-            )
+            small = randomizer.domain_size < LARGE_K
+            demand(small, f"{what} a channel, too large to be written out")
             demand(profile.channel() == randomizer.channel(), f"{what} another channel")
     return True
 
 
 @on_exact_laws
-def check_channel(law: ExactLaw) -> None:
+def check_channel_rows_sum_to_one(law: ExactLaw) -> None:
     """Check that the channel is exact, and its rows are probabilities."""
     demand(len(law.channel) == law.randomizer.domain_size, f"the channel of {law} has not k rows")
     for code, row in enumerate(law.channel):
@@ -199,15 +200,14 @@ def check_channel(law: ExactLaw) -> None:
 
 
 @on_exact_laws
-def check_epsilon0_is_exact(law: ExactLaw) -> None:
+def check_epsilon0_is_the_exact_loss(law: ExactLaw) -> None:
     """Check that the loss is the largest log-ratio in the channel, rounded up."""
     ratio = Fraction(1)
     for number, column in law.possible_columns():
         what = f"report {number} of {law} rules out a category, at an infinite loss"
         demand(min(column) > 0, what)
         ratio = max(ratio, max(column) / min(column))
-    loss = log_ratio_upper(ratio)
-    found = law.randomizer.epsilon0
+    loss, found = log_ratio_upper(ratio), law.randomizer.epsilon0
     demand(found >= loss, f"{law} understates its loss, which is {loss} by its channel")
     above = math.nextafter(loss, math.inf)
     demand(found <= above, f"{law} overstates its loss, which is {loss} by its channel")
@@ -221,29 +221,22 @@ def check_blanket_is_the_infimum(make: Make) -> bool:
         for atom in law.randomizer.profile.blanket:
             stated[_snap(atom.ratio0), _snap(atom.ratio1)] += atom.mass
         for pair in itertools.permutations(range(law.randomizer.domain_size), 2):
-            _demand_blanket(law, pair, stated)
+            exact: dict[tuple[float, float], Fraction] = defaultdict(Fraction)
+            for _, column in law.possible_columns():
+                omega = min(column)
+                first, second = (_snap(float(column[truth] / omega)) for truth in pair)
+                exact[first, second] += omega
+            for ratios in sorted(exact.keys() | stated.keys()):
+                expected, found = float(exact.get(ratios, 0)), stated.get(ratios, 0.0)
+                # Mass times ratio is what counts: it may be large where mass is nearly nothing.
+                error = abs(found - expected) * max(ratios)
+                demand(
+                    error <= 1e-9 * expected * max(ratios) + 1e-12,
+                    f"{law} states the mass {found} for the ratios {ratios}, where the infimum of "
+                    f"its channel has {expected} for categories {pair}: state the atoms of the "
+                    "infimum, or no blanket where pairs of categories differ in them",
+                )
     return bool(stating)
-
-
-def _demand_blanket(
-    law: ExactLaw, pair: tuple[int, int], stated: Mapping[tuple[float, float], float]
-) -> None:
-    """Raise `ContractError` unless the infimum of the channel has these atoms for the pair."""
-    exact: dict[tuple[float, float], Fraction] = defaultdict(Fraction)
-    for _, column in law.possible_columns():
-        omega = min(column)
-        first, second = (float(column[truth] / omega) for truth in pair)
-        exact[_snap(first), _snap(second)] += omega
-    for ratios in sorted(exact.keys() | stated.keys()):
-        expected, found = float(exact.get(ratios, 0)), stated.get(ratios, 0.0)
-        # Mass times ratio is what counts: it may be large where mass is nearly nothing.
-        error = abs(found - expected) * max(ratios)
-        demand(
-            error <= 1e-9 * expected * max(ratios) + 1e-12,
-            f"{law} states the mass {found} for the ratios {ratios}, where the infimum of its "
-            f"channel has {expected} for categories {pair}: state the atoms of the infimum, or no "
-            "blanket where pairs of categories differ in them",
-        )
 
 
 def _snap(ratio: float) -> float:
@@ -271,7 +264,7 @@ def _rows(data: NDArray[Any]) -> list[bytes]:
 
 
 @on_exact_laws
-def check_report_columns(law: ExactLaw) -> None:
+def check_report_columns_are_all_reports(law: ExactLaw) -> None:
     """Check that each column of the channel has its report, and no other report is drawn."""
     columns, what = law.columns, f"report_columns of {law}"
     num_columns = len(law.channel[0])
@@ -293,8 +286,7 @@ def check_supports_have_two_probabilities(law: ExactLaw) -> None:
     stated = law.randomizer.support_probabilities
     exact: dict[bool, Fraction] = {}
     for truth, category in itertools.product(range(k), repeat=2):
-        is_other = truth != category
-        found = law.support(truth, category)
+        is_other, found = truth != category, law.support(truth, category)
         demand(
             math.isclose(float(found), stated[is_other], rel_tol=1e-14),
             f"a report of {law} supports category {category} with probability {float(found)} if "
@@ -397,22 +389,13 @@ def _demand_shares(
 
 def _columns_of(law: ExactLaw, reports: Reports) -> NDArray[np.int64]:
     """Return the column of the channel that each report stands for."""
-    data = np.concatenate([law.columns.data, reports.data])
-    width = data.dtype.itemsize * math.prod(data.shape[1:])
-    rows = np.zeros((len(data), -(-width // 8) * 8), dtype=np.uint8)
-    rows[:, :width] = np.ascontiguousarray(data).reshape(len(data), -1).view(np.uint8)
-    words = rows.view(np.uint64)
-    keys, number = np.unique(
-        words[:, 0] if words.shape[1] == 1 else words, axis=0, return_inverse=True
-    )
-    num_columns = law.columns.num_reports
-    demand(len(keys) == num_columns, f"{law} draws reports that report_columns does not list")
-    column_of = np.empty(num_columns, dtype=np.int64)
-    column_of[number[:num_columns]] = np.arange(num_columns)
-    return column_of[number[num_columns:]]
+    column_of = {row: number for number, row in enumerate(_rows(law.columns.data))}
+    found = [column_of.get(row, -1) for row in _rows(reports.data)]
+    demand(min(found) >= 0, f"{law} draws reports that report_columns does not list")
+    return np.array(found, dtype=np.int64)
 
 
-def check_samples(make: Make) -> bool:
+def check_samples_follow_the_channel(make: Make) -> bool:
     """Check that reports of few categories and two losses pass `check_samples_follow_channel`."""
     randomizers = [make(k, epsilon0) for k, epsilon0 in itertools.product(SMALL_K, (0.5, 2.0))]
     stating = [each for each in randomizers if each.profile.channel is not None]

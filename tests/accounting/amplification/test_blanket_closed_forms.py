@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import enumeration
+from oracles.family_laws import both_ends
 from oracles.multiprecision import mp, mpf
 from oracles.profiles import any_randomizer, k_rr, symmetric_unary
-from shuffledp.accounting.amplification.blanket_closed_forms import (
+from shuffledp.accounting.amplification.closed_forms import (
     BLANKET_BENNETT,
     BLANKET_HOEFFDING,
     amplification_variable,
-    bennett_delta,
-    hoeffding_delta,
+    inequality_delta,
 )
-from shuffledp.accounting.amplification.families import CLONES, K_RR_BLANKET
+from shuffledp.accounting.amplification.families import clone_law
 
 METHODS = (BLANKET_HOEFFDING, BLANKET_BENNETT)
 PROFILES = (any_randomizer, lambda epsilon0: k_rr(epsilon0, 2), lambda epsilon0: k_rr(epsilon0, 8))
@@ -50,9 +50,8 @@ def exact(profile, num_users, epsilon, inequality):
     st.one_of(st.just(0.0), st.floats(1e-9, 1.0)),
 )
 def test_formulas_from_above_by_a_hair(name, make, epsilon0, num_users, share):
-    ours = {"hoeffding": hoeffding_delta, "bennett": bennett_delta}[name]
     profile, epsilon = make(epsilon0), min(share * epsilon0, epsilon0 * (1.0 - 1e-9))
-    value = ours(profile, num_users, epsilon)
+    value = inequality_delta(profile, num_users, epsilon, bennett=name == "bennett")
     if epsilon == 0.0:
         assert value == 1.0
         return
@@ -68,14 +67,15 @@ def test_formulas_from_above_by_a_hair(name, make, epsilon0, num_users, share):
 def test_above_what_they_bound(method, epsilon0, num_users):
     for share in (0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 0.999):
         epsilon = share * epsilon0
-        for profile, exact_method in (
-            (any_randomizer(epsilon0), CLONES),
-            (symmetric_unary(epsilon0, 4), CLONES),
-            (k_rr(epsilon0, 2), K_RR_BLANKET),
-            (k_rr(epsilon0, 5), K_RR_BLANKET),
+        clones = [clone_law(epsilon0)]
+        for profile, laws in (
+            (any_randomizer(epsilon0), clones),
+            (symmetric_unary(epsilon0, 4), clones),
+            (k_rr(epsilon0, 2), None),
+            (k_rr(epsilon0, 5), None),
         ):
             closed = method.delta(profile, num_users, epsilon).upper
-            assert closed >= exact_method.delta(profile, num_users, epsilon).lower
+            assert closed >= both_ends(profile, num_users, epsilon, laws).lower
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -97,25 +97,25 @@ def test_the_lemma_for_a_fixed_number_of_terms(name):
     for k, epsilon0, share in itertools.product((2, 4), (0.3, 1.0, 3.0), (0.1, 0.5, 0.9)):
         epsilon = share * epsilon0
         p, e = math.exp(epsilon0), math.exp(epsilon)
-        law = amplification_variable(k_rr(epsilon0, k), epsilon)
+        gamma, drift, width, largest, moment = amplification_variable(k_rr(epsilon0, k), epsilon)
         values = [(1 / k, p - e), (1 / k, 1 - p * e), ((k - 2) / k, 1 - e)]
-        values = [(mass, law.gamma * value) for mass, value in values]
-        assert sum(mass * value for mass, value in values) == pytest.approx(-law.drift)
+        values = [(mass, gamma * value) for mass, value in values]
+        assert sum(mass * value for mass, value in values) == pytest.approx(-drift)
         second = sum(mass * value**2 for mass, value in values)
-        assert second == pytest.approx(law.second_moment, rel=1e-9)
-        assert max(value for _, value in values) == pytest.approx(law.largest)
+        assert second == pytest.approx(moment, rel=1e-9)
+        assert max(value for _, value in values) == pytest.approx(largest)
         for m in range(1, 6):
             truth = sum(
                 math.prod(mass for mass, _ in terms) * max(sum(value for _, value in terms), 0.0)
                 for terms in itertools.product(values, repeat=m)
             )
             if name == "hoeffding":
-                factor = law.width**2 / (4.0 * law.drift)
-                exponent = 2.0 * (law.drift / law.width) ** 2
+                factor = width**2 / (4.0 * drift)
+                exponent = 2.0 * (drift / width) ** 2
             else:
-                u = law.drift * law.largest / law.second_moment
-                factor = law.largest / math.log1p(u)
-                exponent = law.second_moment / law.largest**2 * ((1 + u) * math.log1p(u) - u)
+                u = drift * largest / moment
+                factor = largest / math.log1p(u)
+                exponent = moment / largest**2 * ((1 + u) * math.log1p(u) - u)
             assert truth <= factor * math.exp(-m * exponent)
 
 

@@ -7,19 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import enumeration
+from oracles.family_laws import both_ends
 from oracles.multiprecision import mp, mpf
 from oracles.profiles import any_randomizer, k_rr
-from shuffledp.accounting.amplification.erlingsson import (
+from shuffledp.accounting.amplification.closed_forms import (
     ERLINGSSON_COMPOSED,
-    general_delta,
-    general_epsilon,
-    moderate_epsilon,
     optimal_composition_delta,
     optimal_composition_epsilon,
-    small_epsilon,
     step_epsilon,
 )
-from shuffledp.accounting.amplification.families import CLONES
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError
@@ -27,6 +23,22 @@ from shuffledp.core.errors import OutOfRegimeError
 NUM_USERS = st.integers(2, 10**15)
 DELTAS = st.floats(1e-300, 0.999)
 HAIR = mpf("1e-12")
+
+
+def general_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def general_delta(epsilon0, num_users, epsilon):
+    return METHODS["erlingsson"].delta(any_randomizer(epsilon0), num_users, epsilon).upper
+
+
+def moderate_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson-moderate"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def small_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson-small"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
 
 
 def exact_general(epsilon0, num_users, delta):
@@ -338,7 +350,7 @@ def test_above_the_enumeration_and_the_clones(epsilon0, num_users):
     for share in (0.0, 0.2, 0.5, 0.9):
         upper = ERLINGSSON_COMPOSED.delta(profile, num_users, share * epsilon0).upper
         assert upper >= truth.delta(share * epsilon0)
-        assert upper >= CLONES.delta(profile, num_users, share * epsilon0).lower
+        assert upper >= both_ends(profile, num_users, share * epsilon0).lower
 
 
 @given(st.floats(1e-4, 3.0), st.integers(10**3, 10**12), st.floats(1e-100, 0.5))

@@ -7,21 +7,35 @@ from scipy.stats import binom
 
 from oracles import enumeration
 from oracles.channels import largest_ratio, staircase
-from oracles.family_laws import mean_weight
+from oracles.family_laws import both_ends, mean_weight
 from oracles.multiprecision import mp, mpf
 from oracles.profiles import any_randomizer
-from shuffledp.accounting.amplification.families import CLONES
-from shuffledp.accounting.amplification.feldman import (
+from shuffledp.accounting.amplification.closed_forms import (
     FELDMAN_2021_CLOSED,
-    FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,
-    feldman_2021_delta,
-    feldman_2021_epsilon,
-    feldman_2023_delta,
-    feldman_2023_epsilon,
+)
+from shuffledp.accounting.amplification.families import (
+    CLONES,
+    FELDMAN_2021_NUMERICAL,
     weak_clone_law,
 )
 from shuffledp.core.entropy import Entropy
+
+
+def feldman_2021_epsilon(epsilon0, num_users, delta):
+    return FELDMAN_2021_CLOSED.epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def feldman_2021_delta(epsilon0, num_users, epsilon):
+    return FELDMAN_2021_CLOSED.delta(any_randomizer(epsilon0), num_users, epsilon).upper
+
+
+def feldman_2023_epsilon(epsilon0, num_users, delta):
+    return FELDMAN_2023_CLOSED.epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
+def feldman_2023_delta(epsilon0, num_users, epsilon):
+    return FELDMAN_2023_CLOSED.delta(any_randomizer(epsilon0), num_users, epsilon).upper
 
 
 def pair_delta(epsilon0, num_users, epsilon):
@@ -50,7 +64,10 @@ def exact_closed(epsilon0, num_users, delta):
 def test_the_law_is_the_pair_of_the_theorem(epsilon0, num_users):
     for share in (0.0, 0.05, 0.3, 0.7, 0.95):
         truth = pair_delta(epsilon0, num_users, share * epsilon0)
-        found = FELDMAN_2021_NUMERICAL.delta(any_randomizer(epsilon0), num_users, share * epsilon0)
+        profile, laws = any_randomizer(epsilon0), [weak_clone_law(epsilon0)]
+        found = both_ends(profile, num_users, share * epsilon0, laws)
+        used = FELDMAN_2021_NUMERICAL.delta(profile, num_users, share * epsilon0)
+        assert used.upper == found.upper
         assert found.lower * (1.0 - 1e-12) <= truth <= found.upper * (1.0 + 1e-12)
         assert found.upper <= truth * (1.0 + 1e-6) + 1e-15
 
@@ -71,7 +88,7 @@ def test_the_law_of_no_information():
 def test_never_below_the_stronger_clones(epsilon0, num_users, share):
     profile, epsilon = any_randomizer(epsilon0), share * epsilon0
     weak = FELDMAN_2021_NUMERICAL.delta(profile, num_users, epsilon)
-    strong = CLONES.delta(profile, num_users, epsilon)
+    strong = both_ends(profile, num_users, epsilon)
     assert weak.upper >= strong.lower
 
 
@@ -106,7 +123,8 @@ def test_closed_form_is_above_the_numerical_one_up_to_the_edge_of_its_regime(num
         profile = any_randomizer(epsilon0)
         assert FELDMAN_2021_CLOSED.violated_hypothesis(profile, num_users, delta) is None
         closed = FELDMAN_2021_CLOSED.epsilon(profile, num_users, delta).upper
-        assert closed >= FELDMAN_2021_NUMERICAL.epsilon(profile, num_users, delta).lower
+        weak = both_ends(profile, num_users, closed, [weak_clone_law(profile.epsilon0)])
+        assert weak.lower <= delta
         assert closed >= feldman_2023_epsilon(epsilon0, num_users, delta) * (1.0 - 1e-13)
 
 
@@ -172,7 +190,7 @@ def test_it_is_above_the_clones_up_to_the_edge_of_its_regime(num_users, delta):
         profile = any_randomizer(math.log(edge) * share)
         assert FELDMAN_2023_CLOSED.violated_hypothesis(profile, num_users, delta) is None
         closed = FELDMAN_2023_CLOSED.epsilon(profile, num_users, delta).upper
-        assert CLONES.delta(profile, num_users, closed).lower <= delta
+        assert both_ends(profile, num_users, closed).lower <= delta
         # and it has amplified wherever that is not already at epsilon0
         assert closed < profile.epsilon0 or CLONES.delta(profile, num_users, closed).upper == 0.0
 
@@ -225,7 +243,7 @@ def test_delta_is_above_the_clones_everywhere(num_users):
         profile = any_randomizer(epsilon0)
         for share in (0.0, 0.1, 0.3, 0.6, 0.9, 0.99):
             closed = FELDMAN_2023_CLOSED.delta(profile, num_users, share * epsilon0).upper
-            assert closed >= CLONES.delta(profile, num_users, share * epsilon0).lower
+            assert closed >= both_ends(profile, num_users, share * epsilon0).lower
 
 
 def test_delta_where_there_is_none_of_feldman_2023():

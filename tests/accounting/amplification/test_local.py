@@ -148,9 +148,9 @@ def test_one_user_exactly(epsilon0, delta0):
         exact = truth.delta(share * epsilon0)
         assert approximate_delta(profile, 1, share * epsilon0) == pytest.approx(exact, rel=1e-9)
         # step 4: for one user all parts agree
-        for law, deficits in local._pure_parts(profile):
+        for make, deficits in local._PURE_LAWS:
             if share < 1.0:
-                pure = atom_delta_above(law, 1, share * epsilon0)
+                pure = atom_delta_above(make(epsilon0), 1, share * epsilon0)
                 added = replacement_cost(profile, 1, deficits, share * epsilon0)
                 assert pure + added == pytest.approx(exact, rel=1e-6)
 

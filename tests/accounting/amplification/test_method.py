@@ -1,16 +1,14 @@
 import pytest
 
 from oracles.profiles import any_randomizer, k_rr
-from shuffledp.accounting.amplification.blanket_closed_forms import (
+from shuffledp.accounting.amplification.closed_forms import (
     BLANKET_BENNETT,
     BLANKET_HOEFFDING,
-)
-from shuffledp.accounting.amplification.erlingsson import ERLINGSSON_COMPOSED
-from shuffledp.accounting.amplification.feldman import (
+    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
-    FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,
 )
+from shuffledp.accounting.amplification.families import FELDMAN_2021_NUMERICAL
 from shuffledp.accounting.amplification.method import pure_violation
 from shuffledp.core.profile import LocalProfile
 
@@ -36,37 +34,6 @@ def test_any_delta0_is_refused_and_the_method_that_applies_is_named(delta0):
 
 @pytest.mark.parametrize("method", PURE_METHODS, ids=lambda method: method.name)
 def test_pure_methods_refuse_impure_profiles_and_are_never_tried_by_themselves(method):
-    assert method.violated_hypothesis(any_randomizer(1.0), 10_000, 1e-6) is None
-    assert method.violated_hypothesis(any_randomizer(1.0), 10_000, None) is None
-    impure = LocalProfile(epsilon0=1.0, delta0=1e-12)
-    assert "delta0 = 0" in method.violated_hypothesis(impure, 10_000, 1e-6)
-    assert not method.automatic
-
-
-PURE_METHODS_OF_HYPOTHESES = (
-    BLANKET_BENNETT,
-    BLANKET_HOEFFDING,
-    ERLINGSSON_COMPOSED,
-    FELDMAN_2021_CLOSED,
-    FELDMAN_2021_NUMERICAL,
-    FELDMAN_2023_CLOSED,
-)
-
-
-def test_pure_profiles_pass_of_hypotheses():
-    assert pure_violation(any_randomizer(1.0)) is None
-    assert pure_violation(k_rr(0.0, 4)) is None
-
-
-@pytest.mark.parametrize("delta0", [5e-324, 1e-12, 0.5])
-def test_any_delta0_is_refused_and_the_method_that_applies_is_named_of_hypotheses(delta0):
-    assert "approximate-local" in pure_violation(LocalProfile(epsilon0=1.0, delta0=delta0))
-
-
-@pytest.mark.parametrize("method", PURE_METHODS_OF_HYPOTHESES, ids=lambda method: method.name)
-def test_pure_methods_refuse_impure_profiles_and_are_never_tried_by_themselves_of_hypotheses(
-    method,
-):
     assert method.violated_hypothesis(any_randomizer(1.0), 10_000, 1e-6) is None
     assert method.violated_hypothesis(any_randomizer(1.0), 10_000, None) is None
     impure = LocalProfile(epsilon0=1.0, delta0=1e-12)

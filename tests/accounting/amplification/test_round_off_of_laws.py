@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mpmath import exp, mp, mpf, sqrt
 
-from shuffledp.accounting.amplification import families, feldman
+from shuffledp.accounting.amplification import families
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -50,7 +50,7 @@ def unary(make, exact, family):
 
 LAWS = {
     "clones": (families.clone_law, lambda p: (2 / (p + 1), (p - 1) / (p + 1))),
-    "weak clones": (feldman.weak_clone_law, lambda p: (1 / p, 1 - 1 / p)),
+    "weak clones": (families.weak_clone_law, lambda p: (1 / p, 1 - 1 / p)),
     **{
         f"k-rr {k}": (lambda e, k=k: families.k_rr_law(e, k), lambda p, k=k: k_rr(p, k))
         for k in (2, 3, 16, 10_000)

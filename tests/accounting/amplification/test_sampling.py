@@ -67,7 +67,7 @@ def test_between_explicit_data_and_the_bound_for_all_data(name, drawn, populatio
     release = ShuffledRelease(
         profile=make_profile(epsilon0), num_users=drawn, sampled_from=population
     )
-    curve = release.curve(1e-3).curve
+    curve = release.curve(1e-3)
     for epsilon in (0.0, 0.01, 0.1, 0.3, 0.6, 1.0):
         exact = max(enumeration.hockey_stick(p, q, math.exp(epsilon)) for p, q in pairs)
         assert exact <= curve.forward(epsilon).upper + 1e-15
@@ -325,4 +325,4 @@ def test_a_thinned_channel_is_made_once_only():
         num_users=10,
         participation=0.5,
     )
-    assert release.curve(1e-6).curve is release.curve(1e-6).curve
+    assert release.curve(1e-6) is release.curve(1e-6)

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from oracles import profiles
+from oracles.family_laws import both_ends
 from oracles.stated_blankets import atoms_of, linear_hashing, stated, subset_selection
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.errors import ParameterError
@@ -37,16 +38,13 @@ USERS = pytest.mark.parametrize("num_users", [1, 30, 10_000])
 @EACH
 @USERS
 def test_epsilon_is_the_same_without_its_lower_end(law, num_users):
-    profile, method = LAWS[law](), METHODS[OWN[law]]
-    assert method.epsilon_above is not None
+    profile, given = LAWS[law](), {"num_users": num_users, "method": OWN[law]}
     for delta in (1e-8, 0.01):
-        both = method.epsilon(profile, num_users, delta)
-        assert method.epsilon_above(profile, num_users, delta) == both.upper
-        alone = account_epsilon(
-            profile, num_users=num_users, delta=delta, method=method.name, with_lower=False
-        )
+        both = account_epsilon(profile, delta=delta, **given)
+        alone = account_epsilon(profile, delta=delta, with_lower=False, **given)
         assert alone.lower is None
         assert alone.upper == both.upper
+        assert both_ends(profile, num_users, alone.upper).lower <= delta
 
 
 @EACH
@@ -54,10 +52,9 @@ def test_epsilon_is_the_same_without_its_lower_end(law, num_users):
 def test_delta_is_the_same_without_its_lower_end(law, num_users):
     profile, method = LAWS[law](), METHODS[OWN[law]]
     for epsilon in (0.0, 0.1, 0.9, 1.9):
-        both = method.delta(profile, num_users, epsilon)
-        alone = method.delta_ends(profile, num_users, epsilon, with_lower=False)
-        assert alone.upper == both.upper
-        assert alone.lower <= both.lower
+        alone = method.delta(profile, num_users, epsilon)
+        assert alone.upper == both_ends(profile, num_users, epsilon).upper
+        assert alone.lower == 0.0
 
 
 @EACH
@@ -71,7 +68,7 @@ def test_wide_upper_ends_are_above_narrow_ones_and_not_far(law, num_users):
             ).upper
             for width in (0.0, 1e-6, 1e-4)
         )
-        exact = METHODS[OWN[law]].delta(profile, num_users, epsilon).lower
+        exact = both_ends(profile, num_users, epsilon).lower
         for found in (narrow, middle, wide):
             assert found >= exact
         # delta moves by the square of a standardised epsilon times the width.

@@ -287,10 +287,7 @@ BINARY_EXACT = Method(
     epsilon=lambda profile, n, delta: BinaryRandomizedResponse(profile.epsilon0, n).enclose_epsilon(
         delta, profile.epsilon0
     ),
-    delta=lambda profile, n, epsilon: BinaryRandomizedResponse(profile.epsilon0, n).enclose(
-        epsilon
-    ),
-    delta_above=lambda profile, n, epsilon, width: (
-        BinaryRandomizedResponse(profile.epsilon0, n, width=width).enclose(epsilon).upper
-    ),
+    delta=lambda profile, n, epsilon, width=0.0: BinaryRandomizedResponse(
+        profile.epsilon0, n, width=width
+    ).enclose(epsilon),
 )

@@ -28,10 +28,14 @@ from functools import partial
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.channel_gains import blanket_delta
-from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
+from shuffledp.accounting.amplification.channel_rows import (
+    UNIT_ROUND_OFF,
+    Array,
+    ChannelRows,
+    rows_of,
+)
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -50,62 +54,59 @@ _COLUMNS = 8192
 _SMALLEST = 1e-307
 
 
-def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> NDArray[np.float64]:
+def _blocks(*arrays: Array) -> Iterator[list[Array]]:
+    """Yield so many outputs of each array at a time that temporary arrays stay small."""
+    for start in range(0, arrays[0].shape[-1], _COLUMNS):
+        yield [each[..., start : start + _COLUMNS] for each in arrays]
+
+
+def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Array:
     """Return a bound from above on the blanket's bound for every ordered pair of inputs.
 
     Rounded up.
     """
-    crowded = _crowded(channel, num_users, math.exp(epsilon))
-    standing_out = _standing_out(channel, math.exp(epsilon))
+    ratio = math.exp(epsilon)
+    found = _standing_out(channel.rows[:, channel.hidden == 0.0], ratio) + _SMALLEST
     with np.errstate(over="ignore"):
-        found = np.exp(crowded) * (1.0 + 1e-12) + _SMALLEST + standing_out
+        found += np.exp(_crowded(channel, num_users, ratio)) * (1.0 + 1e-12)
     np.fill_diagonal(found, -math.inf)
     return found
 
 
-def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> NDArray[np.float64]:
+def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Array:
     """Return logarithms of ceilings on the first term, the least over some tilts."""
     inside = channel.hidden > 0.0
-    size = channel.num_inputs
-    least = np.full((size, size), math.inf)
+    shape = channel.num_inputs, channel.num_inputs
     if not inside.any():
-        return np.full((size, size), -math.inf)
-    relative = channel.rows[:, inside] / channel.hidden[inside]
-    omega = channel.hidden[inside]
-    widest, largest = _widest(relative, omega, ratio), float(relative.max())
-    drift = num_users * (ratio - 1.0)
-    spread = num_users * widest
+        return np.full(shape, -math.inf)
+    omega, least = channel.hidden[inside], np.full(shape, math.inf)
+    relative = channel.rows[:, inside] / omega
+    drift, spread = num_users * (ratio - 1.0), num_users * _widest(relative, omega, ratio)
     if spread <= 0.0:
         return least
     tilt = (drift + math.sqrt(drift * drift + 4.0 * spread)) / (2.0 * spread)
     for multiple in _TILTS:
-        used = min(multiple * tilt, _LARGEST_EXPONENT / (largest * ratio))
-        growth, error = _growth(relative, omega, used, ratio)
-        exponents = num_users * np.log1p(growth + error) - math.log(num_users * used) - 1.0
+        used = min(multiple * tilt, _LARGEST_EXPONENT / (float(relative.max()) * ratio))
+        growth = _growth(relative, omega, used, ratio)
+        exponents = num_users * np.log1p(growth) - math.log(num_users * used) - 1.0
         least = np.minimum(least, exponents)
     return least
 
 
-def _widest(relative: NDArray[np.float64], omega: NDArray[np.float64], ratio: float) -> float:
+def _widest(relative: Array, omega: Array, ratio: float) -> float:
     """Return about the largest variance of a gain over all pairs."""
-    size = relative.shape[0]
-    products = np.zeros((size, size))
-    for start in range(0, omega.size, _COLUMNS):
-        block = relative[:, start : start + _COLUMNS]
-        products += (block * omega[start : start + _COLUMNS]) @ block.T
+    products = np.zeros((len(relative), len(relative)))
+    for block, weights in _blocks(relative, omega):
+        products += (block * weights) @ block.T
     squares = np.diag(products)
     moments = squares[:, None] + ratio**2 * squares[None, :] - 2.0 * ratio * products
     return max(float(moments.max()) - (ratio - 1.0) ** 2, 0.0)
 
 
-def _growth(
-    relative: NDArray[np.float64], omega: NDArray[np.float64], tilt: float, ratio: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return E[e^(tilt G)] - 1 for all ordered pairs, and how far each may be off."""
-    size = relative.shape[0]
-    growth, sizes = np.zeros((size, size)), np.zeros((size, size))
-    for start in range(0, omega.size, _COLUMNS):
-        block, weights = relative[:, start : start + _COLUMNS], omega[start : start + _COLUMNS]
+def _growth(relative: Array, omega: Array, tilt: float, ratio: float) -> Array:
+    """Return E[e^(tilt G)] - 1 for all ordered pairs, rounded up."""
+    growth, sizes = np.zeros((2, len(relative), len(relative)))
+    for block, weights in _blocks(relative, omega):
         up = np.expm1(tilt * block) * weights
         down = np.expm1(-tilt * ratio * block)
         products = up @ down.T  # all of one sign
@@ -115,15 +116,13 @@ def _growth(
     # An exponent x <= 300 is off by 2 entries' error and 3 roundings, so e^x - 1 by (1 + x) times
     # that; the sums, by one rounding for each output.
     count = omega.size + 64 + 32 * _LARGEST_EXPONENT
-    return growth, count * UNIT_ROUND_OFF * sizes
+    return growth + count * UNIT_ROUND_OFF * sizes
 
 
-def _standing_out(channel: ChannelRows, ratio: float) -> NDArray[np.float64]:
-    """Return the second term for all ordered pairs, rounded up."""
-    rows = channel.rows[:, channel.hidden == 0.0]
-    total = np.zeros((channel.num_inputs, channel.num_inputs))
-    for start in range(0, rows.shape[1], _COLUMNS):
-        block = rows[:, start : start + _COLUMNS]
+def _standing_out(rows: Array, ratio: float) -> Array:
+    """Return the second term for all ordered pairs, rounded up; no column here is hidden."""
+    total: Array = np.zeros((len(rows), len(rows)))
+    for (block,) in _blocks(rows):
         for number, row in enumerate(block):
             excess = row * (1.0 + 1e-14) - ratio * block * (1.0 - 1e-14)
             total[number] += np.maximum(excess, 0.0).sum(axis=1)
@@ -152,86 +151,61 @@ class _Pairs:
         self._num_users = num_users
         self._keys: dict[tuple[int, int], object] = {}
 
-    def _laws(
-        self, pair: tuple[int, int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return both rows of an ordered pair, and what hides them."""
-        rows = self._channel.rows
-        return rows[pair[0]], rows[pair[1]], self._channel.hidden
-
-    def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
+    def delta(self, pair: tuple[int, int], epsilon: float) -> float:
         """Return the bound of one ordered pair."""
-        return blanket_delta(*self._laws(pair), num_users=self._num_users, epsilon=epsilon)
+        first, second = self._channel.rows[list(pair)]
+        return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon).upper
 
-    def from_the_worst(self, epsilon: float) -> Iterator[tuple[tuple[int, int], float]]:
-        """Yield the ordered pairs with their ceilings, the largest first."""
-        found = ceilings(self._channel, self._num_users, epsilon)
-        size = self._channel.num_inputs
-        for flat in np.argsort(-found, axis=None, kind="stable")[: size * (size - 1)]:
-            pair = divmod(int(flat), size)
-            yield pair, float(found[pair])
-
-    def key(self, pair: tuple[int, int]) -> object:
+    def _key(self, pair: tuple[int, int]) -> object:
         """Return something equal for pairs whose columns differ only in their order."""
         if self._channel.hidden.size > _MOST_SORTED_COLUMNS:
             return pair
         if pair not in self._keys:
-            rows = self._channel.rows
-            columns = np.stack([rows[pair[0]], rows[pair[1]], self._channel.hidden])
-            self._keys[pair] = blake2b(
-                columns[:, np.lexsort(columns)].tobytes(), digest_size=16
-            ).digest()
+            columns = np.vstack([self._channel.rows[list(pair)], self._channel.hidden])
+            listed = columns[:, np.lexsort(columns)].tobytes()
+            self._keys[pair] = blake2b(listed, digest_size=16).digest()
         return self._keys[pair]
 
-    def largest_delta(self, epsilon: float) -> Enclosure:
+    def _unsettled(
+        self, epsilon: float, settled: set[object]
+    ) -> Iterator[tuple[tuple[int, int], float]]:
+        """Yield ordered pairs with their ceilings, the largest first; what it yields is settled."""
+        found = ceilings(self._channel, self._num_users, epsilon)
+        size = self._channel.num_inputs
+        for flat in np.argsort(-found, axis=None, kind="stable")[: size * (size - 1)]:
+            pair = divmod(int(flat), size)
+            if (key := self._key(pair)) not in settled:
+                settled.add(key)
+                yield pair, float(found[pair])
+
+    def largest_delta(self, epsilon: float) -> float:
         """Return the largest bound of all pairs."""
-        largest = Enclosure(0.0, 0.0)
-        seen = set()
-        for pair, ceiling in self.from_the_worst(epsilon):
-            if ceiling <= largest.upper:
+        largest = 0.0
+        for pair, ceiling in self._unsettled(epsilon, set()):
+            if ceiling <= largest:
                 break
-            key = self.key(pair)
-            if key in seen:
-                continue
-            seen.add(key)
-            found = self.delta(pair, epsilon)
-            if found.upper > largest.upper:
-                largest = found
+            largest = max(largest, self.delta(pair, epsilon))
         return largest
 
-    def largest_epsilon(self, delta: float, highest: float) -> Enclosure:
+    def least_epsilon(self, delta: float, highest: float) -> float:
         """Return the least epsilon at which no pair's bound is above ``delta``.
 
         It is raised from 0, pair by pair; a pair that has been settled stays so, as its bound falls
         with epsilon.
         """
-        ends = (0.0, 0.0)
-        settled: set[object] = set()
-        while (pair := self._first_above(ends[1], delta, settled)) is not None:
-            delta_of_pair = partial(self._upper_delta, pair)
-            ends = last_above_first_below(
-                delta_of_pair, delta, ends[1], highest, relative_tolerance=_TOLERANCE
-            )
-            settled.add(self.key(pair))
-        return Enclosure(*ends)
-
-    def _upper_delta(self, pair: tuple[int, int], epsilon: float) -> float:
-        return self.delta(pair, epsilon).upper
-
-    def _first_above(
-        self, epsilon: float, delta: float, settled: set[object]
-    ) -> tuple[int, int] | None:
-        """Return a pair whose bound at ``epsilon`` is above ``delta``; settle those before it."""
-        for pair, ceiling in self.from_the_worst(epsilon):
-            if ceiling <= delta:
-                return None
-            key = self.key(pair)
-            if key in settled:
-                continue
-            if self.delta(pair, epsilon).upper > delta:
-                return pair
-            settled.add(key)
-        return None
+        epsilon, settled, raised = 0.0, set[object](), True
+        while raised:
+            raised = False
+            for pair, ceiling in self._unsettled(epsilon, settled):
+                if ceiling <= delta:
+                    break
+                if raised := self.delta(pair, epsilon) > delta:
+                    delta_of = partial(self.delta, pair)
+                    _, epsilon = last_above_first_below(
+                        delta_of, delta, epsilon, highest, relative_tolerance=_TOLERANCE
+                    )
+                    break
+        return epsilon
 
 
 def violated_hypothesis(
@@ -257,29 +231,25 @@ def violated_hypothesis(
 
 def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
     channel = rows_of(profile)
-    found = _Pairs(channel, num_users).largest_epsilon(delta, channel.epsilon0)
-    return Enclosure(found.lower, max(found.upper, channel.unresolved))
+    found = _Pairs(channel, num_users).least_epsilon(delta, channel.epsilon0)
+    return Enclosure(0.0, max(found, channel.unresolved))
 
 
-def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
+def _delta(profile: LocalProfile, num_users: int, epsilon: float, _: float = 0.0) -> Enclosure:
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:  # no finite ratio is larger
-        return Enclosure(0.0 if channel.delta0 == 0.0 else channel.delta0 * 0.999, channel.delta0)
+        return Enclosure(0.0, channel.delta0)
     found = _Pairs(channel, num_users).largest_delta(epsilon)
-    unresolved = channel.unresolved if epsilon < channel.unresolved else 0.0
-    return Enclosure(found.lower, max(found.upper, unresolved))
+    return Enclosure(0.0, max(found, channel.unresolved if epsilon < channel.unresolved else 0.0))
 
 
 CHANNEL_BLANKET = Method(
     name="channel-blanket",
-    source=(
-        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the smallest entries of the channel "
-        "matrix and every pair of inputs; entries of 0 as proved in the shuffledp documentation"
-    ),
-    statement=(
-        "delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] + sum over omega = 0 of (R_x1 - e R_x1')_+, "
-        "omega = inf_x R_x, G = r0 - e r1"
-    ),
+    source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the smallest entries of the "
+    "channel matrix and every pair of inputs; entries of 0 as proved in the shuffledp "
+    "documentation",
+    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] + sum over omega = 0 of "
+    "(R_x1 - e R_x1')_+, omega = inf_x R_x, G = r0 - e r1",
     assumptions=(
         "The channel matrix is the law of the randomizer that runs, each row divided by its sum: "
         "every input has a row or is a mixture of rows, every output a column.",

@@ -32,13 +32,19 @@ data are a bound from below.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
+from shuffledp.accounting.amplification.channel_rows import (
+    UNIT_ROUND_OFF,
+    Array,
+    ChannelRows,
+    rows_of,
+)
 from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -68,111 +74,88 @@ _RARE = 1e-3
 _STANDS_OUT = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gains:
-    """Gains in ascending order with their masses under omega; the rest of mass 1 gains 0."""
-
-    masses: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    mass_error: float  # relative, of a sum of masses
-
-
 def blanket_delta(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    hidden: NDArray[np.float64],
-    *,
+    first: Array,
+    second: Array,
+    hidden: Array,
     num_users: int,
     epsilon: float,
+    *,
     width: float = 1e-7,
 ) -> Enclosure:
     """Bound (Z) from above for the blanket of a channel."""
-    inside = hidden > 0.0
-    standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
-    gains = _law(first[inside], second[inside], hidden[inside], epsilon, 1.0)
-    peeled = _num_peeled(gains, num_users)
-    kept = gains.gains.size - peeled
-    standing_out += float(gains.masses[kept:] @ gains.gains[kept:]) * (1.0 + 4.0 * gains.mass_error)
-    masses, values = gains.masses[:kept], gains.gains[:kept]
-    values = np.maximum(values, -_STANDS_OUT / _tilt(masses, values, num_users))
-    if kept > MOST_ATOMS and values[0] < values[-1]:
-        masses, values = _spread(masses, values, values[_knots(masses, values)])
+    standing_out, masses, gains, error = _law(first, second, hidden, epsilon, 1.0)
+    kept = _num_kept(masses, gains, num_users)
+    standing_out += float(masses[kept:] @ gains[kept:]) * (1.0 + 4.0 * error)
+    masses, gains = masses[:kept], gains[:kept]
+    gains = np.maximum(gains, -_STANDS_OUT / _tilt(masses, gains, num_users))
+    if kept > MOST_ATOMS and gains[0] < gains[-1]:
+        masses, gains = _spread(masses, gains, gains[_knots(masses, gains)])
     # Masses go down by more than their error, positive gains up by as much.
-    values = np.where(values > 0.0, values * (1.0 + 4.0 * gains.mass_error), values)
-    masses = masses * (1.0 - gains.mass_error)
+    gains = np.where(gains > 0.0, gains * (1.0 + 4.0 * error), gains)
+    nodes = _NODES / math.sqrt(width)
     found = mean_positive_part(
-        num_users, 0.0, masses, values, width=width, most_nodes=_most_nodes(width)
+        num_users, 0.0, masses * (1.0 - error), gains, width=width, most_nodes=nodes
     )
-    return Enclosure(
-        found.lower + standing_out, (found.upper + standing_out) * (1.0 + 4.0 * UNIT_ROUND_OFF)
-    )
-
-
-def _most_nodes(width: float) -> float:
-    """Return how many nodes the contour needs at most for a width."""
-    return _NODES / math.sqrt(width)
+    upper = (found.upper + standing_out) * (1.0 + 4.0 * UNIT_ROUND_OFF)
+    return Enclosure(found.lower + standing_out, upper)
 
 
 def delta_of_rows(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    others: NDArray[np.float64],
-    *,
+    first: Array,
+    second: Array,
+    others: Array,
     num_users: int,
     epsilon: float,
+    *,
     width: float = 1e-6,
 ) -> float:
     """Bound from below the divergence of explicit data: all other users hold one input.
 
     Rounded down.
     """
-    inside = others > 0.0
-    proved = _standing_out(first[~inside], second[~inside], epsilon, -1.0)
-    gains = _law(first[inside], second[inside], others[inside], epsilon, -1.0)
-    error = gains.mass_error
-    kept = gains.gains.size - _num_peeled(gains, num_users)
-    rare = float(gains.masses[kept:].sum()) * (1.0 + 2.0 * error)
+    proved, masses, gains, error = _law(first, second, others, epsilon, -1.0)
+    kept = _num_kept(masses, gains, num_users)
+    rare = float(masses[kept:].sum()) * (1.0 + 2.0 * error)
     if rare > 0.0:
-        proved += _one_stands_out(gains, kept, num_users)
-    masses, values = gains.masses[:kept], gains.gains[:kept]
+        proved += _one_stands_out(masses, gains, error, kept, num_users)
+    masses, gains = masses[:kept], gains[:kept]
     # With a gain far below, no sum is positive: only sums without one are counted.
-    near = values >= -_STANDS_OUT / _tilt(masses, values, num_users)
-    near &= np.abs(values) < _LARGEST_GAIN
+    near = gains >= -_STANDS_OUT / _tilt(masses, gains, num_users)
+    near &= np.abs(gains) < _LARGEST_GAIN
     if not near.any():
         return proved
     left_out = rare + float(masses[~near].sum()) * (1.0 + 2.0 * error)
-    masses, values = _merged(masses[near], values[near], error)
+    masses, gains = _merged(masses[near], gains[near], error)
     # Above the heaviest value masses go down by more than their error, below it up: each tail of
     # the law is then no more than the true one, or no less.
     heaviest = int(np.argmax(masses))
-    base = float(values[heaviest])
-    factors = np.where(
-        values < base,
-        (1.0 + 2.0 * error) / (1.0 - left_out),
-        (1.0 - 2.0 * error) / (1.0 - left_out * (1.0 - 4.0 * error)),
-    )
+    base = float(gains[heaviest])
+    up = (1.0 + 2.0 * error) / (1.0 - left_out)
+    down = (1.0 - 2.0 * error) / (1.0 - left_out * (1.0 - 4.0 * error))
+    factors = np.where(gains < base, up, down)
     factors[heaviest] = 0.0
-    differences = values - base
+    differences = gains - base
     differences -= 2.0 * UNIT_ROUND_OFF * np.abs(differences)
+    nodes = _NODES / math.sqrt(width)
     found = mean_positive_part(
-        num_users, base, masses * factors, differences, width=width, most_nodes=_most_nodes(width)
+        num_users, base, masses * factors, differences, width=width, most_nodes=nodes
     )
     lower = found.lower * _none_of(left_out, num_users) + proved
     return max(lower * (1.0 - 8.0 * UNIT_ROUND_OFF), 0.0)
 
 
-def _one_stands_out(law: _Gains, kept: int, num_users: int) -> float:
+def _one_stands_out(masses: Array, gains: Array, error: float, kept: int, num_users: int) -> float:
     """Bound from below what the gains from ``kept`` on add, each alone among common ones."""
-    rarest = np.cumsum(law.masses) * num_users <= _RARE
-    common = ~rarest
+    common = np.cumsum(masses) * num_users > _RARE
     common[kept:] = False
-    left_out = float(law.masses[~common].sum()) * (1.0 + 2.0 * law.mass_error)
-    masses, values = law.masses[common], law.gains[common]
-    mean = float(masses @ values) - 4.0 * law.mass_error * float(masses @ np.abs(values))
+    left_out = float(masses[~common].sum()) * (1.0 + 2.0 * error)
+    share, values = masses[common], gains[common]
+    mean = float(share @ values) - 4.0 * error * float(share @ np.abs(values))
     crowd = (num_users - 1) * (mean / (1.0 - left_out) if mean < 0.0 else mean)
-    gains = law.gains[kept:]
-    excess = gains + crowd - 8.0 * UNIT_ROUND_OFF * (gains + abs(crowd))
-    total = float(law.masses[kept:] @ np.maximum(excess, 0.0)) * (1.0 - 4.0 * law.mass_error)
+    large = gains[kept:]
+    excess = large + crowd - 8.0 * UNIT_ROUND_OFF * (large + abs(crowd))
+    total = float(masses[kept:] @ np.maximum(excess, 0.0)) * (1.0 - 4.0 * error)
     return total * _none_of(left_out, num_users - 1)
 
 
@@ -183,7 +166,7 @@ def _none_of(mass: float, num_reports: int) -> float:
     return math.exp(num_reports * math.log1p(-mass)) * (1.0 - 1e-12)
 
 
-def _tilt(masses: NDArray[np.float64], gains: NDArray[np.float64], num_users: int) -> float:
+def _tilt(masses: Array, gains: Array, num_users: int) -> float:
     """Return about the tilt under which the sum of all gains is centred; ``inf`` if none is > 0.
 
     It solves n E[G e^(tilt G)] / E[e^(tilt G)] = 2 / tilt, by bisection to some 5 %. It is at most
@@ -193,76 +176,60 @@ def _tilt(masses: NDArray[np.float64], gains: NDArray[np.float64], num_users: in
     if highest <= 0.0:
         return math.inf
     high = math.log(_LARGEST_EXPONENT / highest)
-    low = high - 50.0
-    missing = max(1.0 - float(masses.sum()), 0.0)
+    low, missing = high - 50.0, max(1.0 - float(masses.sum()), 0.0)
     for _ in range(10):
         middle = 0.5 * (low + high)
         tilt = math.exp(middle)
         weights = masses * np.exp(tilt * gains)
         mean = float(weights @ gains) / (float(weights.sum()) + missing)
-        if num_users * mean > 2.0 / tilt:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if num_users * mean > 2.0 / tilt else (middle, high)
     return math.exp(high)
 
 
-def _standing_out(
-    first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float, direction: float
-) -> float:
-    """Return the sum of (P - e Q)_+, rounded up (direction 1) or down (-1)."""
-    error = direction * 16.0 * UNIT_ROUND_OFF
-    excess = first * (1.0 + error) - math.exp(epsilon) * second * (1.0 - error)
-    total = float(np.maximum(excess, 0.0).sum())
-    return total * (1.0 + direction * (first.size + 8) * UNIT_ROUND_OFF)
-
-
 def _law(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    omega: NDArray[np.float64],
-    epsilon: float,
-    direction: float,
-) -> _Gains:
-    """Return the rounded gains in ascending order; those that differ by round-off as one.
+    first: Array, second: Array, omega: Array, epsilon: float, direction: float
+) -> tuple[float, Array, Array, float]:
+    """Return what stands out, then masses and gains, and the relative error of sums of masses.
 
-    Of these the largest stands for all where gains are rounded up, else the smallest.
+    All rounded up (direction 1) or down (-1). Gains are in ascending order; of those that differ by
+    round-off the largest stands for all where they are rounded up, else the smallest. The rest of
+    mass 1 gains 0.
     """
-    scales = (first + math.exp(epsilon) * second) / omega
-    gains = ((first - second) - math.expm1(epsilon) * second) / omega
+    inside, growth = omega > 0.0, math.exp(epsilon)
+    outside = int(np.count_nonzero(~inside))
+    slack = direction * 16.0 * UNIT_ROUND_OFF
+    excess = first[~inside] * (1.0 + slack) - growth * second[~inside] * (1.0 - slack)
+    standing_out = float(np.maximum(excess, 0.0).sum())
+    standing_out *= 1.0 + direction * (outside + 8) * UNIT_ROUND_OFF
+    first, second, masses = first[inside], second[inside], omega[inside]
+    scales = (first + growth * second) / masses
+    gains = ((first - second) - math.expm1(epsilon) * second) / masses
     gains += direction * _GAIN_ERROR * scales
     order = np.argsort(gains)
-    gains, scales, masses = gains[order], scales[order], omega[order]
+    gains, scales, masses = gains[order], scales[order], masses[order]
+    error = (masses.size + 16) * UNIT_ROUND_OFF  # of a sum of masses, with some to spare
     if gains.size > 0:
         starts = np.flatnonzero(np.concatenate([[True], np.diff(gains) > _SAME * scales[1:]]))
         extreme = np.maximum if direction > 0.0 else np.minimum
         gains, masses = extreme.reduceat(gains, starts), np.add.reduceat(masses, starts)
-    return _Gains(masses=masses, gains=gains, mass_error=_mass_error(omega.size))
+    return standing_out, masses, gains, error
 
 
-def _mass_error(num_outputs: int) -> float:
-    """Return the relative error of a sum of masses, with some to spare."""
-    return (num_outputs + 16) * UNIT_ROUND_OFF
+def _num_kept(masses: Array, gains: Array, num_users: int) -> int:
+    """Return how many of the gains do not belong to outputs with which the victim stands out.
 
-
-def _num_peeled(law: _Gains, num_users: int) -> int:
-    """Return how many of the largest gains belong to outputs with which the victim stands out.
-
-    They are so rare that hardly two of n reports are such, and one of them outweighs the crowd.
+    Those are so rare that hardly two of n reports are such, and one of them outweighs the crowd.
     Left in the law, a gain so large would cost all accuracy; any number is right, if less tight.
     """
-    tails = np.cumsum((law.masses * (law.gains > 0.0))[::-1])[::-1]
+    tails = np.cumsum((masses * (gains > 0.0))[::-1])[::-1]
     kept = int(np.searchsorted(-(tails * num_users), -_RARE))  # tails fall
-    kept = max(kept, int(np.searchsorted(law.gains, 0.0, side="right")))
-    if kept == law.gains.size:
-        return 0
-    tilt = _tilt(law.masses[:kept], law.gains[:kept], num_users)
-    if tilt < math.inf:
-        kept = max(kept, int(np.searchsorted(law.gains, _STANDS_OUT / tilt)))
-    return law.gains.size - kept
+    kept = max(kept, int(np.searchsorted(gains, 0.0, side="right")))
+    if kept < gains.size and (tilt := _tilt(masses[:kept], gains[:kept], num_users)) < math.inf:
+        kept = max(kept, int(np.searchsorted(gains, _STANDS_OUT / tilt)))
+    return kept
 
 
-def _knots(masses: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+def _knots(masses: Array, gains: Array) -> NDArray[np.integer[Any]]:
     """Return which of many gains in ascending order to keep, the first and the last among them.
 
     Spreading a density f over steps h costs f h^2 of variance; the least is lost, for a number of
@@ -275,9 +242,7 @@ def _knots(masses: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[n
     return np.unique(np.concatenate([knots, [0, gains.size - 1]]))
 
 
-def _spread(
-    masses: NDArray[np.float64], gains: NDArray[np.float64], knots: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _spread(masses: Array, gains: Array, knots: Array) -> tuple[Array, Array]:
     """Spread a law onto ascending knots, the first and last of which enclose it, and 0."""
     inner = [0.0] if knots[0] < 0.0 < knots[-1] else []  # the gain of the missing mass
     knots = np.union1d(knots, inner)
@@ -289,9 +254,7 @@ def _spread(
     return spread, knots
 
 
-def _merged(
-    masses: NDArray[np.float64], gains: NDArray[np.float64], error: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _merged(masses: Array, gains: Array, error: float) -> tuple[Array, Array]:
     """Return at most a few atoms more than `MOST_ATOMS`, each the mean of some, rounded down."""
     if gains.size <= MOST_ATOMS:
         return masses, gains
@@ -324,10 +287,8 @@ def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float
     if epsilon >= channel.epsilon0:
         # The others hold what never sends the output: the victim stands out, whatever n.
         return channel.delta0 * (1.0 - 1e-9)
-    best = 0.0
-    for triple in _ranked(channel, num_users, epsilon)[:_MOST_EVALUATED]:
-        best = max(best, _delta(channel, triple, num_users, epsilon))
-    return best
+    ranked = _ranked(channel, num_users, epsilon)
+    return max((_attack(channel, each, num_users)(epsilon) for each in ranked), default=0.0)
 
 
 def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
@@ -343,37 +304,29 @@ def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float
         )
     found = 0.0
     for _ in range(2):  # ranked first for epsilon = 0, then near the answer
-        for triple in _ranked(channel, num_users, found)[:_MOST_EVALUATED]:
-            found = _raised(channel, triple, num_users, delta, found)
+        for triple in _ranked(channel, num_users, found):
+            found, _ = last_above_first_below(
+                _attack(channel, triple, num_users),
+                delta,
+                found,
+                channel.epsilon0,
+                relative_tolerance=_TOLERANCE,
+            )
     return found
 
 
-def _raised(
-    channel: ChannelRows, triple: Triple, num_users: int, delta: float, epsilon: float
-) -> float:
-    """Return a larger epsilon if these data prove it, else ``epsilon``."""
-    above, _ = last_above_first_below(
-        lambda point: _delta(channel, triple, num_users, point),
-        delta,
-        epsilon,
-        channel.epsilon0,
-        relative_tolerance=_TOLERANCE,
-    )
-    return above
-
-
-def _delta(channel: ChannelRows, triple: Triple, num_users: int, epsilon: float) -> float:
-    """Return a lower bound on the divergence of these data."""
-    first, second, others = (channel.rows[number] for number in triple)
-    return delta_of_rows(first, second, others, num_users=num_users, epsilon=epsilon)
+def _attack(channel: ChannelRows, triple: Triple, num_users: int) -> Callable[[float], float]:
+    """Return what bounds delta of these data from below, of epsilon."""
+    first, second, others = channel.rows[list(triple)]
+    return partial(delta_of_rows, first, second, others, num_users)
 
 
 def _ranked(channel: ChannelRows, num_users: int, epsilon: float) -> list[Triple]:
-    """Return choices of data, those of the largest central-limit delta first."""
+    """Return the choices of data to evaluate, those of the largest central-limit delta."""
     pairs = _pairs(channel)
     scores = np.array([_scores(channel.rows, pair, num_users, epsilon) for pair in pairs])
     size = channel.num_inputs
-    order = np.argsort(-scores, axis=None, kind="stable")[: 4 * _MOST_EVALUATED]
+    order = np.argsort(-scores, axis=None, kind="stable")[:_MOST_EVALUATED]
     return [(*pairs[int(flat) // size], int(flat) % size) for flat in order]
 
 
@@ -395,9 +348,7 @@ def _pairs(channel: ChannelRows) -> list[tuple[int, int]]:
     return [divmod(int(flat), size) for flat in order[:affordable]]
 
 
-def _scores(
-    rows: NDArray[np.float64], pair: tuple[int, int], num_users: int, epsilon: float
-) -> NDArray[np.float64]:
+def _scores(rows: Array, pair: tuple[int, int], num_users: int, epsilon: float) -> Array:
     """Return logarithms of about the delta of a pair, for each input that all others may hold."""
     ratio = math.exp(epsilon)
     first, second = rows[pair[0]], rows[pair[1]]
@@ -414,5 +365,5 @@ def _scores(
     with np.errstate(divide="ignore", over="ignore"):
         tail = -0.5 * bar * bar - np.log(2.5 * (1.0 + bar * bar))
         crowded = np.logaddexp(np.log(np.maximum(bar, 0.0)), tail) + np.log(deviation / num_users)
-        scores: NDArray[np.float64] = np.logaddexp(crowded, np.log(standing_out))
+        scores: Array = np.logaddexp(crowded, np.log(standing_out))
     return scores

@@ -10,16 +10,18 @@ that were divided by their sums before have as many again. Minima are no worse. 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+Array: TypeAlias = NDArray[np.float64]
 
 # A logarithm of a quotient of two entries, each within 8 roundings: 17, and its own.
 _LOG_ERROR = 32.0 * 2.0**-53
@@ -47,7 +49,7 @@ class WorstRatio:
     finite_log_ratio: float
 
 
-def worst_ratio(rows: NDArray[np.float64]) -> WorstRatio:
+def worst_ratio(rows: Array) -> WorstRatio:
     """Find the output with the largest ratio of probabilities between two inputs."""
     highest, lowest = rows.max(axis=0), rows.min(axis=0)
     positive = np.where(rows > 0.0, rows, np.inf).min(axis=0)
@@ -108,8 +110,8 @@ class ChannelRows:
         none. Their total variation is below it, too.
     """
 
-    rows: NDArray[np.float64]
-    hidden: NDArray[np.float64]
+    rows: Array
+    hidden: Array
     epsilon0: float
     delta0: float
     unresolved: float
@@ -131,18 +133,26 @@ def channel_rows(matrix: object) -> ChannelRows:
                 "within 1e-9: give the probability of every output"
             )
     normalised = entries / np.array(sums)[:, None]
-    distinct = _distinct(normalised[:, normalised.max(axis=0) > 0.0])
-    lowest, highest = distinct.min(axis=0), distinct.max(axis=0)
+    occurring = np.ascontiguousarray(normalised[:, normalised.max(axis=0) > 0.0])
+    first_of = {row.tobytes(): number for number, row in reversed(list(enumerate(occurring)))}
+    rows = np.ascontiguousarray(occurring[sorted(first_of.values())])
+    lowest, highest = rows.min(axis=0), rows.max(axis=0)
     hidden = np.where(lowest * _LARGEST_RATIO >= highest, lowest, 0.0)
-    for array in (distinct, hidden):
+    for array in (rows, hidden):
         array.setflags(write=False)
-    unresolved = _ROUNDED_AWAY if _num_different(matrix) > distinct.shape[0] else 0.0
+    given: Any = matrix
+    raw = isinstance(matrix, np.ndarray)
+    num_different = len({row.tobytes() if raw else tuple(row) for row in given})
+    unresolved = _ROUNDED_AWAY if num_different > rows.shape[0] else 0.0
+    # Over ordered pairs, the mass of outputs that the second never sends.
+    columns = rows[:, lowest == 0.0]
+    shares = columns @ (columns == 0.0).T.astype(np.float64)
     return ChannelRows(
-        rows=distinct,
+        rows=rows,
         hidden=hidden,
-        epsilon0=max(worst_ratio(distinct).finite_log_ratio, unresolved),
+        epsilon0=max(worst_ratio(rows).finite_log_ratio, unresolved),
         unresolved=unresolved,
-        delta0=_never_sent(distinct),
+        delta0=min(float(shares.max()) * (1.0 + (columns.shape[1] + 16) * UNIT_ROUND_OFF), 1.0),
     )
 
 
@@ -163,20 +173,8 @@ def channel_profile(matrix: object) -> LocalProfile:
         delta0=channel.delta0,
         family=RandomizerFamily.OTHER,
         domain_size=channel.num_inputs if channel.num_inputs > 1 else None,
-        channel=_Constant(matrix),
+        channel=lambda: matrix,  # equal only to itself, so that it can be a cache's key
     )
-
-
-class _Constant:
-    """A callable that returns one matrix; equal only to itself, so that it can be a cache's key."""
-
-    __slots__ = ("_matrix",)
-
-    def __init__(self, matrix: object) -> None:
-        self._matrix = matrix
-
-    def __call__(self) -> object:
-        return self._matrix
 
 
 def rows_of(profile: LocalProfile) -> ChannelRows:
@@ -194,7 +192,7 @@ def _remembered(channel: Callable[[], object]) -> ChannelRows:
     return channel_rows(channel())
 
 
-def _checked(matrix: object) -> NDArray[np.float64]:
+def _checked(matrix: object) -> Array:
     """Return the matrix as doubles, refused unless it is one of non-negative entries."""
     try:
         entries = np.asarray(matrix, dtype=np.float64)
@@ -221,25 +219,3 @@ def _checked(matrix: object) -> NDArray[np.float64]:
             f"matrix is neither 0 nor in [{_SMALLEST_ENTRY}, 1]: give probabilities"
         )
     return entries
-
-
-def _num_different(matrix: object) -> int:
-    """Return the number of different rows, as they are given."""
-    if isinstance(matrix, np.ndarray):
-        return len({row.tobytes() for row in matrix})
-    return len({tuple(row) for row in cast(Sequence[Sequence[object]], matrix)})
-
-
-def _distinct(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rows without repetitions, in their order."""
-    first_of = {row.tobytes(): number for number, row in reversed(list(enumerate(rows)))}
-    return np.ascontiguousarray(rows[sorted(first_of.values())])
-
-
-def _never_sent(rows: NDArray[np.float64]) -> float:
-    """Return the largest mass, over ordered pairs, of outputs that the second never sends."""
-    columns = rows[:, rows.min(axis=0) == 0.0]
-    if columns.shape[1] == 0:
-        return 0.0
-    shares = columns @ (columns == 0.0).T.astype(np.float64)
-    return float(min(shares.max() * (1.0 + (columns.shape[1] + 16) * UNIT_ROUND_OFF), 1.0))

@@ -18,6 +18,10 @@ divergence is exactly of the same form, with weight e^-epsilon0 for reports of t
 Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 "variation-ratio" reduction (arXiv:2304.05007) is *not* an upper bound here and is not used.
 
+The pair of Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.1) is a law of (B), too:
+pair mass 1/p and ratios (h, l), h = 2p^2/(p+1), l = 2p/(p+1). It comes from the clone law by
+spreading each atom, so its bound is never below `clones` (docs/results/feldman-2021.md).
+
 Unary encodings (basic RAPPOR and OUE): blankets above, explicit data of the others below.
 
 Write noise for the law of k bits each set with probability q. A report b of input x has
@@ -47,32 +51,30 @@ much and more, weights p of neutral atoms down. None of it lowers a bound
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from shuffledp.accounting.amplification.atom_law import (
     NARROWEST,
     AtomLaw,
-    atom_delta,
     atom_delta_above,
-    atom_epsilon,
     atom_epsilon_above,
 )
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
+_K_RR = RandomizerFamily.K_RANDOMIZED_RESPONSE
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 
 # Beyond this p overflows; the accountant stops amplifying long before.
 LARGEST_EPSILON0 = 700.0
 
+# A wider end of delta is not worth having.
+_WIDEST = 1e-2
+
 
 def symmetric_law(
-    epsilon0: float,
-    *,
-    low: float,
-    pair_mass: float,
-    others: Sequence[tuple[float, float]],
+    epsilon0: float, *, low: float, pair_mass: float, others: Sequence[tuple[float, float]]
 ) -> AtomLaw:
     """Return a law of reports (h, l) and (l, h), h / l = e^epsilon0, each of half the pair's mass.
 
@@ -91,14 +93,10 @@ def symmetric_law(
 
 def k_rr_law(epsilon0: float, num_answers: int) -> AtomLaw:
     """Return one user's law under the blanket of k-RR, k >= 2; for k = 2 the clone law."""
-    ratio_minus_one = math.expm1(epsilon0)
-    symbol = 1.0 / (ratio_minus_one + num_answers)
-    return symmetric_law(
-        epsilon0,
-        low=1.0,
-        pair_mass=2.0 * symbol,
-        others=[((num_answers - 2) * symbol, 1.0), (ratio_minus_one * symbol, 0.0)],
-    )
+    growth = math.expm1(epsilon0)
+    symbol = 1.0 / (growth + num_answers)
+    others = [((num_answers - 2) * symbol, 1.0), (growth * symbol, 0.0)]
+    return symmetric_law(epsilon0, low=1.0, pair_mass=2.0 * symbol, others=others)
 
 
 def clone_law(epsilon0: float) -> AtomLaw:
@@ -106,91 +104,62 @@ def clone_law(epsilon0: float) -> AtomLaw:
     return k_rr_law(epsilon0, 2)
 
 
+def weak_clone_law(epsilon0: float) -> AtomLaw:
+    """Return the law of one user's report in the pair of 2021."""
+    shrink = math.exp(-epsilon0)
+    others = [(-math.expm1(-epsilon0), 0.0)]
+    return symmetric_law(epsilon0, low=2.0 / (1.0 + shrink), pair_mass=shrink, others=others)
+
+
 def third_answer_law(epsilon0: float, num_answers: int) -> AtomLaw:
     """Return one user's law where all others hold the same third answer, k >= 3."""
-    ratio_minus_one = math.expm1(epsilon0)
-    symbol = 1.0 / (ratio_minus_one + num_answers)
-    return symmetric_law(
-        epsilon0,
-        low=1.0,
-        pair_mass=2.0 * symbol,
-        others=[
-            ((num_answers - 3) * symbol, 1.0),
-            ((1.0 + ratio_minus_one) * symbol, math.exp(-epsilon0)),
-        ],
-    )
+    growth = math.expm1(epsilon0)
+    symbol = 1.0 / (growth + num_answers)
+    others = [((num_answers - 3) * symbol, 1.0), ((1.0 + growth) * symbol, math.exp(-epsilon0))]
+    return symmetric_law(epsilon0, low=1.0, pair_mass=2.0 * symbol, others=others)
 
 
 def same_answer_laws(epsilon0: float) -> tuple[AtomLaw, AtomLaw]:
     """Return the laws of 2-RR where all others hold what the victim holds before, or after."""
-    shrink, difference = math.exp(-epsilon0), math.expm1(epsilon0)
+    shrink = math.exp(-epsilon0)
     masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
-    ones, ratios, gaps = (
-        [1.0, 1.0],
-        [shrink, math.exp(epsilon0)],
-        [math.expm1(-epsilon0), difference],
-    )
+    ones, ratios = [1.0, 1.0], [shrink, math.exp(epsilon0)]
+    gaps = [math.expm1(-epsilon0), math.expm1(epsilon0)]
     return (
         AtomLaw(masses, ones, ratios, differences=[-gap for gap in gaps]),
         AtomLaw(masses, ratios, ones, differences=gaps),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    """The noise of a unary encoding: probability q of a bit, 1 - q, the ratio l, and 1 - l."""
-
-    set_bit: float
-    unset_bit: float
-    low: float
-    one_minus_low: float
-
-
-def _noise(profile: LocalProfile) -> _Noise:
-    """Return the noise of the profile's family, each number to full accuracy."""
-    if profile.family is RandomizerFamily.SYMMETRIC_UNARY:
-        shrink = math.exp(-0.5 * profile.epsilon0)
-        return _Noise(
-            shrink / (1.0 + shrink),
-            1.0 / (1.0 + shrink),
-            shrink,
-            -math.expm1(-0.5 * profile.epsilon0),
-        )
-    shrink = math.exp(-profile.epsilon0)
-    return _Noise(
-        shrink / (1.0 + shrink),
-        1.0 / (1.0 + shrink),
-        0.5 * (1.0 + shrink),
-        -0.5 * math.expm1(-profile.epsilon0),
-    )
+def _noise(profile: LocalProfile) -> tuple[float, float, float, float]:
+    """Return q, 1 - q, l and 1 - l of a unary encoding, each to full accuracy."""
+    symmetric = profile.family is RandomizerFamily.SYMMETRIC_UNARY
+    loss = 0.5 * profile.epsilon0 if symmetric else profile.epsilon0
+    shrink, missing = math.exp(-loss), -math.expm1(-loss)
+    low, rest = (shrink, missing) if symmetric else (0.5 * (1.0 + shrink), 0.5 * missing)
+    return shrink / (1.0 + shrink), 1.0 / (1.0 + shrink), low, rest
 
 
 def unary_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law under the blanket l * noise, seen through the pair's bits."""
-    noise = _noise(profile)
+    set_bit, unset_bit, low, outside = _noise(profile)
+    both, neither = low * set_bit**2, low * unset_bit**2
     return symmetric_law(
         profile.epsilon0,
         low=1.0,
-        pair_mass=2.0 * noise.low * noise.set_bit * noise.unset_bit,
-        others=[
-            (noise.low * noise.set_bit**2, math.exp(profile.epsilon0)),
-            (noise.low * noise.unset_bit**2, 1.0),
-            (noise.one_minus_low, 0.0),
-        ],
+        pair_mass=2.0 * low * set_bit * unset_bit,
+        others=[(both, math.exp(profile.epsilon0)), (neither, 1.0), (outside, 0.0)],
     )
 
 
 def third_value_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law where all others hold a third value, seen through the pair's bits."""
-    noise = _noise(profile)
+    set_bit, unset_bit, low, _ = _noise(profile)
     return symmetric_law(
         profile.epsilon0,
-        low=noise.low,
-        pair_mass=2.0 * noise.set_bit * noise.unset_bit,
-        others=[
-            (noise.set_bit**2, noise.low * math.exp(profile.epsilon0)),
-            (noise.unset_bit**2, noise.low),
-        ],
+        low=low,
+        pair_mass=2.0 * set_bit * unset_bit,
+        others=[(set_bit**2, low * math.exp(profile.epsilon0)), (unset_bit**2, low)],
     )
 
 
@@ -202,109 +171,75 @@ def third_bit_law(profile: LocalProfile) -> AtomLaw:
     symmetric encoding and times 1/2 for the optimized one. Written as sums of positive terms, since
     the chance is of the size of q.
     """
-    noise = _noise(profile)
-    symmetric = profile.family is RandomizerFamily.SYMMETRIC_UNARY
-    third_unset = noise.set_bit if symmetric else 0.5
-    pair_mass = 2.0 * noise.set_bit * noise.unset_bit * third_unset
-    if symmetric:
-        merged = noise.set_bit * (1.0 + 2.0 * noise.unset_bit**2)
-    else:
-        merged = 0.5 * (1.0 + noise.set_bit)
-    return symmetric_law(
-        profile.epsilon0,
-        low=1.0,
-        pair_mass=pair_mass,
-        others=[(1.0 - pair_mass, merged / (1.0 - pair_mass))],
-    )
+    set_bit, unset_bit, _, _ = _noise(profile)
+    third_unset, merged = 0.5, 0.5 * (1.0 + set_bit)
+    if profile.family is RandomizerFamily.SYMMETRIC_UNARY:
+        third_unset, merged = set_bit, set_bit * (1.0 + 2.0 * unset_bit**2)
+    pair_mass = 2.0 * set_bit * unset_bit * third_unset
+    others = [(1.0 - pair_mass, merged / (1.0 - pair_mass))]
+    return symmetric_law(profile.epsilon0, low=1.0, pair_mass=pair_mass, others=others)
 
 
-def blanket_method(
-    *,
-    name: str,
-    source: str,
-    statement: str,
-    laws: Callable[[LocalProfile], Sequence[AtomLaw]],
-    violated: Callable[[LocalProfile], str | None],
-    assumptions: tuple[str, ...] = (),
-    automatic: bool = True,
-) -> Method:
-    """Return the method that evaluates (B) for the laws of a profile."""
+def family_law(profile: LocalProfile) -> AtomLaw:
+    """Return the law of (B) that a profile's family and epsilon0 alone allow."""
+    if profile.family is _K_RR:
+        return k_rr_law(profile.epsilon0, profile.domain_size or 2)
+    return unary_law(profile) if profile.family in _UNARY else clone_law(profile.epsilon0)
 
-    def largest(profile: LocalProfile, value: Callable[[AtomLaw], float]) -> float:
-        return max(map(value, laws(profile)))
 
-    def epsilon_above(profile: LocalProfile, n: int, delta: float) -> float:
-        return largest(profile, lambda law: atom_epsilon_above(law, n, delta, profile.epsilon0))
+def blanket_method(*, laws: Callable[[LocalProfile], Sequence[AtomLaw]], **about: Any) -> Method:
+    """Return the method that evaluates (B) for the laws of a profile, from above."""
 
     def epsilon(profile: LocalProfile, n: int, delta: float) -> Enclosure:
-        lower = largest(profile, lambda law: atom_epsilon(law, n, delta, profile.epsilon0).lower)
-        upper = epsilon_above(profile, n, delta)
-        return Enclosure(min(lower, upper), upper)
+        highest = profile.epsilon0
+        found = (atom_epsilon_above(law, n, delta, highest) for law in laws(profile))
+        return Enclosure(0.0, max(found))
 
-    def delta_above(profile: LocalProfile, n: int, epsilon: float, width: float) -> float:
+    def delta(profile: LocalProfile, n: int, epsilon: float, width: float = 0.0) -> Enclosure:
         if epsilon >= profile.epsilon0:
-            return 0.0  # no report ever has a likelihood ratio above e
+            return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
         width = min(max(width, NARROWEST), _WIDEST)
-        return largest(profile, lambda law: atom_delta_above(law, n, epsilon, width=width))
+        found = (atom_delta_above(law, n, epsilon, width=width) for law in laws(profile))
+        return Enclosure(0.0, max(found))
 
-    def delta(profile: LocalProfile, n: int, epsilon: float) -> Enclosure:
-        upper = delta_above(profile, n, epsilon, 0.0)
-        if upper == 0.0:
-            return Enclosure(0.0, 0.0)
-        lower = largest(profile, lambda law: atom_delta(law, n, epsilon).lower)
-        return Enclosure(min(lower, upper), upper)
-
-    return Method(
-        name=name,
-        source=source,
-        statement=statement,
-        assumptions=assumptions,
-        automatic=automatic,
-        proved_here=True,
-        violated_hypothesis=lambda profile, _num_users, _delta: violated(profile),
-        epsilon=epsilon,
-        delta=delta,
-        epsilon_above=epsilon_above,
-        delta_above=delta_above,
-    )
+    return Method(proved_here=True, epsilon=epsilon, delta=delta, **about)
 
 
-# A wider end of delta is not worth having.
-_WIDEST = 1e-2
+def _needs(*families: RandomizerFamily, hypothesis: str) -> Callable[..., str | None]:
+    """Return the hypothesis of a family's own results."""
+    return lambda profile, *_: pure_violation(profile) if profile.family in families else hypothesis
+
 
 CLONES = blanket_method(
     name="clones",
-    source=(
-        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, with the stronger clone law of Feldman, "
-        "McMillan, Talwar 2023, arXiv:2208.04591; domination of every epsilon0-LDP randomizer "
-        "proved in the shuffledp documentation"
-    ),
+    source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, with the stronger clone law of "
+    "Feldman, McMillan, Talwar 2023, arXiv:2208.04591; domination of every epsilon0-LDP randomizer "
+    "proved in the shuffledp documentation",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = p - e or 1 - p e, each w.p. 1/(p+1)",
     laws=lambda profile: [clone_law(profile.epsilon0)],
-    violated=pure_violation,
 )
-
-
-def _needs_family(
-    families: Sequence[RandomizerFamily], hypothesis: str
-) -> Callable[[LocalProfile], str | None]:
-    return lambda profile: pure_violation(profile) if profile.family in families else hypothesis
-
-
+FELDMAN_2021_NUMERICAL = blanket_method(
+    name="feldman-2021-numerical",
+    source="Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1, its pair of laws "
+    "evaluated from both sides",
+    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = s (p - e) or s (1 - p e), "
+    "each w.p. 1/(2p), s = 2p/(p+1)",
+    laws=lambda profile: [weak_clone_law(profile.epsilon0)],
+    automatic=False,
+)
 K_RR_BLANKET = blanket_method(
     name="k-rr-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
-    laws=lambda profile: [k_rr_law(profile.epsilon0, profile.domain_size or 2)],
-    violated=_needs_family([RandomizerFamily.K_RANDOMIZED_RESPONSE], "k-ary randomized response"),
+    laws=lambda profile: [family_law(profile)],
+    violated_hypothesis=_needs(_K_RR, hypothesis="k-ary randomized response"),
 )
-
 UNARY_BLANKET = blanket_method(
     name="unary-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
-    laws=lambda profile: [unary_law(profile)],
-    violated=_needs_family(_UNARY, "a unary encoding"),
+    laws=lambda profile: [family_law(profile)],
+    violated_hypothesis=_needs(*_UNARY, hypothesis="a unary encoding"),
 )
 
 
@@ -314,11 +249,7 @@ def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
         return profile.blanket
     if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
         return ()
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return _outward(_listed(k_rr_law(profile.epsilon0, profile.domain_size or 2)))
-    if profile.family in _UNARY:
-        return _outward(_listed(unary_law(profile)))
-    return _outward(_listed(clone_law(profile.epsilon0)))
+    return _outward(_listed(family_law(profile)))
 
 
 def _listed(law: AtomLaw) -> tuple[BlanketAtom, ...]:
@@ -358,6 +289,4 @@ def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
         return ()
     if family in _UNARY:
         return _listed(third_value_law(profile)) if size >= 3 else ()
-    if size == 2:
-        return _listed(same_answer_laws(epsilon0)[1])
-    return _listed(third_answer_law(epsilon0, size))
+    return _listed(same_answer_laws(epsilon0)[1] if size == 2 else third_answer_law(epsilon0, size))

@@ -52,13 +52,8 @@ the randomizer may reveal the value with that probability.
 
 import math
 
-from shuffledp.accounting.amplification.atom_law import (
-    AtomLaw,
-    atom_delta_above,
-    atom_epsilon_above,
-)
-from shuffledp.accounting.amplification.families import clone_law
-from shuffledp.accounting.amplification.feldman import weak_clone_law
+from shuffledp.accounting.amplification.atom_law import atom_delta_above, atom_epsilon_above
+from shuffledp.accounting.amplification.families import clone_law, weak_clone_law
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import LocalProfile
@@ -97,7 +92,7 @@ def _epsilon(profile: LocalProfile, _num_users: int, delta: float) -> Enclosure:
     return Enclosure(0.0, single_report_epsilon(profile.epsilon0, left))
 
 
-def _delta(profile: LocalProfile, _num_users: int, epsilon: float) -> Enclosure:
+def _delta(profile: LocalProfile, _num_users: int, epsilon: float, _: float = 0.0) -> Enclosure:
     single = single_report_delta(profile.epsilon0, epsilon)
     if profile.delta0 == 0.0 and profile.participation == 1.0:
         return Enclosure(0.0, single)
@@ -107,18 +102,19 @@ def _delta(profile: LocalProfile, _num_users: int, epsilon: float) -> Enclosure:
 
 LOCAL = Method(
     name="local",
-    source=(
-        "post-processing; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776v4, proof of Theorem 3.3, "
-        "for epsilon below epsilon0"
-    ),
+    source="post-processing; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776v4, proof of Theorem 3.3, "
+    "for epsilon below epsilon0",
     statement="delta(eps) <= delta0 + (q - delta0) (e^eps0 - e^eps)_+ / (e^eps0 + 1), q the "
     "probability of a report",
     proved_here=True,
-    violated_hypothesis=lambda _profile, _num_users, _delta: None,
+    violated_hypothesis=lambda *_: None,
     epsilon=_epsilon,
     delta=_delta,
 )
 
+
+# The two pure laws of step 4, each with the deficits of its blanket.
+_PURE_LAWS = ((clone_law, 2.0), (weak_clone_law, 1.0))
 
 # From here on no batch of the allowed size gains anything.
 _NO_AMPLIFICATION = 200.0
@@ -144,22 +140,15 @@ def replacement_cost(
     return round_up(cost, operations=40)
 
 
-def _pure_parts(profile: LocalProfile) -> list[tuple[AtomLaw, float]]:
-    """Return the two pure laws of step 4, each with the deficits of its blanket."""
-    if profile.epsilon0 > _NO_AMPLIFICATION:
-        return []
-    return [(clone_law(profile.epsilon0), 2.0), (weak_clone_law(profile.epsilon0), 1.0)]
-
-
 def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
     """Return the bound of step 4 at one epsilon, rounded up."""
     if epsilon >= profile.epsilon0:
         return profile.delta0
     best = LOCAL.delta(profile, num_users, epsilon).upper
-    for law, deficits in _pure_parts(profile):
+    for make, deficits in _PURE_LAWS if profile.epsilon0 <= _NO_AMPLIFICATION else ():
         added = replacement_cost(profile, num_users, deficits, epsilon)
         if added < best:
-            pure = atom_delta_above(law, num_users, epsilon)
+            pure = atom_delta_above(make(profile.epsilon0), num_users, epsilon)
             best = min(best, round_up(pure + added))
     return best
 
@@ -167,50 +156,36 @@ def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
 def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
     """Return the least epsilon that step 4 gives at ``delta``, rounded up; inf for delta < delta0.
 
-    Parameters as for `approximate_delta`, with 0 < delta < 1.
+    Where the pure part and the additive term make at most ``delta``, for 0 < delta < 1.
     """
     best = LOCAL.epsilon(profile, num_users, delta).upper
-    if best in (0.0, math.inf):
+    if best in (0.0, math.inf) or profile.epsilon0 > _NO_AMPLIFICATION:
         return best
-    for law, deficits in _pure_parts(profile):
-        best = min(best, _meet(law, profile, num_users, deficits, delta))
+    for make, deficits in _PURE_LAWS:
+        law, allowed = make(profile.epsilon0), 0.0
+        for _ in range(_MOST_TURNS):
+            added = replacement_cost(profile, num_users, deficits, allowed)
+            room = delta * (1.0 - math.ulp(1.0)) - added
+            if not room > 1e-12 * delta:
+                break
+            found = atom_epsilon_above(law, num_users, room, profile.epsilon0)
+            if found <= allowed:
+                best = min(best, found)
+                break
+            # A little beyond, so that the next turn may already be the last.
+            allowed = min(found * (1.0 + 1e-7) + 1e-300, max(profile.epsilon0, found))
     return best
-
-
-def _meet(
-    law: AtomLaw, profile: LocalProfile, num_users: int, deficits: float, delta: float
-) -> float:
-    """Return an epsilon whose pure part and additive term make at most ``delta``; inf if none."""
-    allowed = 0.0
-    for _ in range(_MOST_TURNS):
-        added = replacement_cost(profile, num_users, deficits, allowed)
-        room = delta * (1.0 - math.ulp(1.0)) - added
-        if not room > 1e-12 * delta:
-            return math.inf
-        found = atom_epsilon_above(law, num_users, room, profile.epsilon0)
-        if found <= allowed:
-            return found
-        # A little beyond, so that the next turn may already be the last.
-        allowed = min(found * (1.0 + 1e-7) + 1e-300, max(profile.epsilon0, found))
-    return math.inf
-
-
-def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    return None if profile.delta0 > 0.0 else "delta0 > 0"
 
 
 APPROXIMATE_LOCAL = Method(
     name="approximate-local",
-    source=(
-        "shuffledp documentation, after Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem "
-        "3.8: a pure pair and a pure blanket within delta0, then the clone pairs of 2021 and 2023"
-    ),
-    statement=(
-        "delta(eps) <= pure(eps) + (1 + e)(t tanh(eps0/2) + delta0/(p+1)), "
-        "t = 1 - (1 - 2 delta0/p)^(n-1)"
-    ),
+    source="shuffledp documentation, after Feldman, McMillan, Talwar 2021, arXiv:2012.12803, "
+    "Theorem 3.8: a pure pair and a pure blanket within delta0, then the clone pairs of 2021 and "
+    "2023",
+    statement="delta(eps) <= pure(eps) + (1 + e)(t tanh(eps0/2) + delta0/(p+1)), "
+    "t = 1 - (1 - 2 delta0/p)^(n-1)",
     proved_here=True,
-    violated_hypothesis=_violation,
+    violated_hypothesis=lambda profile, *_: None if profile.delta0 > 0.0 else "delta0 > 0",
     epsilon=lambda profile, n, delta: Enclosure(0.0, approximate_epsilon(profile, n, delta)),
-    delta=lambda profile, n, epsilon: Enclosure(0.0, approximate_delta(profile, n, epsilon)),
+    delta=lambda profile, n, epsilon, _=0.0: Enclosure(0.0, approximate_delta(profile, n, epsilon)),
 )

@@ -10,7 +10,7 @@ the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in pl
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from shuffledp.accounting.amplification import channel_gains, families
@@ -35,7 +35,6 @@ _WIDTH = 1e-6
 
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
-
 
 # What is merged to be the base must not be a difference of nearly equal masses.
 _LEAST_BASE_MASS = 1e-3
@@ -69,73 +68,53 @@ def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
     if not telling:
         return []
     _, high, low = max(telling)
-    kept = math.fsum(mass for mass, *ratios in atoms if sorted(ratios) == [low, high])
+    spread = 1.0 + 2.0 * ATTACK_ACCURACY
+    pair_mass = spread * math.fsum(mass for mass, *pair in atoms if sorted(pair) == [low, high])
+    above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
+    apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
+    if apart <= 0.0:
+        return []
+    epsilon0 = math.log1p(2.0 * apart / (above - apart))
     neutral = sorted(
         (0.5 * (one + other), mass) for mass, one, other in atoms if {one, other} != {low, high}
     )
-    laws = [
-        _reduced_law(kept, high, low, neutral[:cut], neutral[cut:]) for cut in {1, len(neutral)}
-    ]
-    return [law for law in laws if law is not None]
+    laws = []
+    for cut in {1, len(neutral)}:
+        rest_mass = spread * math.fsum(mass for _, mass in neutral[cut:])
+        base, base_mass = _mean_weight(neutral[:cut]), 1.0 - pair_mass - rest_mass
+        if base_mass >= _LEAST_BASE_MASS and base <= low:
+            others = [(rest_mass, max(_mean_weight(neutral[cut:]), base)), (base_mass, base)]
+            laws.append(
+                families.symmetric_law(
+                    epsilon0, low=above - apart, pair_mass=pair_mass, others=others
+                )
+            )
+    return laws
 
 
-def _reduced_law(
-    kept: float,
-    high: float,
-    low: float,
-    base: list[tuple[float, float]],
-    rest: list[tuple[float, float]],
-) -> AtomLaw | None:
-    """Return the law of a pair beside two merged outcomes, moved by the margins, if it has one."""
-    spread = 1.0 + 2.0 * ATTACK_ACCURACY
-    pair_mass = spread * kept
-    rest_mass = spread * math.fsum(mass for _, mass in rest)
-    base_weight = _mean_weight(base)
-    base_mass = 1.0 - pair_mass - rest_mass
-    above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
-    apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
-    if apart <= 0.0 or base_mass < _LEAST_BASE_MASS or base_weight > low:
-        return None
-    return families.symmetric_law(
-        math.log1p(2.0 * apart / (above - apart)),
-        low=above - apart,
-        pair_mass=pair_mass,
-        others=[
-            (rest_mass, max(_mean_weight(rest), base_weight)),
-            (base_mass, base_weight),
-        ],
-    )
-
-
-def _mean_weight(group: list[tuple[float, float]]) -> float:
+def _mean_weight(group: Sequence[tuple[float, float]]) -> float:
     """Return the mean weight of some outcomes, rounded up by the stated margin."""
     mass = math.fsum(mass for _, mass in group)
     share = math.fsum(weight * mass for weight, mass in group)
     return (1.0 + 4.0 * ATTACK_ACCURACY) * share / mass if mass > 0.0 else 0.0
 
 
-def _binary_is_a_member(profile: LocalProfile) -> bool:
-    """Tell whether binary randomized response is among the randomizers the profile allows."""
-    return profile.family is RandomizerFamily.ANY or (
-        profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
-    )
-
-
-def _is_a_matrix(profile: LocalProfile) -> bool:
-    """Tell whether all that is known of a randomizer is its channel matrix."""
-    only_matrix = not profile.blanket and not profile.attack
-    is_other = profile.family is RandomizerFamily.OTHER
-    return is_other and only_matrix and profile.channel is not None
-
-
-def _laws(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
-    """Yield explicit data as atom laws, in both orders of the pair."""
+def _data(
+    profile: LocalProfile, num_users: int
+) -> tuple[list[tuple[AtomLaw, AtomLaw]], list[BinaryRandomizedResponse]]:
+    """Return explicit data as atom laws, in both orders, and what is evaluated by itself."""
+    laws, binary = [], []
     if profile.attack:
-        yield dominated_law(profile.attack), dominated_law(mirrored(profile.attack))
-    if num_users >= _MANY_USERS and _binary_is_a_member(profile):
-        yield families.same_answer_laws(profile.epsilon0)
-    for law in [*_symmetric_laws(profile), *reduced_laws(profile.attack)]:
-        yield law, law
+        laws.append((dominated_law(profile.attack), dominated_law(mirrored(profile.attack))))
+    if profile.family is RandomizerFamily.ANY or (
+        profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
+    ):  # binary randomized response is among the randomizers that the profile allows
+        if num_users < _MANY_USERS:
+            binary.append(BinaryRandomizedResponse(profile.epsilon0, num_users))
+        else:
+            laws.append(families.same_answer_laws(profile.epsilon0))
+    symmetric = _symmetric_laws(profile) + reduced_laws(profile.attack)
+    return laws + [(law, law) for law in symmetric], binary
 
 
 def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
@@ -150,72 +129,55 @@ def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
     return [families.third_value_law(profile), families.third_bit_law(profile)]
 
 
-def _binary(profile: LocalProfile, num_users: int) -> BinaryRandomizedResponse | None:
-    """Return binary randomized response, if allowed, where it is evaluated by itself."""
-    if num_users < _MANY_USERS and _binary_is_a_member(profile):
-        return BinaryRandomizedResponse(profile.epsilon0, num_users)
-    return None
-
-
 def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
-    finest = max(width, NARROWEST)
-    orders: list[tuple[Callable[[float], Enclosure], Callable[[float], Enclosure]]] = [
-        (
-            partial(atom_delta, forward, num_users, width=finest),
-            partial(atom_delta, backward, num_users, width=finest),
-        )
-        for forward, backward in _laws(profile, num_users)
+    laws, binary = _data(profile, num_users)
+    finest, highest = max(width, NARROWEST), profile.epsilon0
+    orders = [[partial(atom_delta, law, num_users, width=finest) for law in pair] for pair in laws]
+    orders += [
+        [partial(each.enclose_extreme, others_hold_one=one) for one in (False, True)]
+        for each in binary
     ]
-    binary = _binary(profile, num_users)
-    if binary is not None:
-        orders.append(
-            (
-                partial(binary.enclose_extreme, others_hold_one=False),
-                partial(binary.enclose_extreme, others_hold_one=True),
-            )
-        )
-    return [
-        HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
-        for forward, backward in orders
-    ]
+    return [HockeyStickCurve(forward, backward, highest) for forward, backward in orders]
 
 
 def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
     """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
+    laws, binary = _data(profile, num_users)
     highest = profile.epsilon0
-    laws = dict.fromkeys(law for orders in _laws(profile, num_users) for law in orders)
     attacks: list[Callable[[], float]] = [
-        partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH) for law in laws
+        partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
+        for law in dict.fromkeys(law for pair in laws for law in pair)
     ]
-    binary = _binary(profile, num_users)
-    if binary is not None:
-        attacks.append(partial(binary.lower_epsilon, delta, highest))
-    if _is_a_matrix(profile):
-        attacks.append(partial(channel_gains.attack_epsilon, profile, num_users, delta))
-    return _strongest(attacks)
+    attacks += [partial(each.lower_epsilon, delta, highest) for each in binary]
+    by_channel = partial(channel_gains.attack_epsilon, profile, num_users, delta)
+    return _strongest(attacks, profile, by_channel)
 
 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
     attacks: list[Callable[[], float]] = [
-        partial(_lower_delta, one_way, epsilon)
+        partial(_lower_end, order, epsilon)
         for curve in attack_curves(profile, num_users)
-        for one_way in (curve.forward, curve.backward)
+        for order in (curve.forward, curve.backward)
     ]
-    if _is_a_matrix(profile):
-        attacks.append(partial(channel_gains.attack_delta, profile, num_users, epsilon))
-    return _strongest(attacks)
+    by_channel = partial(channel_gains.attack_delta, profile, num_users, epsilon)
+    return _strongest(attacks, profile, by_channel)
 
 
-def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
+def _lower_end(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
     return enclose(epsilon).lower
 
 
-def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:
+def _strongest(
+    attacks: list[Callable[[], float]], profile: LocalProfile, by_channel: Callable[[], float]
+) -> float | None:
     """Return the most that the attacks prove; one that fails proves nothing."""
+    is_other = profile.family is RandomizerFamily.OTHER and profile.channel is not None
+    if is_other and not profile.blanket and not profile.attack:  # the matrix is all that is known
+        attacks = [*attacks, by_channel]
     found, failed = [], None
     for attack in attacks:
         try:

@@ -21,7 +21,7 @@ Source: ours; docs/results/network.md.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from numpy.typing import ArrayLike
 
@@ -100,16 +100,13 @@ def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
         levels = [rarest]
     # Of equal counts the last, with the smallest miss, says all.
     best = {1 + count: miss for count, miss in levels}
-    sizes = tuple(sorted(best, reverse=True))
-    return CrowdLaw(sizes=sizes, misses=tuple(best[size] for size in sizes))
+    sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
+    return CrowdLaw(sizes=sizes, misses=misses)
 
 
 def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) -> float:
     """Return (1 - q_0) v_0 + sum (q_{l-1} - q_l) v_l + q_L w, rounded up, with v made monotone."""
-    least, from_below = worst, []
-    for value in reversed(values):
-        least = min(least, value)
-        from_below.append(least)
+    from_below = list(accumulate(reversed(values), min, initial=worst))[1:]
     total, reached = 0.0, 1.0
     for value, miss in zip(reversed(from_below), misses, strict=True):
         missed = min(reached, miss)

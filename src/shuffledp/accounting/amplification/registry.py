@@ -5,30 +5,15 @@ that explicit data prove unavoidable wherever such data are known.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 
+from shuffledp.accounting.amplification import closed_forms, families
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.binary_randomized_response import BINARY_EXACT
-from shuffledp.accounting.amplification.blanket_closed_forms import (
-    BLANKET_BENNETT,
-    BLANKET_HOEFFDING,
-)
 from shuffledp.accounting.amplification.channel_blanket import CHANNEL_BLANKET
-from shuffledp.accounting.amplification.erlingsson import (
-    ERLINGSSON,
-    ERLINGSSON_COMPOSED,
-    ERLINGSSON_MODERATE,
-    ERLINGSSON_SMALL,
-)
-from shuffledp.accounting.amplification.families import CLONES, K_RR_BLANKET, UNARY_BLANKET
-from shuffledp.accounting.amplification.feldman import (
-    FELDMAN_2021_CLOSED,
-    FELDMAN_2021_NUMERICAL,
-    FELDMAN_2023_CLOSED,
-)
 from shuffledp.accounting.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.accounting.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.accounting.amplification.method import Method
@@ -48,22 +33,22 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         method.name: method
         for method in (
             BINARY_EXACT,
-            K_RR_BLANKET,
-            UNARY_BLANKET,
+            families.K_RR_BLANKET,
+            families.UNARY_BLANKET,
             STATED_BLANKET,
             CHANNEL_BLANKET,
-            CLONES,
+            families.CLONES,
             APPROXIMATE_LOCAL,
             LOCAL,
-            FELDMAN_2023_CLOSED,
-            FELDMAN_2021_NUMERICAL,
-            FELDMAN_2021_CLOSED,
-            BLANKET_BENNETT,
-            BLANKET_HOEFFDING,
-            ERLINGSSON_COMPOSED,
-            ERLINGSSON,
-            ERLINGSSON_MODERATE,
-            ERLINGSSON_SMALL,
+            closed_forms.FELDMAN_2023_CLOSED,
+            families.FELDMAN_2021_NUMERICAL,
+            closed_forms.FELDMAN_2021_CLOSED,
+            closed_forms.BLANKET_BENNETT,
+            closed_forms.BLANKET_HOEFFDING,
+            closed_forms.ERLINGSSON_COMPOSED,
+            closed_forms.ERLINGSSON,
+            closed_forms.ERLINGSSON_MODERATE,
+            closed_forms.ERLINGSSON_SMALL,
         )
     }
 )
@@ -138,24 +123,19 @@ def account_epsilon(
     1.0
     """
     delta = require_delta(delta)
-    _require_shuffle(num_users)
     if delta < profile.delta0 and profile.channel is None:
         raise OutOfRegimeError(
             f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
             "reveal everything: no epsilon is known there; ask for a larger delta"
         )
     chosen = _choose(method, profile, num_users, delta)
-    if delta == 0.0 and method != BEST and chosen[0].name != LOCAL.name:
+    if delta == 0.0 and method not in {BEST, LOCAL.name}:
         raise OutOfRegimeError(
             f"method {method!r} needs delta > 0; at delta = 0 use method='local' or 'best'"
         )
     if delta == 0.0 or _is_extreme(profile):
         chosen = [LOCAL]  # for delta = 0 see the attack below
-    results = _evaluate(
-        chosen,
-        num_users,
-        lambda each, users: each.epsilon_ends(profile, users, delta, with_lower=with_lower),
-    )
+    results = _evaluate(chosen, num_users, lambda each, users: each.epsilon(profile, users, delta))
     attack: float | None = None
     if profile.epsilon0 == 0.0:
         attack = 0.0
@@ -209,7 +189,6 @@ def account_delta(
     """
     epsilon = require_non_negative("epsilon", epsilon)
     width = require_non_negative("width", width)
-    _require_shuffle(num_users)
     chosen = _choose(method, profile, num_users, None)
     if _is_extreme(profile):
         chosen = [LOCAL]
@@ -218,11 +197,12 @@ def account_delta(
         results = [(LOCAL, Enclosure(0.0, 0.0))]
         attack = 0.0
     else:
+        # The lower end of an exact method is worth its time.
         results = _evaluate(
             chosen,
             num_users,
-            lambda each, users: each.delta_ends(
-                profile, users, epsilon, with_lower=with_lower, width=width
+            lambda each, users: each.delta(
+                profile, users, epsilon, 0.0 if with_lower and each.is_exact else width
             ),
         )
         # Only from epsilon0 on is delta 0; below it, underflow must not say so.
@@ -238,7 +218,7 @@ def account_delta(
 
 
 def _evaluate(
-    chosen: Sequence[Method], num_users: int, enclose: Callable[[Method, int], Enclosure]
+    chosen: list[Method], num_users: int, enclose: Callable[[Method, int], Enclosure]
 ) -> list[tuple[Method, Enclosure]]:
     """Return what each method gives; among several, those whose round-off dominates are skipped."""
     results = []
@@ -266,15 +246,6 @@ def _for_fewer(
         return Enclosure(0.0, _for_fewer(method, num_users // 2, enclose).upper)
 
 
-def _require_shuffle(num_users: int) -> None:
-    require_at_least("num_users", num_users, 1)
-    if num_users > _MOST_USERS:
-        raise ParameterError(
-            f"num_users = {num_users} is above {_MOST_USERS:.0e}: account for 1e15 users instead, "
-            "more users only lower epsilon"
-        )
-
-
 def _is_extreme(profile: LocalProfile) -> bool:
     """Tell whether reports ignore the values, or reveal them so well that no crowd hides them."""
     hides_everything = profile.epsilon0 == 0.0 and profile.delta0 == 0.0
@@ -285,6 +256,12 @@ def _choose(
     method: str, profile: LocalProfile, num_users: int, delta: float | None
 ) -> list[Method]:
     """Return the methods to evaluate: the one named, or all that apply and may be smallest."""
+    require_at_least("num_users", num_users, 1)
+    if num_users > _MOST_USERS:
+        raise ParameterError(
+            f"num_users = {num_users} is above {_MOST_USERS:.0e}: account for 1e15 users instead, "
+            "more users only lower epsilon"
+        )
     if method == BEST:
         return [
             each
@@ -320,18 +297,14 @@ def _smallest(
     proved = [] if attack is None else [attack]
     if with_lower:
         proved += [result.lower for each, result in results if each.is_exact]
-    return Bound(
-        lower=reconciled_lower(
-            max(proved, default=None),
-            enclosure.upper,
-            tolerance=_MEETING,
-            claim=f"method {method.name!r}",
-        ),
+    bound = Bound(
+        lower=None,
         upper=enclosure.upper,
         method=method.name,
         source=method.source,
         assumptions=SHUFFLE_ASSUMPTIONS + method.assumptions,
     )
+    return least_over([bound], max(proved, default=None))
 
 
 def carried_over(

@@ -52,6 +52,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from shuffledp.accounting.amplification.atom_law import mirrored
 from shuffledp.accounting.amplification.families import attack_atoms, blanket_atoms
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.checks import require_at_least, require_positive
@@ -112,22 +113,18 @@ def subsampled_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCur
     if fraction == 1.0:
         return curve
 
-    def forward(epsilon: float) -> Enclosure:
-        return Enclosure(0.0, _scaled(curve.forward(inner_epsilon(epsilon, fraction)), fraction))
+    def scaled(divergence: Callable[[float], Enclosure], epsilon: float) -> Enclosure:
+        upper = divergence(inner_epsilon(epsilon, fraction)).upper
+        if upper > 0.0:  # never 0 unless it was
+            upper = min(max(round_up(upper * fraction, operations=2), 1e-300), 1.0)
+        return Enclosure(0.0, upper)
 
-    def backward(epsilon: float) -> Enclosure:
-        return Enclosure(0.0, _scaled(curve.backward(inner_epsilon(epsilon, fraction)), fraction))
-
-    return HockeyStickCurve(
-        forward=forward, backward=backward, highest=amplified_epsilon(curve.highest, fraction)
+    return replace(
+        curve,
+        forward=partial(scaled, curve.forward),
+        backward=partial(scaled, curve.backward),
+        highest=amplified_epsilon(curve.highest, fraction),
     )
-
-
-def _scaled(divergence: Enclosure, fraction: float) -> float:
-    """Return the upper end times q, rounded up; never 0 unless it was."""
-    if divergence.upper == 0.0:
-        return 0.0
-    return min(max(round_up(divergence.upper * fraction, operations=2), 1e-300), 1.0)
 
 
 # Masses of smaller chances would lose their relative accuracy to underflow.
@@ -164,12 +161,7 @@ def _thinned_blanket(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[Bla
     Where users hardly ever stay away, the atom of no report may have too little to give: then all
     take part.
     """
-    ratios = {(atom.ratio0, atom.ratio1) for atom in atoms if atom.ratio0 != atom.ratio1}
-    held = Counter(atoms)
-    mirrored = Counter(
-        replace(atom, ratio0=atom.ratio1, ratio1=atom.ratio0) for atom in held.elements()
-    )
-    if not atoms or held != mirrored:
+    if not atoms or Counter(atoms) != Counter(mirrored(atoms)):
         return _thinned(atoms, chance)
     exact = Fraction(chance)
     sent = [
@@ -177,6 +169,7 @@ def _thinned_blanket(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[Bla
         for atom in atoms
     ]
     sent.append((1 - exact, Fraction(1), Fraction(1)))
+    ratios = {(atom.ratio0, atom.ratio1) for atom in atoms if atom.ratio0 != atom.ratio1}
     if len(ratios) == 2 and 1.0 in next(iter(ratios)):  # one pair and its mirror image
         return outward_atoms(sent)
     return outward_pairs(sent) or atoms

@@ -45,6 +45,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; the ste
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -64,7 +65,7 @@ _SMALLEST_PAIR_MASS = 1e-290
 _LARGEST_EPSILON0 = 200.0
 
 
-def violated_hypothesis(profile: LocalProfile) -> str | None:
+def violated_hypothesis(profile: LocalProfile, *_: object) -> str | None:
     """Return what the profile's blanket lacks to be evaluated here, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
@@ -98,18 +99,15 @@ def _nonsense(profile: LocalProfile) -> str | None:
 def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
     """Tell whether all atoms but one pair, (h, l) and (l, h) of equal mass, are neutral."""
     gaining = [atom for atom in blanket if atom.ratio0 > atom.ratio1]
-    losing = [atom for atom in blanket if atom.ratio0 < atom.ratio1]
+    losing = list(mirrored(atom for atom in blanket if atom.ratio0 < atom.ratio1))
     if not gaining or not losing:
         return False
-    mass = math.fsum(atom.mass for atom in gaining)
-    mirrored = math.fsum(atom.mass for atom in losing)
-    high, low = gaining[0].ratio0, gaining[0].ratio1
-    ratios = [(atom.ratio0, atom.ratio1) for atom in gaining]
-    ratios += [(atom.ratio1, atom.ratio0) for atom in losing]
-    return math.isclose(mass, mirrored, rel_tol=_MEAN_TOLERANCE) and all(
-        math.isclose(found, wanted, rel_tol=_MEAN_TOLERANCE)
-        for pair in ratios
-        for found, wanted in zip(pair, (high, low), strict=True)
+    alike = partial(math.isclose, rel_tol=_MEAN_TOLERANCE)
+    masses = [math.fsum(atom.mass for atom in side) for side in (gaining, losing)]
+    first = gaining[0]
+    return alike(*masses) and all(
+        alike(atom.ratio0, first.ratio0) and alike(atom.ratio1, first.ratio1)
+        for atom in gaining + losing
     )
 
 
@@ -126,48 +124,38 @@ def _symmetric_law(profile: LocalProfile) -> AtomLaw:
     widest = max(max(atom.ratio0 / atom.ratio1, atom.ratio1 / atom.ratio0) for atom in pair)
     ratio = min(math.exp(profile.epsilon0), (1.0 + 4.0 * ACCURACY) * widest)
     low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (ratio + 1.0)
-    high = low * ratio
+    high, half = low * ratio, 0.5 * pair_mass
     neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
     masses = [(1.0 - 4.0 * ACCURACY) * atom.mass for atom in neutral]
     equal = [atom.ratio0 for atom in neutral]
-    return AtomLaw(
-        [0.5 * pair_mass, 0.5 * pair_mass, *masses], [high, low, *equal], [low, high, *equal]
-    )
-
-
-def _general_law(blanket: tuple[BlanketAtom, ...]) -> AtomLaw:
-    """Return a law that dominates any stated atoms."""
-    masses, ratios0, ratios1 = np.array(
-        [(atom.mass, atom.ratio0, atom.ratio1) for atom in blanket]
-    ).T
-    return AtomLaw((1.0 - 2.0 * ACCURACY) * masses, (1.0 + 5.0 * ACCURACY) * ratios0, ratios1)
+    return AtomLaw([half, half, *masses], [high, low, *equal], [low, high, *equal])
 
 
 def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates a profile's stated blanket, for both orders."""
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
-    orders = profile.blanket, mirrored(profile.blanket)
-    alike = sorted(map(_key, orders[0])) == sorted(map(_key, orders[1]))
-    return [_general_law(atoms) for atoms in (orders[:1] if alike else orders)]
-
-
-def _key(atom: BlanketAtom) -> tuple[float, float, float]:
-    """Return what atoms are sorted by."""
-    return (atom.ratio0, atom.ratio1, atom.mass)
+    orders = dict.fromkeys(
+        tuple(sorted((atom.ratio0, atom.ratio1, atom.mass) for atom in atoms))
+        for atoms in (profile.blanket, mirrored(profile.blanket))
+    )
+    laws = []
+    for atoms in orders:
+        ratios0, ratios1, masses = np.array(atoms).T
+        masses, ratios0 = (1.0 - 2.0 * ACCURACY) * masses, (1.0 + 5.0 * ACCURACY) * ratios0
+        laws.append(AtomLaw(masses, ratios0, ratios1))
+    return laws
 
 
 STATED_BLANKET = blanket_method(
     name="stated-blanket",
-    source=(
-        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the blanket that the randomizer "
-        "states"
-    ),
+    source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the blanket that the randomizer "
+    "states",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = r0 - e r1 over the stated atoms",
     assumptions=(
         "The blanket that the randomizer states is that of its worst pair of inputs: every mass "
         "and likelihood ratio right to ten digits, equal ratios exactly equal.",
     ),
     laws=dominating_laws,
-    violated=violated_hypothesis,
+    violated_hypothesis=violated_hypothesis,
 )

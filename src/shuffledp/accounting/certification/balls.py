@@ -33,7 +33,6 @@ Sum_k e^-L/(k h)^2 = e^-L pi^2/(6 h^2), over M(a)^n e^(s^2 a^2 / 2).
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 
@@ -102,18 +101,11 @@ def _unary(profile: LocalProfile) -> list[list[Atom]]:
     epsilon0, one = arb(profile.epsilon0), arb(1)
     ratio = epsilon0.exp()
     if profile.family is RandomizerFamily.SYMMETRIC_UNARY:
-        set_bit, low = 1 / (1 + (epsilon0 / 2).exp()), (-epsilon0 / 2).exp()
+        bit, low = 1 / (1 + (epsilon0 / 2).exp()), (-epsilon0 / 2).exp()
     else:
-        set_bit, low = 1 / (1 + ratio), (1 + (-epsilon0).exp()) / 2
-    single, unset = low * set_bit * (1 - set_bit), 1 - set_bit
-    return [
-        [
-            (single, ratio, one),
-            (single, one, ratio),
-            (low * set_bit * set_bit, ratio, ratio),
-            (low * unset * unset, one, one),
-        ]
-    ]
+        bit, low = 1 / (1 + ratio), (1 + (-epsilon0).exp()) / 2
+    single, both, neither = low * bit * (1 - bit), low * bit * bit, low * (1 - bit) * (1 - bit)
+    return [[(single, ratio, one), (single, one, ratio), (both, ratio, ratio), (neither, one, one)]]
 
 
 def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
@@ -125,7 +117,7 @@ def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
     masses: dict[tuple[float, float], fmpq] = {}
     for atom in atoms:
         ratios = (atom.ratio0, atom.ratio1)
-        masses[ratios] = masses.get(ratios, fmpq(0)) + _rational(atom.mass)
+        masses[ratios] = masses.get(ratios, fmpq(0)) + fmpq(*atom.mass.as_integer_ratio())
     mirrored = {(ratio1, ratio0): mass for (ratio0, ratio1), mass in masses.items()}
     scale = max(sum(masses.values(), fmpq(0)), fmpq(1))
     return [
@@ -135,10 +127,6 @@ def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
         ]
         for order in ([masses] if masses == mirrored else [masses, mirrored])
     ]
-
-
-def _rational(number: float) -> fmpq:
-    return fmpq(*number.as_integer_ratio())
 
 
 # For each method the laws of its theorem, in balls of the precision of the moment; where the two
@@ -159,28 +147,20 @@ def method_delta(
 ) -> arb:
     """Enclose a method's delta; a higher ``level`` makes the ball narrower."""
     if method == "local":
-        return _local(profile, arb(epsilon))
+        # delta0 + (1 - delta0) (p - e)_+/(p + 1)
+        asked, epsilon0, delta0 = arb(epsilon), arb(profile.epsilon0), arb(profile.delta0)
+        if asked >= epsilon0:
+            return delta0
+        return delta0 - (1 - delta0) * (asked - epsilon0).expm1() / (1 + (-epsilon0).exp())
     if epsilon >= profile.epsilon0:
         return ZERO  # epsilon0-LDP reports, however they are processed
-    exponent, smoothing = 80.0 + 20.0 * level, SMOOTHINGS[level]
-    balls = [
-        law_delta(atoms, num_users, arb(epsilon), smoothing, exponent)
-        for atoms in LAWS[method](profile)
-    ]
-    return reduce(arb.max, balls)
+    return reduce(
+        arb.max,
+        (law_delta(atoms, num_users, arb(epsilon), level) for atoms in LAWS[method](profile)),
+    )
 
 
-def _local(profile: LocalProfile, epsilon: arb) -> arb:
-    """Return delta0 + (1 - delta0) (p - e)_+/(p + 1)."""
-    epsilon0, delta0 = arb(profile.epsilon0), arb(profile.delta0)
-    if epsilon >= epsilon0:
-        return delta0
-    return delta0 - (1 - delta0) * (epsilon - epsilon0).expm1() / (1 + (-epsilon0).exp())
-
-
-def law_delta(
-    atoms: Sequence[Atom], num_users: int, epsilon: arb, smoothing: float, exponent: float
-) -> arb:
+def law_delta(atoms: Sequence[Atom], num_users: int, epsilon: arb, level: int) -> arb:
     """Enclose (B) for a law, by listing where that is quick."""
     kept = tuple(atom for atom in atoms if not atom[0].is_zero())
     if enumeration_work(len(kept), num_users) <= _FEW_OPERATIONS:
@@ -189,103 +169,107 @@ def law_delta(
         kept,
         num_users,
         epsilon,
-        relative_smoothing=smoothing,
-        negligible_exponent=exponent,
+        relative_smoothing=SMOOTHINGS[level],
+        negligible_exponent=80.0 + 20.0 * level,
         most_operations=MOST_OPERATIONS,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """Values of G and their masses, the missing mass included as a value 0."""
-
-    values: list[arb]
-    masses: list[arb]
-
-    def moment(self, tilt: arb) -> arb:
-        """Return M(tilt)."""
-        return sum(
-            (m * (tilt * g).exp() for m, g in zip(self.masses, self.values, strict=True)), ZERO
-        )
-
-
-def _terms(atoms: tuple[Atom, ...], epsilon: arb) -> _Terms:
+def contour_delta(
+    atoms: tuple[Atom, ...],
+    num_users: int,
+    epsilon: arb,
+    *,
+    relative_smoothing: float,
+    negligible_exponent: float,
+    most_operations: float,
+) -> arb:
+    """Enclose (B) for any law."""
     ratio = epsilon.exp()
     values = [ratio0 - ratio * ratio1 for _, ratio0, ratio1 in atoms]
+    if all(value <= 0 for value in values):
+        return ZERO
     masses = [mass for mass, _, _ in atoms]
-    missing = 1 - sum(masses, ZERO)
-    return _Terms([*values, ZERO], [*masses, missing])
+    # The missing mass is a value 0.
+    values, masses = [*values, ZERO], [*masses, 1 - sum(masses, ZERO)]
+    contour = _Contour(values, masses, num_users, relative_smoothing, negligible_exponent)
+    most_nodes = int(most_operations / (12.0 * len(values) + 40.0))
+    return contour.positive_part(most_nodes) / num_users
 
 
-@dataclass(frozen=True, slots=True)
 class _Contour:
-    """The numbers that may be chosen freely: a, the deviation of S tilted, s and h."""
+    """The integral for one law of G, with what may be chosen freely: a, s, h, and L.
 
-    tilt: float
-    deviation: float
-    smoothing: float
-    step: float
-
-
-def _choose(terms: _Terms, num_users: int, relative_smoothing: float) -> _Contour:
-    """Choose a near the saddle point, n (ln M)'(a) = 2/a, and T a dozen deviations or more."""
-    values = [float(value) for value in terms.values]
-    unit = max(abs(value) for value in values)  # in units of which nothing overflows
-    values = [value / unit for value in values]
-    masses = [max(float(mass), 0.0) for mass in terms.masses]
-
-    def moments(tilt: float) -> tuple[float, float]:
-        weights = [m * math.exp(tilt * g) for m, g in zip(masses, values, strict=True)]
-        total = math.fsum(weights)
-        mean = math.fsum(w * g for w, g in zip(weights, values, strict=True)) / total
-        spread = math.fsum(w * (g - mean) ** 2 for w, g in zip(weights, values, strict=True))
-        return mean, spread / total
-
-    low, high = _LARGEST_TILT_EXPONENT * 1e-30, _LARGEST_TILT_EXPONENT
-    for _ in range(100):
-        tilt = math.sqrt(low * high)
-        low, high = (low, tilt) if num_users * moments(tilt)[0] > 2.0 / tilt else (tilt, high)
-    deviation = math.sqrt(num_users * moments(low)[1] + 1.0 / low**2)
-    # Neighbours are as unlikely as T is far, but where a leaves no room for a smaller b: there
-    # e^(-a T) has to do.
-    period = 1.1 * _ALIAS_DEVIATIONS * deviation
-    if low * deviation < 1.5 * _ALIAS_DEVIATIONS:
-        period += 2.0 * _ALIAS_EXPONENT / low
-    return _Contour(
-        tilt=low / unit,
-        deviation=deviation * unit,
-        smoothing=relative_smoothing * deviation * unit,
-        step=2.0 * math.pi / (period * unit),
-    )
-
-
-class _Nodes:
-    """The nodes z = a + i k h, k >= 0, that are not known to be negligible."""
+    a is near the saddle point, n (ln M)'(a) = 2/a, and T a dozen deviations of S tilted or more.
+    """
 
     def __init__(
-        self, terms: _Terms, num_users: int, contour: _Contour, negligible_exponent: float
+        self,
+        values: list[arb],
+        masses: list[arb],
+        num_users: int,
+        relative_smoothing: float,
+        negligible_exponent: float,
     ) -> None:
-        tilt = arb(contour.tilt)
-        self._num_users, self._contour = num_users, contour
+        self._values, self._masses, self._num_users = values, masses, num_users
         self._exponent = negligible_exponent
-        self.moment = terms.moment(tilt)
-        self._values = terms.values
+        unit = max(abs(float(value)) for value in values)  # in units of which nothing overflows
+        gains = [float(value) / unit for value in values]
+        floats = [max(float(mass), 0.0) for mass in masses]
+
+        def moments(tilt: float) -> tuple[float, float]:
+            weights = [m * math.exp(tilt * g) for m, g in zip(floats, gains, strict=True)]
+            total = math.fsum(weights)
+            mean = math.fsum(w * g for w, g in zip(weights, gains, strict=True)) / total
+            spread = math.fsum(w * (g - mean) ** 2 for w, g in zip(weights, gains, strict=True))
+            return mean, spread / total
+
+        low, high = _LARGEST_TILT_EXPONENT * 1e-30, _LARGEST_TILT_EXPONENT
+        for _ in range(100):
+            tilt = math.sqrt(low * high)
+            low, high = (low, tilt) if num_users * moments(tilt)[0] > 2.0 / tilt else (tilt, high)
+        deviation = math.sqrt(num_users * moments(low)[1] + 1.0 / low**2)
+        # Neighbours are as unlikely as T is far, but where a leaves no room for a smaller b: there
+        # e^(-a T) has to do.
+        period = 1.1 * _ALIAS_DEVIATIONS * deviation
+        if low * deviation < 1.5 * _ALIAS_DEVIATIONS:
+            period += 2.0 * _ALIAS_EXPONENT / low
+        self._deviation = deviation * unit
+        self._tilt, self._step = arb(low / unit), arb(2.0 * math.pi / (period * unit))
+        self._smoothing = arb(relative_smoothing * deviation * unit)
+        self._moment = self._moment_at(self._tilt)
         self._weights = [
-            mass * (tilt * value).exp() / self.moment
-            for mass, value in zip(terms.masses, terms.values, strict=True)
+            mass * (self._tilt * value).exp() / self._moment
+            for mass, value in zip(masses, values, strict=True)
         ]
-        pairs = list(zip(self._weights, self._values, strict=True))
+        pairs = list(zip(self._weights, values, strict=True))
         mean = sum((weight * value for weight, value in pairs), ZERO)
         self._variance = sum((weight * (value - mean) ** 2 for weight, value in pairs), ZERO)
-        self._threshold = (-arb(negligible_exponent) / num_users).exp()
 
-    def sums(self, most_nodes: int) -> tuple[arb, arb]:
-        """Return the two sums over M(a)^n e^(s^2 a^2 / 2), with a bound for nodes left out.
+    def _moment_at(self, tilt: arb) -> arb:
+        """Return M(tilt)."""
+        pairs = zip(self._masses, self._values, strict=True)
+        return sum((mass * (tilt * value).exp() for mass, value in pairs), ZERO)
 
-        Refuses where more than ``most_nodes`` have to be looked at.
+    def positive_part(self, most_nodes: int) -> arb:
+        """Enclose E(S)_+."""
+        positive_part, density = self._sums(most_nodes)
+        period = 2 * arb.pi() / self._step
+        scale = self._moment**self._num_users
+        scale *= (self._smoothing**2 * self._tilt**2 / 2).exp()
+        upper = scale * positive_part / period
+        density = scale * density / period
+        lower = upper - self._smoothing**2 * density.upper() - self._aliases(period, upper)
+        return lower.union(upper)
+
+    def _sums(self, most_nodes: int) -> tuple[arb, arb]:
+        """Return both sums over M(a)^n e^(s^2 a^2 / 2), with a bound for nodes left out.
+
+        Those are the nodes z = a + i k h, k >= 0, known to be negligible. Refuses where more than
+        ``most_nodes`` have to be looked at.
         """
-        tilt, step = arb(self._contour.tilt), arb(self._contour.step)
-        square = arb(self._contour.smoothing) ** 2
+        tilt, step, square = self._tilt, self._step, self._smoothing**2
+        threshold = (-arb(self._exponent) / self._num_users).exp()
         near, far, last = self._ranges()
         slope = self._variance.sqrt().upper() * step
         positive_part, density = ZERO, ZERO
@@ -299,7 +283,7 @@ class _Nodes:
                 raise OutOfRegimeError(f"more than {most_nodes} nodes of a contour integral")
             t = node * step
             phi = self._characteristic(t)
-            room = self._threshold - abs(phi)
+            room = threshold - abs(phi)
             if room > 0:
                 node += floor_of_lower(room / slope) + 1
                 continue
@@ -318,14 +302,12 @@ class _Nodes:
 
     def _ranges(self) -> tuple[int, int, int]:
         """Return k up to which nodes matter for sure, from which again, and the last that may."""
-        pi, step, exponent = arb.pi(), arb(self._contour.step), self._exponent
+        pi, step, exponent = arb.pi(), self._step, self._exponent
         width = (reduce(arb.max, self._values) - reduce(arb.min, self._values)).upper()
         near = (pi * (exponent / (2 * self._num_users * self._variance)).sqrt() / step).upper()
         first = floor_of_lower(pi / width / step)
-        last = floor_of_lower(arb(2 * exponent).sqrt() / self._contour.smoothing / step) + 1
-        if not near < first:
-            return first, first, last
-        return floor_of_lower(near) + 1, first, last
+        last = floor_of_lower(arb(2 * exponent).sqrt() / self._smoothing / step) + 1
+        return floor_of_lower(near) + 1 if near < first else first, first, last
 
     def _characteristic(self, t: arb) -> acb:
         real, imaginary = ZERO, ZERO
@@ -335,54 +317,23 @@ class _Nodes:
             imaginary += weight * sine
         return acb(real, imaginary)
 
+    def _aliases(self, period: arb, upper: arb) -> arb:
+        """Return an upper bound of the terms j != 0 of Poisson's sum."""
 
-def contour_delta(
-    atoms: tuple[Atom, ...],
-    num_users: int,
-    epsilon: arb,
-    *,
-    relative_smoothing: float,
-    negligible_exponent: float,
-    most_operations: float,
-) -> arb:
-    """Enclose (B) for any law."""
-    terms = _terms(atoms, epsilon)
-    if all(value <= 0 for value in terms.values):
-        return ZERO
-    contour = _choose(terms, num_users, relative_smoothing)
-    nodes = _Nodes(terms, num_users, contour, negligible_exponent)
-    positive_part, density = nodes.sums(int(most_operations / (12.0 * len(terms.values) + 40.0)))
-    tilt, step, smoothing = arb(contour.tilt), arb(contour.step), arb(contour.smoothing)
-    period = 2 * arb.pi() / step
-    scale = nodes.moment**num_users * (smoothing**2 * tilt**2 / 2).exp()
-    upper = scale * positive_part / period
-    density = scale * density / period
-    lower = (
-        upper - smoothing**2 * density.upper() - _aliases(terms, num_users, contour, period, upper)
-    )
-    return lower.union(upper) / num_users
+        def sum_by(other_tilt: arb) -> arb:
+            """Sum e^(-i abs(b - a) T) M(b)^n e^(s^2 b^2 / 2) / b over i >= 1."""
+            log_peak = self._num_users * self._moment_at(other_tilt).log()
+            log_peak += (self._smoothing * other_tilt) ** 2 / 2
+            falling = (-abs(other_tilt - self._tilt) * period).exp()
+            return log_peak.exp() / other_tilt * falling / (1 - falling)
 
-
-def _aliases(terms: _Terms, num_users: int, contour: _Contour, period: arb, upper: arb) -> arb:
-    """Return an upper bound of the terms j != 0 of Poisson's sum."""
-    tilt, shift = arb(contour.tilt), _ALIAS_DEVIATIONS / contour.deviation
-    above = _alias_sum(terms, num_users, contour, period, tilt + shift)
-    # Sum_j x^j = x/(1 - x) and Sum_j j x^j = x/(1 - x)^2
-    shrink = (-tilt * period).exp()
-    below = shrink / (1 - shrink) * (period / (1 - shrink) + upper.upper())
-    if tilt > 1.2 * shift:
-        below = below.min(_alias_sum(terms, num_users, contour, period, tilt - shift))
-    return above + below
-
-
-def _alias_sum(
-    terms: _Terms, num_users: int, contour: _Contour, period: arb, other_tilt: arb
-) -> arb:
-    """Return the sum over i >= 1 of e^(-i abs(b - a) T) M(b)^n e^(s^2 b^2 / 2) / b."""
-    log_peak = num_users * terms.moment(other_tilt).log()
-    log_peak += (arb(contour.smoothing) * other_tilt) ** 2 / 2
-    falling = (-abs(other_tilt - contour.tilt) * period).exp()
-    return log_peak.exp() / other_tilt * falling / (1 - falling)
+        tilt, shift = self._tilt, _ALIAS_DEVIATIONS / self._deviation
+        # Sum_j x^j = x/(1 - x) and Sum_j j x^j = x/(1 - x)^2
+        shrink = (-tilt * period).exp()
+        below = shrink / (1 - shrink) * (period / (1 - shrink) + upper.upper())
+        if tilt > 1.2 * shift:
+            below = below.min(sum_by(tilt - shift))
+        return sum_by(tilt + shift) + below
 
 
 def enumeration_work(num_atoms: int, num_users: int) -> float:

@@ -53,8 +53,8 @@ def certify_epsilon(
 ) -> Certificate:
     """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``."""
     allowed = require_delta(delta)
-    balls = _require_certifiable(profile, num_users, bound, allowed)
     epsilon = require_non_negative("bound.upper", bound.upper)
+    balls = _require_certifiable(profile, num_users, bound, allowed)
     return _proved(balls, profile, num_users, bound.method, at=(epsilon, allowed))
 
 
@@ -62,10 +62,9 @@ def certify_delta(
     profile: LocalProfile, *, num_users: int, bound: Bound, epsilon: float
 ) -> Certificate:
     """Prove in ball arithmetic that ``bound.upper`` is a valid delta at ``epsilon``."""
-    asked = require_non_negative("epsilon", epsilon)
+    at = require_non_negative("epsilon", epsilon), require_non_negative("bound.upper", bound.upper)
     balls = _require_certifiable(profile, num_users, bound, None)
-    target = require_non_negative("bound.upper", bound.upper)
-    return _proved(balls, profile, num_users, bound.method, at=(asked, target))
+    return _proved(balls, profile, num_users, bound.method, at=at)
 
 
 def _require_certifiable(

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from oracles import enumeration
 from oracles.channels import largest_ratio, staircase
 from oracles.multiprecision import mp, mpf
-from shuffledp.accounting.amplification.renyi_closed_forms import blanket_renyi_upper
+from shuffledp.accounting.renyi import blanket_renyi_upper
 from shuffledp.core.entropy import Entropy
 
 ORDERS = (1.0 + 1e-9, 1.01, 1.5, 2.0, 3.7, 8.0, 40.0)
