@@ -43,22 +43,18 @@ class SupportReports(Protocol):
     @property
     def domain_size(self) -> int:
         """Number of categories."""
-        ...
 
     @property
     def epsilon0(self) -> float:
         """Local privacy loss in nats."""
-        ...
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which categories each report supports: booleans, shape (n, k)."""
-        ...
 
     def estimate(
         self, data: Reports, *, confidence: float, interval: str, simultaneous: bool
     ) -> FrequencyEstimates:
         """Return the unbiased frequency of each category."""
-        ...
 
 
 def iterative_bayesian_update(
@@ -201,38 +197,22 @@ def climb(randomizer: SupportReports, reports: Reports) -> Iterator[Point]:
         first = _evaluate(distinct, point.frequency * point.gain, ratio)
         yield first
         second = first.frequency * first.gain
-        length = min(_leap_length(point, first, second), longest)
-        leap = _evaluate(distinct, _extrapolate(point, first, second, length), ratio)
+        step = first.frequency - point.frequency
+        change = second - first.frequency - step
+        # How many iterations the leap stands for: the length of the first step over that of its
+        # change, each square weighted with 1 / f, the metric in which iterations contract evenly.
+        step_size, change_size = (float((x**2 / point.frequency).sum()) for x in (step, change))
+        length = max(math.sqrt(step_size / change_size), 1.0) if change_size > 0.0 else math.inf
+        length = min(length, longest)
+        # The parabola of the three points at that length; at 1 it is the third.
+        there = point.frequency + 2.0 * length * step + length**2 * change
+        leap = _evaluate(distinct, np.maximum(there, _LARGEST_DROP * second), ratio)
         if leap.log_likelihood >= first.log_likelihood:
             point = leap
             longest *= _LEAP_FACTOR if length == longest else 1.0
         else:
             point = _evaluate(distinct, second, ratio)
             longest = max(longest / _LEAP_FACTOR, 1.0)
-
-
-def _leap_length(point: Point, first: Point, second: NDArray[np.float64]) -> float:
-    """Return how many iterations a leap should stand for, at least 1.
-
-    The length of the first step over that of its change, each square weighted with 1 / f: the
-    metric in which iterations contract evenly.
-    """
-    step = first.frequency - point.frequency
-    change = second - first.frequency - step
-    step_size = float((step**2 / point.frequency).sum())
-    change_size = float((change**2 / point.frequency).sum())
-    return max(math.sqrt(step_size / change_size), 1.0) if change_size > 0.0 else math.inf
-
-
-def _extrapolate(
-    point: Point, first: Point, second: NDArray[np.float64], length: float
-) -> NDArray[np.float64]:
-    """Return the point of the parabola of three points at ``length``; at 1 it is the third."""
-    step = first.frequency - point.frequency
-    change = second - first.frequency - step
-    there = point.frequency + 2.0 * length * step + length**2 * change
-    possible: NDArray[np.float64] = np.maximum(there, _LARGEST_DROP * second)
-    return possible
 
 
 class _DistinctReports:
