@@ -11,9 +11,8 @@ from typing import ClassVar, Protocol, TypeAlias
 from numpy.typing import DTypeLike
 
 from shuffledp.collection.account import guarantee_for
-from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.shuffling import InMemoryShuffle
+from shuffledp.collection.shuffling import ExternalShuffle, InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
 
@@ -27,13 +26,11 @@ class Order(Protocol):
     @property
     def name(self) -> str:
         """What results call it."""
-        ...
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
         """Return the central guarantee for so many users of one randomizer."""
-        ...
 
 
 class Arrangement(Order, Protocol):
@@ -42,7 +39,6 @@ class Arrangement(Order, Protocol):
     @property
     def remedy(self) -> str:
         """What makes it hide more, as advice to who asked for too much."""
-        ...
 
     def stage(
         self,
@@ -53,7 +49,6 @@ class Arrangement(Order, Protocol):
         directory: str | PathLike[str] | None,
     ) -> Stage:
         """Return what shuffles the reports of one run."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any
 
 from shuffledp.accounting.composed import Composition, Release
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -37,59 +37,50 @@ _NAMED_FAMILIES = tuple(
 
 
 def named_profile(
-    randomizer: str | None,
+    randomizer: str | None = None,
     *,
-    epsilon0: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    dimension: SupportsIndex | None = None,
+    epsilon0: Any,
+    domain_size: Any = None,
+    dimension: Any = None,
 ) -> LocalProfile:
     """Return the profile of a randomizer of this library; None for any epsilon0-LDP randomizer.
 
     Its epsilon0 is that of the law which is drawn, at most the one given. ``domain_size`` is needed
     for all randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
     """
-    if randomizer is None:
-        _require_none(domain_size=domain_size, dimension=dimension, why="without a randomizer")
-        return LocalProfile(epsilon0=epsilon0)  # type: ignore[arg-type]  # checked there
+    if randomizer is None and domain_size is None and dimension is None:
+        return LocalProfile(epsilon0=epsilon0)
     from shuffledp.randomizers import registry
 
     numbers, vectors = registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS
     accounted = (*registry.RANDOMIZERS, *numbers, *vectors)
-    if randomizer not in accounted:
+    if randomizer not in (None, *accounted):
         raise ParameterError(
             f"randomizer = {randomizer!r} is not one of {', '.join(accounted)}; for any other one "
             "leave it out, which is safe"
         )
+    is_of_answers = randomizer in registry.RANDOMIZERS
+    why = "without a randomizer" if randomizer is None else f"for {randomizer}"
+    for name, value, matters in (
+        ("domain_size", domain_size, is_of_answers),
+        ("dimension", dimension, randomizer in vectors),
+    ):
+        if value is not None and not matters:
+            raise ParameterError(f"{name} = {value} makes no difference {why}: leave it out")
     if randomizer in numbers:
-        _require_none(domain_size=domain_size, dimension=dimension, why=f"for {randomizer}")
         # The law depends on the value's place within its limits, not on the limits.
         return numbers[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
-    if randomizer in vectors:
-        _require_none(domain_size=domain_size, why=f"for {randomizer}")
-        if dimension is None:
-            raise ParameterError(
-                f"dimension is needed for {randomizer}: pass the length of the vectors"
-            )
-        return vectors[randomizer](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
-    _require_none(dimension=dimension, why=f"for {randomizer}")
     if randomizer in _NAMED_FAMILIES:
-        return LocalProfile(
-            epsilon0=epsilon0,  # type: ignore[arg-type]  # checked there
-            family=RandomizerFamily(randomizer),
-            domain_size=domain_size,  # type: ignore[arg-type]  # checked there
-        )
-    if domain_size is None:
-        raise ParameterError(f"domain_size is needed for {randomizer}: pass the number of answers")
-    return registry.make_randomizer(
-        randomizer, domain_size=domain_size, epsilon0=float(epsilon0)
-    ).profile
-
-
-def _require_none(*, why: str, **given: object) -> None:
-    """Raise if something is given that makes no difference."""
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(f"{name} = {value} makes no difference {why}: leave it out")
+        family = RandomizerFamily(randomizer)
+        return LocalProfile(epsilon0=epsilon0, family=family, domain_size=domain_size)
+    if is_of_answers and domain_size is None:
+        raise ParameterError(f"domain_size is needed {why}: pass the number of answers")
+    if is_of_answers:
+        law = {"domain_size": domain_size, "epsilon0": float(epsilon0)}
+        return registry.make_randomizer(str(randomizer), **law).profile
+    if dimension is None:
+        raise ParameterError(f"dimension is needed {why}: pass the length of the vectors")
+    return vectors[str(randomizer)](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
 
 
 def _whole(text: str) -> int:

@@ -60,30 +60,7 @@ from shuffledp.randomizers.registry import (
 from shuffledp.randomizers.sketches import CountMeanSketch
 
 
-class _Asked:
-    """What all questions have in common."""
-
-    __slots__ = ()
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """What a column of values has to be checked for."""
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        """Return a few words for a heading."""
-        raise NotImplementedError
-
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column was checked for this very question."""
-        if getattr(column, "checked_for", None) != self.checked_for:
-            raise DomainError(
-                f"the values were not checked for {self.describe()}, which the plan asks for: open "
-                "the table as the plan's question has it"
-            )
-
-
-class _Shares(_Asked):
+class _Shares:
     """What questions about shares of users have in common."""
 
     __slots__ = ()
@@ -91,13 +68,18 @@ class _Shares(_Asked):
     #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
     useless_error: ClassVar[float] = 0.25
 
+    @property
+    def expected_spread(self: Question) -> float:
+        """That of an answer that one user in k gives, the root mean square over all answers."""
+        return (len(self.labels) - 1.0) / len(self.labels) ** 2
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
-        for step in steps:
-            if step not in POST_PROCESSING:
-                raise ParameterError(
-                    f"post-processing {step!r} is not one of {', '.join(POST_PROCESSING)}"
-                )
+        unknown = next((step for step in steps if step not in POST_PROCESSING), None)
+        if unknown is not None:
+            raise ParameterError(
+                f"post-processing {unknown!r} is not one of {', '.join(POST_PROCESSING)}"
+            )
 
     def estimate(
         self, randomizer: Any, aggregate: Counts, options: EstimateOptions
@@ -120,7 +102,7 @@ class _Shares(_Asked):
         return {}
 
 
-class _Means(_Asked):
+class _Means:
     """What questions about means have in common."""
 
     __slots__ = ()
@@ -189,15 +171,8 @@ class Categories(_Shares):
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of categories, or the user's own ones."""
-        k = len(self.domain)
-        if self.own:
-            return candidates_of({_name_of(make): make for make in self.own}, domain_size=k)
-        return candidates_of(RANDOMIZERS, domain_size=k)
-
-    @property
-    def expected_spread(self) -> float:
-        """That of all answers equally frequent, the largest root mean square over them."""
-        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+        own = {_name_of(make): make for make in self.own}
+        return candidates_of(own or RANDOMIZERS, domain_size=len(self.domain))
 
     def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
         """Return the standard error of a frequency, root mean square over the answers.
@@ -541,11 +516,6 @@ class AnswerSets(_Shares):
     def expected_for(self) -> str:
         """For which case the expected error is."""
         return f"for an answer that one user in {len(self.domain)} gives"
-
-    @property
-    def expected_spread(self) -> float:
-        """That of an answer that one user in k gives."""
-        return (len(self.domain) - 1.0) / len(self.domain) ** 2
 
     def expected_error(self, randomizer: SetRandomizer, num_users: int) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""

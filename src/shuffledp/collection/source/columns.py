@@ -11,7 +11,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.source.limits import Limits
 from shuffledp.collection.source.tables import (
@@ -163,14 +162,6 @@ def open_column(
 
 
 # --------------------------------------------------------------------- the first pass
-class Rows(NamedTuple):
-    """Some rows: what the randomizer takes, who has no value, and of each fault who has it."""
-
-    values: Any
-    is_missing: NDArray[np.bool_]
-    faults: tuple[NDArray[np.bool_], ...] = ()
-
-
 class Fault(NamedTuple):
     """What can be wrong with a value, the next thing to try, and the error that says so."""
 
@@ -179,87 +170,83 @@ class Fault(NamedTuple):
     error: type[ShuffledpError] = DomainError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How rows become values: what is read of each, and what is made of a batch of that."""
+def survey(
+    source: Source,
+    read: "Mapping[str, pl.Expr]",
+    decode: "Callable[[pl.DataFrame], tuple[Any, ...]]",
+    *faults: Fault,
+    missing: str,
+    report: Progress,
+    checked_for: tuple[object, ...],
+    domain: tuple[str, ...] = (),
+    may_be_category: bool = False,
+) -> Column:
+    """Make the first pass: count the users and check every value.
 
-    checked_for: tuple[object, ...]
-    read: "Mapping[str, pl.Expr]"
-    decode: "Callable[[pl.DataFrame], Rows]"
-    faults: tuple[Fault, ...] = ()
-    domain: tuple[str, ...] = ()
-    may_be_category: bool = False
+    A batch of what is ``read`` is decoded to what the randomizer takes, who has no value, and for
+    each of the faults who has it.
+    """
 
-    def rows(self, source: Source, *, check: bool = False) -> Iterator[Rows]:
-        """Yield the rows of a source."""
-        frame = source.frame.select(each.alias(name) for name, each in self.read.items())
-        return map(self.decode, source.batches(frame, check=check))
+    def decoded(*, check: bool = False) -> Iterator[tuple[Any, ...]]:
+        frame = source.frame.select(each.alias(name) for name, each in read.items())
+        return map(decode, source.batches(frame, check=check))
 
-
-def survey(source: Source, encoding: Encoding, missing: str, report: Progress) -> Column:
-    """Make the first pass: count the users and check every value."""
-    counts, firsts = [0] * (1 + len(encoding.faults)), [0] * (1 + len(encoding.faults))
     num_rows, where = 0, source.where
-    for rows in encoding.rows(source, check=True):
-        for place, mask in enumerate((rows.is_missing, *rows.faults)):
-            if mask.any():
-                firsts[place] = firsts[place] or num_rows + int(np.argmax(mask)) + 1
-                counts[place] += int(mask.sum())
-        num_rows += len(rows.is_missing)
+    counts = firsts = np.zeros(1 + len(faults), dtype=np.int64)
+    for _, *masks in decoded(check=True):
+        found = np.stack(masks)
+        if found.any():
+            is_first = (counts == 0) & found.any(axis=1)
+            firsts = np.where(is_first, num_rows + found.argmax(axis=1) + 1, firsts)
+            counts = counts + found.sum(axis=1)
+        num_rows += found.shape[1]
         report("checking", num_rows, None)
     report("checking", num_rows, num_rows)
-    num_missing = counts[0]
-
-    def require_none(error: type[ShuffledpError]) -> None:
-        for fault, count, first in zip(encoding.faults, counts[1:], firsts[1:], strict=True):
-            if count and fault.error is error:
-                values = source.frame.select(source.names).slice(first - 1, 1).collect().row(0)
-                note = value_note(values[0] if len(values) == 1 else values)
-                raise error(
-                    f"row {first:,} of {where} holds a value{note} {fault.what}; "
+    num_missing = int(counts[0])
+    num_users = num_rows - num_missing
+    for kind in (DataError, DomainError):
+        if kind is DomainError and missing == "error" and num_missing:
+            remedy = ", or missing='category' to count them as 'missing'" * may_be_category
+            raise DataError(
+                f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
+                f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
+            )
+        for fault, count, first in zip(
+            faults, counts[1:].tolist(), firsts[1:].tolist(), strict=True
+        ):
+            if count and fault.error is kind:
+                row = source.frame.select(source.names).slice(first - 1, 1).collect().row(0)
+                raise kind(
+                    f"row {first:,} of {where} holds a value"
+                    f"{value_note(row[0] if len(row) == 1 else row)} {fault.what}; "
                     f"{rows_text(count)} of {num_rows:,} hold such values: {fault.remedy}"
                 )
-
-    require_none(DataError)
-    if missing == "error" and num_missing:
-        remedy = ", or missing='category' to count them as 'missing'" * encoding.may_be_category
-        raise DataError(
-            f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
-            f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
-        )
-    require_none(DomainError)
-    num_users = num_rows - num_missing
     without = f" ({rows_text(num_missing)} without)" if num_missing else ""
     require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
-    hidden = "; to count them as one more answer (missing = category) hides it"
+    hidden = "; to count them as one more answer (missing = category) hides it" * may_be_category
+    dropped = (
+        f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
+        f"{num_users:,} users, and how many were dropped is not protected{hidden}."
+    )
     return Column(
         names=source.names,
         origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
-        checked_for=encoding.checked_for,
-        domain=encoding.domain,
-        cautions=(
-            f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
-            f"{num_users:,} users, and how many were dropped is not protected"
-            f"{hidden * encoding.may_be_category}.",
-        )
-        if num_missing
-        else (),
-        _read=lambda: _values(source, encoding),
+        checked_for=checked_for,
+        domain=domain,
+        cautions=(dropped,) * bool(num_missing),
+        _read=lambda: _values(source, decoded()),
     )
 
 
-def _values(source: Source, encoding: Encoding) -> Iterator[Any]:
+def _values(source: Source, rows: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
     """Yield the values of those who take part."""
-    for rows in encoding.rows(source):
-        if any(mask.any() for mask in rows.faults):
+    for block, is_missing, *masks in rows:
+        if any(mask.any() for mask in masks):
             raise changed(source.origin)
-        kept = ~rows.is_missing
-        if isinstance(rows.values, np.ndarray):
-            yield rows.values[kept]
-        else:
-            yield rows.values.drop_nulls()  # a series of texts
+        # Anything but an array is a series of texts.
+        yield block[~is_missing] if isinstance(block, np.ndarray) else block.drop_nulls()
 
 
 # --------------------------------------------------------------------- answers and words
@@ -289,38 +276,28 @@ def answers(
     code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
     code_of[outside] = labels.index(OTHER_LABEL) if other else 0
     label = source.label()
-    place = pl.coalesce(
-        label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32),
-        pl.when(label.is_null())
-        .then(pl.lit(nothing, pl.UInt32))
-        .otherwise(pl.lit(outside, pl.UInt32)),
-    )
+    known = label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32)
+    other_place = pl.when(label.is_null()).then(nothing).otherwise(outside).cast(pl.UInt32)
+    place = pl.coalesce(known, other_place)
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         places = batch["place"].to_numpy()
         is_outside = places == outside
         is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
-        return Rows(code_of[places], is_missing, (is_outside & (not other),))
+        return code_of[places], is_missing, is_outside & (not other)
 
     shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
     column = survey(
         source,
-        Encoding(
-            checked_for=("answers", labels),
-            read={"place": place},
-            decode=decode,
-            faults=(
-                Fault(
-                    f"outside the domain ({shown})",
-                    f"add it to domain=[...], or pass other=True to count such values as "
-                    f"{OTHER_LABEL!r}",
-                ),
-            ),
-            domain=labels,
-            may_be_category=True,
-        ),
-        missing,
-        report,
+        {"place": place},
+        decode,
+        Fault(f"outside the domain ({shown})", remedy),
+        missing=missing,
+        report=report,
+        checked_for=("answers", labels),
+        domain=labels,
+        may_be_category=True,
     )
     if domain is not None:
         return column
@@ -359,12 +336,12 @@ def words(source: Source, report: Progress = no_progress, *, missing: str = "err
     label = source.label()
     text = pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)
 
-    def decode(batch: "pl.DataFrame") -> Rows:
-        texts = batch["text"]
-        return Rows(texts, texts.is_null().to_numpy())
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        return batch["text"], batch["text"].is_null().to_numpy()
 
-    encoding = Encoding(checked_for=("texts",), read={"text": text}, decode=decode)
-    return survey(source, encoding, missing, report)
+    return survey(
+        source, {"text": text}, decode, missing=missing, report=report, checked_for=("texts",)
+    )
 
 
 # --------------------------------------------------------------------- numbers and vectors
@@ -387,41 +364,29 @@ def numbers(
         number, absent = _number(name, dtype, comma=name in commas)
         read |= {f"number {place}": number, f"absent {place}": absent}
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         found = batch.select(pl.selectors.starts_with("number")).to_numpy()
         values = np.ascontiguousarray(found, dtype=np.float64)
         absent = batch.select(pl.selectors.starts_with("absent")).to_numpy()
         is_missing = np.asarray(absent.any(axis=1))
         is_bad = np.asarray((np.isnan(values) & ~absent).any(axis=1))
-        is_usable = ~(is_missing | is_bad)
-        is_outside = limits.outside(values) & is_usable
+        is_outside = limits.outside(values) & ~(is_missing | is_bad)
         if clip and is_outside.any():
             values = values.copy()
             values[is_outside] = limits.clip(values[is_outside])
-            is_outside = np.zeros_like(is_outside)
-        return Rows(values if is_vector else values[:, 0], is_missing, (is_bad, is_outside))
+        return values if is_vector else values[:, 0], is_missing, is_bad, is_outside & (not clip)
 
+    remedy = "write numbers like 12.5, and leave unknown ones empty"
+    wider = "state wider limits, or pass clip=True to move them to the nearest value inside"
     return survey(
         source,
-        Encoding(
-            checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
-            read=read,
-            decode=decode,
-            faults=(
-                Fault(
-                    "that is no number",
-                    "write numbers like 12.5, and leave unknown ones empty",
-                    DataError,
-                ),
-                Fault(
-                    f"outside {limits}",
-                    "state wider limits, or pass clip=True to move them to the nearest value "
-                    "inside",
-                ),
-            ),
-        ),
-        missing,
-        report,
+        read,
+        decode,
+        Fault("that is no number", remedy, DataError),
+        Fault(f"outside {limits}", wider),
+        missing=missing,
+        report=report,
+        checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
     )
 
 
@@ -429,7 +394,7 @@ def _decimal_commas(source: Source) -> frozenset[str]:
     """Return the columns of a table with semicolons in which no number has a decimal point."""
     import polars as pl
 
-    if not source.has_decimal_commas:
+    if source.separator != ";":
         return frozenset()
     points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
     with reading(source.origin):
@@ -489,7 +454,7 @@ def answer_sets(
     lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
     code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         flat = (
             batch.with_row_index("owner")
             .explode("answer")
@@ -508,23 +473,17 @@ def answer_sets(
         table = np.full((batch.height, most), NO_ANSWER, dtype=np.int32)
         table[owners[kept], places[kept]] = codes[kept]
         is_missing = batch["answer"].is_null().to_numpy()
-        return Rows(table, is_missing, (is_outside, (sizes > most) & (not truncate)))
+        return table, is_missing, is_outside, (sizes > most) & (not truncate)
 
+    fewer = f"raise it, or pass truncate=True to keep the first {most} of each user"
     return survey(
         source,
-        Encoding(
-            checked_for=("sets", domain, most),
-            read={"answer": lists},
-            decode=decode,
-            faults=(
-                Fault("with an answer outside the domain", "add it to domain=[...]"),
-                Fault(
-                    f"of more than max_answers = {most} answers",
-                    f"raise it, or pass truncate=True to keep the first {most} of each user",
-                ),
-            ),
-            domain=domain,
-        ),
-        missing,
-        report,
+        {"answer": lists},
+        decode,
+        Fault("with an answer outside the domain", "add it to domain=[...]"),
+        Fault(f"of more than max_answers = {most} answers", fewer),
+        missing=missing,
+        report=report,
+        checked_for=("sets", domain, most),
+        domain=domain,
     )
