@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc, chdtri
 
-from shuffledp.collection.shuffling import ExternalShuffle, UniformShuffler, assign_buckets
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.shuffling import UniformShuffler, assign_buckets
 from shuffledp.core.entropy import Entropy
 
 # For the whole module; each of the tests takes an equal share.

@@ -1,20 +1,10 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import (
-    Any,
-    Generic,
-    SupportsFloat,
-    SupportsIndex,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import Any, Generic, SupportsIndex, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +26,8 @@ from shuffledp.core.shown import Shown
 _WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
 _REAL = frozenset({"epsilon0", "epsilon", "delta", "participation", "honest_fraction"})
 
-Path: TypeAlias = str | PathLike[str]
-Numbers: TypeAlias = float | Collection[Any] | NDArray[Any]
+Path = str | PathLike[str]
+Numbers = float | Collection[Any] | NDArray[Any]
 NumberT = TypeVar("NumberT")
 WholeT = TypeVar("WholeT")
 
@@ -56,14 +46,14 @@ def guarantee_for(
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
     cheaper.
     """
-    _require_one(epsilon, delta)
     how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
-    if delta is not None:
-        bound = account_epsilon(profile, delta=delta, **how)
-        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-    asked = float(epsilon or 0.0)
-    bound = account_delta(profile, epsilon=asked, **how)
-    return Guarantee(epsilon=asked, delta=bound, num_users=num_users)
+    return _bounding(
+        partial(account_epsilon, profile, **how),
+        partial(account_delta, profile, **how),
+        epsilon,
+        delta,
+        num_users=num_users,
+    )
 
 
 def guarantee_of(
@@ -80,25 +70,31 @@ def guarantee_of(
     """
     if not releases.parts:
         raise ParameterError("releases is empty: give at least one")
-    _require_one(epsilon, delta)
     if method != BEST:
         law, users = single_batch(releases, f"method = {method!r}")
         return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
     sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
-    of = partial(Guarantee, num_users=min(sizes, default=1), rounds=releases.rounds)
-    if delta is not None:
-        return of(epsilon=releases.epsilon(float(delta)), delta=float(delta))
-    asked = float(epsilon or 0.0)
-    return of(epsilon=asked, delta=releases.delta(asked))
+    facts = {"num_users": min(sizes, default=1), "rounds": releases.rounds}
+    return _bounding(releases.epsilon, releases.delta, epsilon, delta, **facts)
 
 
-def _require_one(epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given."""
+def _bounding(
+    epsilon_at: Callable[..., Bound],
+    delta_at: Callable[..., Bound],
+    epsilon: float | None,
+    delta: float | None,
+    **facts: int,
+) -> Guarantee:
+    """Return the guarantee with the one that is not given bounded."""
     if (epsilon is None) == (delta is None):
         raise ParameterError(
             f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
             "computed"
         )
+    if delta is not None:
+        return Guarantee(epsilon=epsilon_at(delta=delta), delta=float(delta), **facts)
+    asked = float(epsilon or 0.0)
+    return Guarantee(epsilon=asked, delta=delta_at(epsilon=asked), **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -347,11 +343,7 @@ def asked_releases(
 
 
 def _law(
-    profile: LocalProfile | None,
-    *,
-    channel: Path | None = None,
-    epsilon0: SupportsFloat | None = None,
-    **about: Any,
+    profile: LocalProfile | None, *, channel: Path | None = None, epsilon0: Any = None, **about: Any
 ) -> LocalProfile:
     """Return the law of one report, which only one of them tells."""
     if profile is not None:

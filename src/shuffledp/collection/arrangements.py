@@ -6,13 +6,14 @@ same for each.
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from numpy.typing import DTypeLike
 
 from shuffledp.collection.account import guarantee_for
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.shuffling import ExternalShuffle, InMemoryShuffle
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
 
@@ -58,24 +59,11 @@ class UniformArrangement:
     name: ClassVar[str] = "uniform"
     remedy: ClassVar[str] = ""  # nothing hides more
 
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the guarantee of uniform shuffling; see `guarantee_for`."""
-        return guarantee_for(profile, num_users, delta=delta, with_lower=with_lower)
+    guarantee = staticmethod(guarantee_for)
 
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
+    def stage(self, **how: Any) -> Stage:
         """Return a shuffle that goes through a scratch file where memory is short."""
-        return ExternalShuffle(
-            dtype=dtype, row_shape=row_shape, entropy=entropy, directory=directory
-        )
+        return ExternalShuffle(**how)
 
 
 UNIFORM = UniformArrangement()

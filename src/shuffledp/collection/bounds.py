@@ -14,13 +14,8 @@ from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.collection.profiles import named_profile
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.checks import (
-    require_at_least,
-    require_non_negative,
-    require_open_unit,
-    require_positive,
-)
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
@@ -28,6 +23,9 @@ from shuffledp.core.progress import Progress, no_progress
 
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
+
+# What is told of a method as it is.
+_STATED = ("proved_here", "statement", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +50,12 @@ class Scenario:
                 f"epsilon = {self.epsilon} and delta = {self.delta}: give exactly one of them; "
                 "the other is compared"
             )
-        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
-        set_field("num_users", require_at_least("num_users", self.num_users, 1))
+        set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
+        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if self.epsilon is not None:
-            set_field("epsilon", require_positive("epsilon", self.epsilon))
+            set_field("epsilon", checks.require_positive("epsilon", self.epsilon))
         if self.delta is not None:
-            set_field("delta", require_open_unit("delta", self.delta))
+            set_field("delta", checks.require_open_unit("delta", self.delta))
         self.profile()  # raises where randomizer, k and dimension do not fit together
 
     @property
@@ -162,9 +160,7 @@ class BoundComparison(Frames):
                     "standing": str(each.standing),
                     "reason": each.reason,
                     "exact": each.method.is_exact,
-                    "proved_here": each.method.proved_here,
-                    "statement": each.method.statement,
-                    "source": each.method.source,
+                    **{name: getattr(each.method, name) for name in _STATED},
                     "assumptions": list(each.method.assumptions),
                 }
                 for each in self.bounds

@@ -93,11 +93,7 @@ def ranked_choices(
 
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
     """Return the largest epsilon0 of profiles that meet the target."""
-    goal: dict[str, Any] = {
-        "num_users": target.num_users,
-        "epsilon": target.epsilon,
-        "delta": target.delta,
-    }
+    goal: Any = {"num_users": target.num_users, "epsilon": target.epsilon, "delta": target.delta}
     if target.rounds == 1:
         found = largest_epsilon0(profile_for, **goal)
     else:

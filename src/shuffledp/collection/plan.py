@@ -13,20 +13,13 @@ from typing import Any, Generic, SupportsIndex
 
 from shuffledp._version import __version__
 from shuffledp.accounting.calibration import LARGEST_EPSILON0
-from shuffledp.collection import choices
+from shuffledp.collection import choices, results
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
 from shuffledp.collection.questions import question_from_json
-from shuffledp.collection.results import (
-    Estimates_co,
-    Guarantee,
-    WithoutShuffler,
-    log_collection,
-    plan_cautions,
-    without_shuffler,
-)
+from shuffledp.collection.results import Estimates_co, Guarantee, WithoutShuffler
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -125,12 +118,12 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def without_shuffler(self) -> WithoutShuffler:
         """What protects a user from somebody who sees whose report is whose."""
-        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
+        return results.without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before running it: promises that are too weak to say much."""
-        return plan_cautions(
+        return results.plan_cautions(
             self.guarantee.epsilon_upper, self.target_delta, self.num_users, self.without_shuffler
         )
 
@@ -418,7 +411,7 @@ def plan(
     found: Plan[Estimates_co] = Plan(
         question=question, num_users=users, shuffling=shuffling, **chosen
     )
-    log_collection("plan", found, shuffling.name)
+    results.log_collection("plan", found, shuffling.name)
     return found
 
 

@@ -1,7 +1,7 @@
 """``Question``: what planning and running need to know of what is asked."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -113,13 +113,6 @@ def require_column(question: Question, column: object) -> None:
             f"the values were not checked for {question.describe()}, which the plan asks for: open "
             "the table as the plan's question has it"
         )
-
-
-def require_list(name: str, texts: Iterable[object]) -> None:
-    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
-    if isinstance(texts, str | set | frozenset):
-        kind = "single string" if isinstance(texts, str) else "set, which has no order"
-        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
 
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:

@@ -18,21 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.collection import results
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
 from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.question import EstimateOptions, Question, require_column
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import (
-    Guarantee,
-    Result,
-    log_collection,
-    plan_cautions,
-    without_shuffler,
-)
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
-from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
@@ -252,7 +246,7 @@ def estimate(
     blocks: Any = [reports] if isinstance(reports, Reports) else reports
     blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
-    num_reports = sum(analyst.take(block) for block in blocks)
+    num_reports = sum(analyst.take(block).num_reports for block in blocks)
     require_users(num_reports, f"there are {num_reports} reports")
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
@@ -283,9 +277,9 @@ def _result(
     **facts: Any,
 ) -> Result[EstimatesT]:
     """Return what was found, with the guarantees that a report compares, and log it."""
-    local = without_shuffler(plan.question, plan.randomizer)
+    local = results.without_shuffler(plan.question, plan.randomizer)
     num_users, delta = estimates.num_users, plan.target_delta
-    cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
+    cautions = results.plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
     outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
@@ -303,7 +297,7 @@ def _result(
         **{"is_simulation": False, **outlook, **facts},
     )
     how = "estimate" if result.is_from_reports else "run"
-    log_collection("simulation" if result.is_simulation else how, result, shuffling.name)
+    results.log_collection("simulation" if result.is_simulation else how, result, shuffling.name)
     return result
 
 
@@ -348,7 +342,9 @@ def collect(
             )
         analyst = _Analyst(randomizer, report, num_users)
         consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
-        consume(analyst.read(shuffle))
+        fingerprint = randomizer.fingerprint
+        stream = (Reports(data=data, fingerprint=fingerprint) for data in shuffle)
+        consume(map(analyst.take, stream))
         return analyst.aggregate()
 
 
@@ -363,15 +359,8 @@ class _Analyst:
         self._held_bytes = 0
         self._aggregate: Aggregate | None = None
 
-    def read(self, shuffled: Iterable[NDArray[Any]]) -> Iterator[Reports]:
-        """Yield the blocks again as `Reports`, each of them aggregated once."""
-        for data in shuffled:
-            reports = Reports(data=data, fingerprint=self._randomizer.fingerprint)
-            self.take(reports)
-            yield reports
-
-    def take(self, reports: Reports) -> int:
-        """Count reports, at once or with the next ones, and return how many they are."""
+    def take(self, reports: Reports) -> Reports:
+        """Return reports that are aggregated, at once or with the next ones."""
         if not isinstance(reports, Reports):
             raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
@@ -383,7 +372,7 @@ class _Analyst:
         self._held_bytes += reports.data.nbytes
         if self._held_bytes >= _BATCH_BYTES:
             self.aggregate()
-        return len(reports.data)
+        return reports
 
     def aggregate(self) -> Aggregate:
         """Return the aggregate of all reports so far; there is at least one."""
@@ -471,13 +460,11 @@ def _rounded_up(epsilon: float) -> str:
 
 def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
     """Return the guarantee with more assumptions."""
-    epsilon, delta = (
-        replace(value, assumptions=(*value.assumptions, *assumptions))
-        if isinstance(value, Bound)
-        else value
-        for value in (guarantee.epsilon, guarantee.delta)
-    )
-    return replace(guarantee, epsilon=epsilon, delta=delta)
+    bound = guarantee.bound
+    more = replace(bound, assumptions=(*bound.assumptions, *assumptions))
+    if guarantee.epsilon is bound:
+        return replace(guarantee, epsilon=more)
+    return replace(guarantee, delta=more)
 
 
 def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:

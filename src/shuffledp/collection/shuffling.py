@@ -17,19 +17,18 @@ the array outgrows the cache. The first step writes to B places in order instead
 buckets that fit the cache.
 """
 
-import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from os import PathLike
-from typing import IO, Any, ClassVar, Protocol, Self, SupportsIndex
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
+from shuffledp.core.errors import ParameterError
 
 #: One byte of the keystream is the index of one of that many buckets.
 MAX_BUCKETS = 256
@@ -38,10 +37,6 @@ MAX_BUCKETS = 256
 _DRAW_WORDS = 1 << 15
 
 _MAX_BUCKET_BYTES = 1 << 31
-
-# Of an `ExternalShuffle`. With the interpreter and the compiled code a process then stays below
-# 250 MB in all.
-DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
 
 # Rows counted, or handed on, at a time.
 _BLOCK_ROWS = 1 << 18
@@ -163,12 +158,17 @@ def require_plain_rows(reports: NDArray[Any]) -> None:
         )
 
 
+def as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """View a contiguous array as its bytes."""
+    return rows.reshape(-1).view(np.uint8)
+
+
 def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
     """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
     num_rows = rows.shape[0]
     row_bytes = rows.nbytes // num_rows
     word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
-    words = _as_bytes(rows).view(f"u{word_bytes}")
+    words = as_bytes(rows).view(f"u{word_bytes}")
     return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
 
 
@@ -209,7 +209,7 @@ class Shuffler(Protocol):
         """Return the rows in a new order."""
 
 
-class InMemoryShuffle:
+class InMemoryShuffle(AbstractContextManager["InMemoryShuffle"]):
     """Like `ExternalShuffle`, by a shuffler that sees who is who.
 
     Row i of what comes out lies in the place of user i; all reports are in memory, three times for
@@ -225,9 +225,6 @@ class InMemoryShuffle:
         """Take the reports of the next users."""
         self._pieces.append(np.array(reports))
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self._pieces.clear()
 
@@ -240,154 +237,3 @@ class InMemoryShuffle:
         shuffled = self._shuffler.shuffle(reports, self._entropy)
         for start in range(0, len(shuffled), _BLOCK_ROWS):
             yield shuffled[start : start + _BLOCK_ROWS]
-
-
-class ExternalShuffle:
-    """Takes rows in pieces, then gives them back in uniformly random order, in blocks.
-
-    The bucket method of this module: every row's bucket is independent and uniform, whichever batch
-    it came in, and the blocks' sizes are independent of the permutation.
-
-    Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
-    batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
-    collected from all batches and permuted in memory, twice a 256th of all rows. The scratch file
-    in ``directory`` has no name, so that a process that is killed leaves nothing that could be
-    opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
-    shuffler. Not for several threads at once.
-    """
-
-    def __init__(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...] = (),
-        entropy: Entropy,
-        directory: str | PathLike[str] | None = None,
-        memory_limit_bytes: SupportsIndex = DEFAULT_MEMORY_LIMIT_BYTES,
-    ) -> None:
-        one_row = np.empty((1, *row_shape), dtype=dtype)
-        self._row_bytes = one_row.nbytes
-        # Of each row there are, at the worst moment, two copies and one byte of bucket index.
-        held_bytes = 2 * self._row_bytes + 1
-        limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
-        self._memory_limit_bytes = limit
-        self._entropy = entropy
-        self._directory = directory
-        # Memory is taken only as rows come in.
-        self._batch: NDArray[Any] = np.empty((limit // held_bytes, *row_shape), dtype=dtype)
-        self._split: NDArray[Any] = np.empty_like(self._batch)
-        self._num_held = 0
-        self._num_rows = 0
-        self._file: IO[bytes] | None = None
-        self._file_bytes = 0
-        # For each batch in the file, the rows at which its buckets begin and end in the file.
-        self._batch_offsets: list[NDArray[np.int64]] = []
-        self._is_taking_rows = True
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Size of the scratch file; 0 while all rows are in memory."""
-        return self._file_bytes
-
-    def add(self, rows: NDArray[Any]) -> None:
-        """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
-        if not self._is_taking_rows:
-            raise ShuffledpError(
-                "rows were added after the shuffled blocks were asked for, or after closing: add "
-                "all rows first"
-            )
-        taken = 0
-        while taken < len(rows):
-            if self._num_held == len(self._batch):
-                self._spill()
-            piece = rows[taken : taken + len(self._batch) - self._num_held]
-            self._batch[self._num_held : self._num_held + len(piece)] = piece
-            self._num_held += len(piece)
-            self._num_rows += len(piece)
-            taken += len(piece)
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Return the shuffled rows in blocks; only once, for twice would be two releases."""
-        if not self._is_taking_rows:
-            raise ShuffledpError(
-                "the shuffled blocks were asked for twice, or after closing: keep them, for a "
-                "second order of the same reports would be a second release"
-            )
-        self._is_taking_rows = False
-        return self._blocks()
-
-    def close(self) -> None:
-        """Free memory and the scratch file, whose contents are gone with it."""
-        self._is_taking_rows = False
-        self._free_memory()
-        if self._file is not None:
-            self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _free_memory(self) -> None:
-        """Let go of both buffers."""
-        self._batch = self._batch[:0].copy()
-        self._split = self._batch
-        self._num_held = 0
-
-    def _spill(self) -> None:
-        """Split the batch into buckets and append these to the scratch file, made for the first."""
-        batch, split = self._batch[: self._num_held], self._split[: self._num_held]
-        offsets = split_into_buckets(batch, split, MAX_BUCKETS, self._entropy)
-        self._batch_offsets.append(offsets + self._file_bytes // self._row_bytes)
-        needed = self._file_bytes + split.nbytes
-        try:
-            if self._file is None:
-                # It must outlive this call: `close` closes it.
-                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
-            self._file.write(_as_bytes(split).data)
-            self._file.flush()
-        except OSError as error:
-            folder = tempfile.gettempdir() if self._directory is None else self._directory
-            raise OutputError(
-                f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
-                f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
-                "another folder as directory"
-            ) from error
-        self._file_bytes = needed
-        self._num_held = 0
-
-    def _blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the shuffled blocks."""
-        if self._file is None:
-            rows = self._batch[: self._num_held]
-            if rows.size:
-                yield UniformShuffler().shuffle(rows, self._entropy)
-            return
-        self._spill()
-        self._free_memory()
-        offsets = np.stack(self._batch_offsets)
-        for bucket in np.flatnonzero(np.diff(offsets).sum(axis=0)):
-            extents = offsets[:, bucket : bucket + 2].tolist()
-            rows = self._read(self._file, extents)
-            yield UniformShuffler().shuffle(rows, self._entropy)
-
-    def _read(self, file: Any, extents: list[list[int]]) -> NDArray[Any]:
-        """Return the rows of the scratch file between the given row numbers."""
-        size = sum(end - start for start, end in extents)
-        rows = np.empty((size, *self._batch.shape[1:]), dtype=self._batch.dtype)
-        done = 0
-        for start, end in extents:
-            part = _as_bytes(rows[done : done + end - start])
-            file.seek(start * self._row_bytes)
-            if file.readinto(part.data) < part.size:
-                raise OutputError(
-                    f"the scratch file ends before row {end}, though it was written: check the disk"
-                )
-            done += end - start
-        return rows
-
-
-def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    """View a contiguous array as its bytes."""
-    return rows.reshape(-1).view(np.uint8)

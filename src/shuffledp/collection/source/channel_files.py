@@ -15,7 +15,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -25,13 +24,8 @@ from typing import SupportsFloat, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_rows import (
-    MOST_CELLS,
-    MOST_INPUTS,
-    SUM_TOLERANCE,
-    channel_profile,
-    worst_ratio,
-)
+from shuffledp.accounting.amplification import channel_rows
+from shuffledp.accounting.amplification.channel_rows import MOST_CELLS, MOST_INPUTS
 from shuffledp.collection.source.tables import require_file
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
@@ -41,16 +35,14 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # A whole number is kept apart, since it may be a label too. Bounded, so that no text is dear to
 # read: exponents of up to three digits, and no entry of more than 400 characters.
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*\d+")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*0*[1-9]\d*")
 _LIKE_A_NUMBER = re.compile(r"|[+-]?(nan|inf|infinity)|[+-]?[\d.].*", re.IGNORECASE)
 _LONGEST = 400
 
 
 def parse_entry(text: object) -> Fraction | None:
     """Return the exact number that a cell holds, or None if it holds none."""
-    if not isinstance(text, str) or len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-        return None
-    with suppress(ZeroDivisionError):
+    if isinstance(text, str) and len(text) <= _LONGEST and _NUMBER.fullmatch(text):
         return Fraction(text.replace(" ", ""))
     return None
 
@@ -171,7 +163,7 @@ class ChannelMatrix:
         """Return what the accountant needs, with the matrix's own loss, once a claim is checked."""
         if claimed_epsilon0 is not None:
             self.require_claim(claimed_epsilon0)
-        return channel_profile(self.rows if self.exact is None else self.exact)
+        return channel_rows.channel_profile(self.rows if self.exact is None else self.exact)
 
     def require_claim(self, epsilon0: SupportsFloat) -> None:
         """Raise `DataError` unless the matrix is epsilon0-LDP as claimed.
@@ -179,7 +171,7 @@ class ChannelMatrix:
         Ratios may exceed e^epsilon0 by one part in 1e12 if the law is exact, else by one in 1e9.
         """
         claimed = require_non_negative("epsilon0", epsilon0)
-        worst = worst_ratio(self.rows)
+        worst = channel_rows.worst_ratio(self.rows)
         found = math.log(worst.ratio) if worst.ratio < math.inf else math.inf
         tolerance = _ROUNDED_CLAIM if self.exact is None else _EXACT_CLAIM
         if found <= claimed + tolerance:
@@ -250,7 +242,7 @@ def _entries(
         entries.append(entry)
     excess = sum(entries, Fraction(-1))
     has_fractions = any("/" in cell for cell in cells)
-    if abs(float(excess)) > (0.0 if has_fractions else SUM_TOLERANCE):
+    if abs(float(excess)) > (0.0 if has_fractions else channel_rows.SUM_TOLERANCE):
         wanted = "exactly 1, since it has fractions" if has_fractions else "1 within 1e-9"
         raise DataError(
             f"{where} sums to {float(excess + 1):.12g}, off by {float(excess):+.3g}: the "

@@ -4,32 +4,23 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shuffledp.collection.source.limits import Limits
-from shuffledp.collection.source.tables import (
-    MISSING_TEXTS,
-    Source,
-    changed,
-    checked_domain,
-    open_source,
-    reading,
-    require_missing,
-    require_two_answers,
-    require_users,
-    rows_text,
-    sorted_labels,
-)
+from shuffledp.collection.source import tables
+from shuffledp.collection.source.tables import MISSING_TEXTS, Source, rows_text
+from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
+from shuffledp.randomizers.number_randomizer import Span
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,14 +55,7 @@ class Column:
 
         `DataError` unless there are as many as in the first pass.
         """
-        num_seen = 0
-        for block in self._read():
-            num_seen += len(block)
-            if num_seen > self.num_users:
-                raise changed(self.origin)
-            yield block
-        if num_seen != self.num_users:
-            raise changed(self.origin)
+        return self._read()
 
 
 def open_column(
@@ -154,11 +138,11 @@ def open_column(
         raise ParameterError("column is missing: name the column with the values")
     else:
         names = (column,)
-    source = open_source(path, *names, csv_separator=csv_separator, header=header)
-    read: Callable[..., Column] = (
-        question.read if question is not None else partial(answers, domain=None)
-    )
-    return read(source, report=report, **reading)
+    source = tables.open_source(path, *names, csv_separator=csv_separator, header=header)
+    if question is None:
+        return answers(source, None, report, **reading)
+    found: Column = question.read(source, report, **reading)
+    return found
 
 
 # --------------------------------------------------------------------- the first pass
@@ -179,13 +163,14 @@ def survey(
     report: Progress,
     checked_for: tuple[object, ...],
     domain: tuple[str, ...] = (),
-    may_be_category: bool = False,
+    unless: str = "",
 ) -> Column:
     """Make the first pass: count the users and check every value.
 
     A batch of what is ``read`` is decoded to what the randomizer takes, who has no value, and for
-    each of the faults who has it.
+    each of the faults who has it. ``unless`` names values among which missing ones are no category.
     """
+    tables.require_missing(missing, unless=unless)
 
     def decoded(*, check: bool = False) -> Iterator[tuple[Any, ...]]:
         frame = source.frame.select(each.alias(name) for name, each in read.items())
@@ -206,7 +191,7 @@ def survey(
     num_users = num_rows - num_missing
     for kind in (DataError, DomainError):
         if kind is DomainError and missing == "error" and num_missing:
-            remedy = ", or missing='category' to count them as 'missing'" * may_be_category
+            remedy = ", or missing='category' to count them as 'missing'" * (not unless)
             raise DataError(
                 f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
                 f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
@@ -222,8 +207,8 @@ def survey(
                     f"{rows_text(count)} of {num_rows:,} hold such values: {fault.remedy}"
                 )
     without = f" ({rows_text(num_missing)} without)" if num_missing else ""
-    require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
-    hidden = "; to count them as one more answer (missing = category) hides it" * may_be_category
+    tables.require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
+    hidden = "; to count them as one more answer (missing = category) hides it" * (not unless)
     dropped = (
         f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
         f"{num_users:,} users, and how many were dropped is not protected{hidden}."
@@ -236,17 +221,22 @@ def survey(
         checked_for=checked_for,
         domain=domain,
         cautions=(dropped,) * bool(num_missing),
-        _read=lambda: _values(source, decoded()),
+        _read=lambda: _values(source.origin, decoded(), num_users),
     )
 
 
-def _values(source: Source, rows: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
-    """Yield the values of those who take part."""
+def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:
+    """Yield the values of those who take part, as many as the first pass saw."""
+    num_seen = 0
     for block, is_missing, *masks in rows:
-        if any(mask.any() for mask in masks):
-            raise changed(source.origin)
         # Anything but an array is a series of texts.
-        yield block[~is_missing] if isinstance(block, np.ndarray) else block.drop_nulls()
+        kept = block[~is_missing] if isinstance(block, np.ndarray) else block.drop_nulls()
+        num_seen += len(kept)
+        if num_seen > num_users or any(mask.any() for mask in masks):
+            raise tables.changed(origin)
+        yield kept
+    if num_seen != num_users:
+        raise tables.changed(origin)
 
 
 # --------------------------------------------------------------------- answers and words
@@ -261,14 +251,14 @@ def answers(
     """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
     import polars as pl
 
-    require_missing(missing)
+    tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
     listed = _discovered(source, report) if domain is None else domain
     extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (missing == "category")
     labels = listed + tuple(label for label in extra if label not in listed)
     if domain is not None:
-        require_two_answers(labels, "domain")
+        tables.require_two_answers(labels, "domain")
     # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
     texts = listed + tuple(text for text in MISSING_TEXTS if text not in listed)
     nothing, outside = len(texts), len(texts) + 1
@@ -297,11 +287,10 @@ def answers(
         report=report,
         checked_for=("answers", labels),
         domain=labels,
-        may_be_category=True,
     )
     if domain is not None:
         return column
-    require_two_answers(labels, source.where)
+    tables.require_two_answers(labels, source.where)
     caution = (
         "The list of answers was read from the data, and the guarantee holds for a list fixed "
         "beforehand: state the possible answers as the domain."
@@ -325,29 +314,28 @@ def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
             )
         report("reading the answers", num_rows, None)
     report("reading the answers", num_rows, num_rows)
-    return checked_domain(sorted_labels(found), source.where)
+    return tables.checked_domain(tables.sorted_labels(found), source.where)
 
 
 def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
     """Check a column of any texts; series of polars."""
     import polars as pl
 
-    require_missing(missing, unless="words")
     label = source.label()
-    text = pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)
+    read = {"text": pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)}
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         return batch["text"], batch["text"].is_null().to_numpy()
 
     return survey(
-        source, {"text": text}, decode, missing=missing, report=report, checked_for=("texts",)
+        source, read, decode, missing=missing, report=report, checked_for=("texts",), unless="words"
     )
 
 
 # --------------------------------------------------------------------- numbers and vectors
 def numbers(
     source: Source,
-    limits: Limits,
+    limits: "Limits",
     report: Progress = no_progress,
     *,
     is_vector: bool = False,
@@ -357,7 +345,6 @@ def numbers(
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
     import polars as pl
 
-    require_missing(missing, unless="numbers")
     commas = _decimal_commas(source)
     read: dict[str, pl.Expr] = {}
     for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
@@ -387,6 +374,7 @@ def numbers(
         missing=missing,
         report=report,
         checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
+        unless="numbers",
     )
 
 
@@ -397,7 +385,7 @@ def _decimal_commas(source: Source) -> frozenset[str]:
     if source.separator != ";":
         return frozenset()
     points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
-    with reading(source.origin):
+    with tables.reading(source.origin):
         has_point = points.collect().row(0)
     return frozenset(name for name, found in zip(source.names, has_point, strict=True) if not found)
 
@@ -441,7 +429,6 @@ def answer_sets(
     """
     import polars as pl
 
-    require_missing(missing, unless="sets of answers")
     if not separator:
         raise ParameterError("separator is empty: give what stands between two answers, such as ;")
     (name,), (dtype,) = source.names, source.dtypes
@@ -466,8 +453,8 @@ def answer_sets(
         owners = flat["owner"].to_numpy().astype(np.int64)
         codes = flat["code"].fill_null(0).to_numpy().astype(np.int32)
         sizes = np.bincount(owners, minlength=batch.height)
-        is_outside = np.zeros(batch.height, dtype=np.bool_)
-        is_outside[owners[flat["code"].is_null().to_numpy()]] = True
+        strays = owners[flat["code"].is_null().to_numpy()]
+        is_outside = np.bincount(strays, minlength=batch.height) > 0
         places = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
         kept = places < most
         table = np.full((batch.height, most), NO_ANSWER, dtype=np.int32)
@@ -486,4 +473,75 @@ def answer_sets(
         report=report,
         checked_for=("sets", domain, most),
         domain=domain,
+        unless="sets of answers",
     )
+
+
+# --------------------------------------------------------------------- limits
+# They are stated beforehand: limits that were read from the data would depend on the users that
+# they are to protect.
+_LARGEST = np.finfo(np.float64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Span):
+    """Numbers between two limits, low < high; both belong to the range."""
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        is_inside = (values >= self.low) & (values <= self.high)
+        return np.logical_not(is_inside.all(axis=1))
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each value moved to the nearest one inside."""
+        return np.clip(values, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Vectors up to a Euclidean norm, finite and positive."""
+
+    norm_bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        largest, _, lengths = _norms(values)
+        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row shortened to the bound where it is longer.
+
+        An infinite coordinate counts as the largest float.
+        """
+        finite = np.clip(values, -_LARGEST, _LARGEST)
+        largest, directions, lengths = _norms(finite)
+        is_long = largest > self.norm_bound / lengths
+        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+
+    def __str__(self) -> str:
+        return f"the ball of norm {self.norm_bound:g}"
+
+
+Limits: TypeAlias = Range | Ball
+
+
+def _norms(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
+
+    The norm of a row is the product of the first and the last; taken apart so that no square
+    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
+    """
+    largest = np.max(np.abs(values), axis=1, initial=0.0)
+    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
+    directions = values / np.where(is_usable, largest, 1.0)[:, None]
+    directions[~is_usable] = 0.0
+    lengths = np.sqrt((directions * directions).sum(axis=1))
+    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)

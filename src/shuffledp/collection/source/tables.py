@@ -48,15 +48,14 @@ _SAMPLE_BYTES = 1 << 16
 MISSING_POLICIES = ("error", "drop", "category")
 
 
-def require_missing(missing: str, *, unless: str = "") -> str:
-    """Return what to do with rows without an answer; ``unless`` names what has no category."""
+def require_missing(missing: str, *, unless: str = "") -> None:
+    """Raise unless it says what to do with missing answers; ``unless`` is what has no category."""
     if missing not in MISSING_POLICIES:
         raise ParameterError(f"missing = {missing!r} is not one of {', '.join(MISSING_POLICIES)}")
     if unless and missing == "category":
         raise ParameterError(
             f"missing = 'category' makes no sense for {unless}: choose error or drop"
         )
-    return missing
 
 
 # ---------------------------------------------------------------- sources
@@ -100,10 +99,7 @@ class Source:
 
 
 def open_source(
-    path: str | PathLike[str],
-    *names: str,
-    csv_separator: str | None = None,
-    header: bool = True,
+    path: str | PathLike[str], *names: str, csv_separator: str | None = None, header: bool = True
 ) -> Source:
     """Return columns of a file; nothing but its header is read yet."""
     location, separator = Path(path), None
@@ -226,8 +222,16 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     )
 
 
+def require_list(name: str, texts: Iterable[object]) -> None:
+    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
+    if isinstance(texts, str | set | frozenset):
+        kind = "single string" if isinstance(texts, str) else "set, which has no order"
+        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
+
+
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
+    require_list(what, values)
     given = tuple(values)
     labels = tuple("" if is_gap(value) else label_of(value) for value in given)
     if "" in labels:
@@ -327,18 +331,12 @@ def reading(origin: str) -> Iterator[None]:
     except pl.exceptions.NoDataError:
         raise DataError(f"{origin} is empty: it has not even a header line") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DataError(f"cannot read {origin}: {_reason(error)}") from None
+        text = str(error)
+        known = (reason for mark, reason in _READING_ERRORS.items() if mark in text.lower())
+        reason = next(known, (text.splitlines() or ["unknown error"])[0])
+        raise DataError(f"cannot read {origin}: {reason}") from None
     except PermissionError:
         raise DataError(f"cannot read {origin}: permission denied") from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return one line that says what is wrong with a file."""
-    text = str(error)
-    for mark, reason in _READING_ERRORS.items():
-        if mark in text.lower():
-            return reason
-    return (text.splitlines() or ["unknown error"])[0]
 
 
 def origin_of(path: Path) -> str:
@@ -429,11 +427,12 @@ def _unpacked(path: Path) -> bytes | None:
 
 def _sniffed(lines: list[str]) -> str:
     """Return the separator that splits the first two rows into equally many fields, the most."""
-    fields: dict[str, int] = {}
-    for separator in _SEPARATORS:
+
+    def fields(separator: str) -> int:
         rows = [len(row) for row in csv.reader(lines[:2], delimiter=separator)]
-        fields[separator] = rows[0] if len(set(rows)) == 1 else 0
-    return max(_SEPARATORS, key=lambda separator: fields[separator])
+        return rows[0] if len(set(rows)) == 1 else 0
+
+    return max(_SEPARATORS, key=fields)
 
 
 def is_text_table(path: Path) -> bool:
