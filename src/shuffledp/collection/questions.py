@@ -383,6 +383,7 @@ class Words(_Shares):
     key: bytes
 
     def __init__(self, dictionary: Iterable[object], *, key: bytes | None = None) -> None:
+        tables.require_list("dictionary", dictionary)
         words = tables.checked_domain(dictionary, "dictionary")
         if not words:
             raise DomainError("dictionary is empty: list at least one word to ask for")
@@ -546,6 +547,7 @@ def question_from_json(particulars: Any, labels: Iterable[str]) -> Question:
 
 def _answers(domain: Iterable[object]) -> tuple[str, ...]:
     """Return the labels of at least two possible answers."""
+    tables.require_list("domain", domain)
     return tables.require_two_answers(tables.checked_domain(domain), "domain")
 
 

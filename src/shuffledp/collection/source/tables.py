@@ -231,7 +231,6 @@ def require_list(name: str, texts: Iterable[object]) -> None:
 
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
-    require_list(what, values)
     given = tuple(values)
     labels = tuple("" if is_gap(value) else label_of(value) for value in given)
     if "" in labels:
