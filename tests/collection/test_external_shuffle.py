@@ -1,5 +1,6 @@
 """The external shuffle: no row lost, memory and files as promised, and what a full disk does."""
 
+import io
 import os
 import subprocess
 import sys
@@ -106,22 +107,17 @@ def test_a_full_disk_says_how_much_was_needed(monkeypatch):
     assert isinstance(raised.value.__cause__, OSError)
 
 
-def test_a_device_that_takes_and_gives_a_few_bytes_at_a_time(monkeypatch):
-    temporary_file = tempfile.TemporaryFile
-
-    class Slow:
-        def __init__(self, **arguments):
-            self.file = temporary_file(**arguments)
-            self.seek = self.file.seek
-            self.close = self.file.close
-
+def test_a_device_that_takes_and_gives_a_few_bytes_at_a_time(monkeypatch, tmp_path):
+    class Slow(io.FileIO):
         def write(self, data):
-            return self.file.write(data[:7])
+            return super().write(data[:7])
 
         def readinto(self, target):
-            return self.file.readinto(target[:5])
+            return super().readinto(target[:5])
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", Slow)
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda **_: io.BufferedRandom(Slow(tmp_path / "slow", "w+"))
+    )
     result, _ = shuffled([np.arange(1000)], memory_limit_bytes=1700)
     assert (np.sort(result) == np.arange(1000)).all()
 

@@ -213,7 +213,8 @@ def test_reports_are_aggregated_in_batches_of_eight_mebibytes(monkeypatch):
     randomizer = Aggregations(make_randomizer("symmetric-unary", domain_size=8192, epsilon0=1.0))
     calls = []
     analyst = local._Analyst(randomizer, lambda *call: calls.append(call), 20_000)
-    handed_on = list(analyst.read(shuffled))
+    law = randomizer.fingerprint
+    handed_on = [analyst.take(Reports(data=data, fingerprint=law)) for data in shuffled]
     assert len(handed_on) == 20
     assert analyst.aggregate().num_reports == 20_000
     assert analyst.aggregate().num_reports == 20_000  # asking again aggregates nothing again

@@ -11,7 +11,7 @@ import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.cli.options import RANDOMIZER_NAMES
-from shuffledp.collection.question import EstimateOptions, chosen_candidates
+from shuffledp.collection.question import EstimateOptions, chosen_candidates, require_column
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
@@ -88,16 +88,16 @@ def test_only_its_own_columns_are_taken(kind, other, tmp_path):
     other.table.write_csv(path)
     column = opened(other, path)
     if kind is other:
-        kind.question.require_column(column)
+        require_column(kind.question, column)
     else:
         with pytest.raises(DomainError):
-            kind.question.require_column(column)
+            require_column(kind.question, column)
 
 
 @EACH
 def test_values_in_memory_become_its_own_column(kind):
     column = kind.question.column(kind.values)
-    kind.question.require_column(column)
+    require_column(kind.question, column)
     assert (column.origin, column.num_users) == ("values", NUM_USERS)
 
 
@@ -195,7 +195,7 @@ def test_columns_with_other_limits_or_domains_are_refused(tmp_path):
         (sets, sdp.AnswerSets(domain=("bus", "b"), max_answers=2).column([["bus"], []])),
     ):
         with pytest.raises(DomainError):
-            question.require_column(column)
+            require_column(question, column)
 
 
 def test_a_new_key_is_drawn_for_every_task():

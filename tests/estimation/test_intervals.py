@@ -8,13 +8,25 @@ from scipy.stats import binom
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import (
-    clopper_pearson_interval,
+    INTERVALS,
+    SupportLaw,
     normal_quantile,
     simultaneous_confidence,
-    standard_error,
-    wald_interval,
-    wilson_interval,
 )
+
+
+def interval_by(name):
+    """Return a kind of interval as a function of all that the law of a support needs."""
+
+    def interval(frequency, *, support_probabilities, num_users, confidence, num_slots=1):
+        law = SupportLaw(*support_probabilities, num_users, num_slots)
+        return INTERVALS[name](law, frequency, confidence)
+
+    return interval
+
+
+wald_interval, wilson_interval = interval_by("wald"), interval_by("wilson")
+clopper_pearson_interval = interval_by("clopper-pearson")
 
 
 def variance(f, p, q):
@@ -77,7 +89,7 @@ def test_intervals_agree_for_many_users():
 
 
 def test_wald_is_symmetric_and_has_the_stated_width():
-    error = standard_error(np.array([0.2]), support_probabilities=(0.7, 0.1), num_users=50)
+    error = SupportLaw(0.7, 0.1, 50).standard_error(np.array([0.2]))
     lower, upper = wald_interval(
         np.array([0.2]), support_probabilities=(0.7, 0.1), num_users=50, confidence=0.95
     )
@@ -100,7 +112,7 @@ def test_standard_error_is_for_fixed_users():
     # a population it is s (1 - s) / (n (p - q)^2), s = q + f (p - q): larger by f (1 - f) / n.
     p, q, n = 0.6, 0.15, 1000
     for f in (0.0, 0.01, 0.3, 1.0):
-        error = standard_error(np.array([f]), support_probabilities=(p, q), num_users=n)[0]
+        error = SupportLaw(p, q, n).standard_error(np.array([f]))[0]
         fixed = (q * (1 - q) + f * (p - q) * (1 - p - q)) / (n * (p - q) ** 2)
         s = q + f * (p - q)
         sampled = s * (1 - s) / (n * (p - q) ** 2)
@@ -109,9 +121,7 @@ def test_standard_error_is_for_fixed_users():
 
 
 def test_impossible_estimates_use_the_nearest_possible_variance():
-    errors = standard_error(
-        np.array([-5.0, 0.0, 1.0, 7.0]), support_probabilities=(0.6, 0.15), num_users=10
-    )
+    errors = SupportLaw(0.6, 0.15, 10).standard_error(np.array([-5.0, 0.0, 1.0, 7.0]))
     assert errors[0] == errors[1]
     assert errors[2] == errors[3]
 

@@ -204,11 +204,11 @@ def test_a_single_report_is_enough():
     assert frequency == pytest.approx([0.0, 1.0, 0.0], abs=1e-6)
 
 
-def test_a_leap_after_no_change_is_as_long_as_it_may_be():
-    point = module.Point(
-        frequency=np.array([0.5, 0.5]), gain=np.array([1.0, 1.0]), log_likelihood=0.0
-    )
-    assert module._leap_length(point, point, point.frequency) == np.inf
+def test_leaps_that_change_nothing_stay_where_they_are():
+    randomizer = KRandomizedResponse(domain_size=4, epsilon0=1.0)
+    for point in itertools.islice(module.climb(randomizer, codes_of(randomizer, [8] * 4)), 60):
+        assert point.frequency == pytest.approx([0.25] * 4)
+        assert point.shortfall == pytest.approx(0.0, abs=1e-12)
 
 
 def test_too_few_iterations_are_an_error():

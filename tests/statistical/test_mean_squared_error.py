@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.estimation.intervals import standard_error
+from shuffledp.estimation.intervals import SupportLaw
 from shuffledp.randomizers import RANDOMIZERS, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
@@ -38,9 +38,7 @@ def squared_scores(request):
     name, k = request.param
     randomizer = make_randomizer(name, domain_size=k, epsilon0=EPSILON0)
     codes, shares = truth(k)
-    expected = standard_error(
-        shares, support_probabilities=randomizer.support_probabilities, num_users=NUM_USERS
-    )
+    expected = SupportLaw(*randomizer.support_probabilities, NUM_USERS).standard_error(shares)
     entropy = Entropy.from_seed(k)
     total = 0.0
     for _ in range(NUM_RUNS[k]):

@@ -75,10 +75,9 @@ def misses(probabilities, k, num_users, num_supporters, interval="wilson"):
     )
     possible = np.flatnonzero(law > 1e-18)
     lower, upper = INTERVALS[interval](
+        intervals.SupportLaw(p, q, num_users),
         (possible / num_users - q) / (p - q),
-        support_probabilities=probabilities,
-        num_users=num_users,
-        confidence=simultaneous_confidence(CONFIDENCE, k),
+        simultaneous_confidence(CONFIDENCE, k),
     )
     share = num_supporters / num_users
     law = law[possible]
@@ -193,7 +192,7 @@ def test_a_skewed_law_is_covered_whatever_the_share(name, k, epsilon0, num_users
 
 
 def test_roots_alone_cover_a_rare_category_too_seldom(monkeypatch):
-    # What the docstring of `wilson_interval` says of a category that nobody has.
+    # What the docstring of `SupportLaw.wilson_interval` says of a category that nobody has.
     monkeypatch.setattr(intervals, "_NORMAL_FROM", 0.0)
     probabilities = make_randomizer("k-rr", domain_size=1000, epsilon0=2.0).support_probabilities
     assert 1.0 - sum(misses(probabilities, 1, 100, 0)) == pytest.approx(0.905, abs=5e-4)
@@ -209,7 +208,7 @@ def test_a_category_that_nobody_has_is_missed_seldom_enough(num_users, interval)
 
 @pytest.mark.parametrize("num_slots", [1, 3])
 def test_tails_of_a_support_are_those_of_two_binomials(num_slots):
-    law = intervals._SupportLaw(p=0.7, q=0.04, num_users=30, num_trials=30 * num_slots)
+    law = intervals.SupportLaw(p=0.7, q=0.04, num_users=30, num_slots=num_slots)
     for holders in (0, 11, 30):
         exact = np.convolve(
             binom.pmf(np.arange(holders + 1), holders, 0.7),

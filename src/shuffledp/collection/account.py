@@ -1,40 +1,35 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
-from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
+from typing import Any, Generic, SupportsIndex, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
-from shuffledp.accounting.calibration import (
-    largest_local_epsilon,
-    largest_rounds,
-    least_users,
-)
+from shuffledp.accounting.calibration import largest_local_epsilon, largest_rounds, least_users
 from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.profiles import named_profile, read_schedule
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_non_negative,
-    require_open_unit,
-    require_positive,
-)
+from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown
 
+# The arguments of `account` that may be arrays.
 _WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
+_REAL = frozenset({"epsilon0", "epsilon", "delta", "participation", "honest_fraction"})
 
-Path: TypeAlias = str | PathLike[str]
-Numbers: TypeAlias = float | Collection[Any] | NDArray[Any]
+Path = str | PathLike[str]
+Numbers = float | Collection[Any] | NDArray[Any]
+NumberT = TypeVar("NumberT")
+WholeT = TypeVar("WholeT")
 
 
 def guarantee_for(
@@ -51,14 +46,14 @@ def guarantee_for(
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
     cheaper.
     """
-    _require_one(epsilon, delta)
     how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
-    if delta is not None:
-        bound = account_epsilon(profile, delta=delta, **how)
-        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-    asked = float(epsilon or 0.0)
-    bound = account_delta(profile, epsilon=asked, **how)
-    return Guarantee(epsilon=asked, delta=bound, num_users=num_users)
+    return _bounding(
+        partial(account_epsilon, profile, **how),
+        partial(account_delta, profile, **how),
+        epsilon,
+        delta,
+        num_users=num_users,
+    )
 
 
 def guarantee_of(
@@ -75,25 +70,31 @@ def guarantee_of(
     """
     if not releases.parts:
         raise ParameterError("releases is empty: give at least one")
-    _require_one(epsilon, delta)
     if method != BEST:
         law, users = single_batch(releases, f"method = {method!r}")
         return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
     sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
-    of = partial(Guarantee, num_users=min(sizes, default=1), rounds=releases.rounds)
-    if delta is not None:
-        return of(epsilon=releases.epsilon(float(delta)), delta=float(delta))
-    asked = float(epsilon or 0.0)
-    return of(epsilon=asked, delta=releases.delta(asked))
+    facts = {"num_users": min(sizes, default=1), "rounds": releases.rounds}
+    return _bounding(releases.epsilon, releases.delta, epsilon, delta, **facts)
 
 
-def _require_one(epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given."""
+def _bounding(
+    epsilon_at: Callable[..., Bound],
+    delta_at: Callable[..., Bound],
+    epsilon: float | None,
+    delta: float | None,
+    **facts: int,
+) -> Guarantee:
+    """Return the guarantee with the one that is not given bounded."""
     if (epsilon is None) == (delta is None):
         raise ParameterError(
             f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
             "computed"
         )
+    if delta is not None:
+        return Guarantee(epsilon=epsilon_at(delta=delta), delta=float(delta), **facts)
+    asked = float(epsilon or 0.0)
+    return Guarantee(epsilon=asked, delta=delta_at(epsilon=asked), **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,45 +126,34 @@ class Guarantees(Frames):
         }
 
 
+class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
+    """What `account` takes by name: numbers, or arrays of them."""
+
+    epsilon0: NumberT | None
+    num_users: WholeT | None
+    epsilon: NumberT | None
+    delta: NumberT | None
+    randomizer: str | None
+    domain_size: WholeT | None
+    dimension: WholeT | None
+    channel: Path | None
+    rounds: WholeT
+    schedule: Path | None
+    sampled: WholeT | None
+    participation: NumberT
+    honest_fraction: NumberT
+    method: str
+
+
 @overload
 def account(
-    profile: LocalProfile | None = None,
-    *,
-    epsilon0: float | None = ...,
-    num_users: int | None = ...,
-    epsilon: float | None = ...,
-    delta: float | None = ...,
-    randomizer: str | None = ...,
-    domain_size: int | None = ...,
-    dimension: int | None = ...,
-    channel: Path | None = ...,
-    rounds: int = ...,
-    schedule: Path | None = ...,
-    sampled: int | None = ...,
-    participation: float = ...,
-    honest_fraction: float = ...,
-    method: str = ...,
+    profile: LocalProfile | None = None, **settings: Unpack[_Settings[float, int]]
 ) -> Guarantee: ...
 
 
 @overload
 def account(
-    profile: LocalProfile | None = None,
-    *,
-    epsilon0: Numbers | None = ...,
-    num_users: Numbers | None = ...,
-    epsilon: Numbers | None = ...,
-    delta: Numbers | None = ...,
-    randomizer: str | None = ...,
-    domain_size: Numbers | None = ...,
-    dimension: Numbers | None = ...,
-    channel: Path | None = ...,
-    rounds: Numbers = ...,
-    schedule: Path | None = ...,
-    sampled: Numbers | None = ...,
-    participation: Numbers = ...,
-    honest_fraction: Numbers = ...,
-    method: str = ...,
+    profile: LocalProfile | None = None, **settings: Unpack[_Settings[Numbers, Numbers]]
 ) -> Guarantees: ...
 
 
@@ -247,30 +237,14 @@ def account(  # noqa: PLR0913  # one keyword an option
     >>> table.to_dict()["num_users"], [round(each, 3) for each in table.to_dict()["epsilon_upper"]]
     ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
     """
-    numbers = {
-        "epsilon0": epsilon0,
-        "num_users": num_users,
-        "epsilon": epsilon,
-        "delta": delta,
-        "domain_size": domain_size,
-        "dimension": dimension,
-        "rounds": rounds,
-        "sampled": sampled,
-        "participation": participation,
-        "honest_fraction": honest_fraction,
-    }
-    others = {"randomizer": randomizer, "channel": channel, "schedule": schedule}
-    arrays = {name: each for name, value in numbers.items() if (each := _array(name, value)).ndim}
+    given = {**locals()}  # each argument by its name
+    numbers = {name: _array(name, given[name]) for name in given if name in _REAL | _WHOLE}
+    arrays = {name: each for name, each in numbers.items() if each.ndim}
     if not arrays:
-        return _account(profile, **numbers, **others, method=method)
+        return _account(**given)
     settings = _broadcast(arrays)
     rows = (dict(zip(settings, row, strict=True)) for row in zip(*settings.values(), strict=True))
-    return Guarantees(
-        settings=settings,
-        rows=tuple(
-            _account(profile, **{**numbers, **row}, **others, method=method) for row in rows
-        ),
-    )
+    return Guarantees(settings=settings, rows=tuple(_account(**{**given, **row}) for row in rows))
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
@@ -302,12 +276,9 @@ def _broadcast(arrays: dict[str, NDArray[Any]]) -> dict[str, list[Any]]:
     return found
 
 
-def _account(
-    profile: LocalProfile | None, *, epsilon: Any, delta: Any, method: str, **asked: Any
-) -> Guarantee:
+def _account(*, epsilon: Any, delta: Any, method: str, **asked: Any) -> Guarantee:
     """Return the guarantee at one setting."""
-    releases = asked_releases(profile, **asked)
-    return guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
+    return guarantee_of(asked_releases(**asked), epsilon=epsilon, delta=delta, method=method)
 
 
 def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
@@ -326,31 +297,21 @@ def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
     )
 
 
-def asked_releases(  # noqa: PLR0913  # one keyword an option
+def asked_releases(
     profile: LocalProfile | None = None,
     *,
-    epsilon0: SupportsFloat | None = None,
     num_users: SupportsIndex | None = None,
-    randomizer: str | None = None,
-    domain_size: SupportsIndex | None = None,
-    dimension: SupportsIndex | None = None,
-    channel: Path | None = None,
     rounds: SupportsIndex = 1,
     schedule: Path | None = None,
     sampled: SupportsIndex | None = None,
     participation: float = 1.0,
     honest_fraction: float = 1.0,
+    **law: Any,
 ) -> Composition:
     """Return everything that is published, as `account` was asked about it."""
     times = require_at_least("rounds", rounds, 1)
-    law: dict[str, Any] = {
-        "epsilon0": epsilon0,
-        "randomizer": randomizer,
-        "domain_size": domain_size,
-        "dimension": dimension,
-    }
     if schedule is not None:
-        others = (profile, num_users, channel, sampled, *law.values())
+        others = (profile, num_users, sampled, *law.values())
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
                 "schedule says all there is about each round: leave out epsilon0, num_users, "
@@ -364,7 +325,7 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
         return read_schedule(schedule) * times
     if num_users is None:
         raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
-    profile = _law(profile, channel, **law)
+    profile = _law(profile, **law)
     honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
     if sampled is None:
         release = ShuffledRelease(profile=profile, num_users=honest, participation=participation)
@@ -382,11 +343,7 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
 
 
 def _law(
-    profile: LocalProfile | None,
-    channel: Path | None,
-    *,
-    epsilon0: SupportsFloat | None,
-    **about: Any,
+    profile: LocalProfile | None, *, channel: Path | None = None, epsilon0: Any = None, **about: Any
 ) -> LocalProfile:
     """Return the law of one report, which only one of them tells."""
     if profile is not None:
@@ -409,7 +366,7 @@ def _law(
     return open_channel(channel).profile(claimed_epsilon0=epsilon0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Calibration(Shown):
     """A repeated collection of which one number was missing, ``found``; see `calibrate`."""
 
@@ -421,13 +378,8 @@ class Calibration(Shown):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
-        return {
-            "found": self.found,
-            "epsilon0": self.epsilon0,
-            "num_users": self.num_users,
-            "rounds": self.rounds,
-            "guarantee": self.guarantee.to_json_dict(),
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "guarantee": self.guarantee.to_json_dict()}
 
 
 def calibrate(
@@ -477,7 +429,7 @@ def calibrate(
     >>> calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6, rounds=2).num_users
     1
     """
-    given = {"epsilon0": epsilon0, "num_users": num_users, "epsilon": epsilon, "delta": delta}
+    given: Any = {"epsilon0": epsilon0, "num_users": num_users, "epsilon": epsilon, "delta": delta}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) > 1 or (not missing and rounds is not None):
         raise ParameterError(
@@ -492,40 +444,24 @@ def calibrate(
         )
 
     times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
-    users = None if num_users is None else require_at_least("num_users", num_users, 1)
+    users = 1 if num_users is None else require_at_least("num_users", num_users, 1)
+    target = {"epsilon": given["epsilon"], "delta": given["delta"]}
+    loss = given["epsilon0"]
     if found == "epsilon0":
-        epsilon0 = largest_local_epsilon(
-            num_users=users or 1,
-            rounds=times,
-            epsilon=require_positive("epsilon", epsilon or 0.0),
-            delta=require_open_unit("delta", delta or 0.0),
-            profile_for=profile_for,
+        loss = largest_local_epsilon(
+            num_users=users, rounds=times, profile_for=profile_for, **target
         )
-    profile = profile_for(require_non_negative("epsilon0", epsilon0 or 0.0))
+    profile = profile_for(require_non_negative("epsilon0", loss))
     if found == "num_users":
-        users = least_users(
-            rounds=times,
-            epsilon=require_positive("epsilon", epsilon or 0.0),
-            delta=require_open_unit("delta", delta or 0.0),
-            profile=profile,
+        users = least_users(rounds=times, profile=profile, **target)
+    release = ShuffledRelease(profile=profile, num_users=users)
+    if found == "rounds" and not (times := largest_rounds(release, **target)):
+        raise InfeasibleTargetError(
+            f"not even one round with epsilon0 = {epsilon0:g} and {users} users meets epsilon "
+            f"= {epsilon:g} at delta = {delta:g}: lower epsilon0, or leave it out to find the "
+            "largest"
         )
-    release = ShuffledRelease(profile=profile, num_users=users or 1)
-    if found == "rounds":
-        times = largest_rounds(release, epsilon=epsilon or 0.0, delta=delta or 0.0)
-        if times == 0:
-            raise InfeasibleTargetError(
-                f"not even one round with epsilon0 = {epsilon0:g} and {users} users meets epsilon "
-                f"= {epsilon:g} at delta = {delta:g}: lower epsilon0, or leave it out to find the "
-                "largest"
-            )
-    if found == "delta":
-        guarantee = guarantee_of(release * times, epsilon=epsilon)
-    else:
-        guarantee = guarantee_of(release * times, delta=delta)
+    asked: Any = {"epsilon": epsilon} if found == "delta" else {"delta": delta}
     return Calibration(
-        found=found,
-        epsilon0=profile.epsilon0,
-        num_users=release.num_users,
-        rounds=times,
-        guarantee=guarantee,
+        found, profile.epsilon0, users, times, guarantee_of(release * times, **asked)
     )

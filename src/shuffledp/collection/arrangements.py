@@ -6,7 +6,7 @@ same for each.
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from numpy.typing import DTypeLike
 
@@ -27,13 +27,11 @@ class Order(Protocol):
     @property
     def name(self) -> str:
         """What results call it."""
-        ...
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
         """Return the central guarantee for so many users of one randomizer."""
-        ...
 
 
 class Arrangement(Order, Protocol):
@@ -42,7 +40,6 @@ class Arrangement(Order, Protocol):
     @property
     def remedy(self) -> str:
         """What makes it hide more, as advice to who asked for too much."""
-        ...
 
     def stage(
         self,
@@ -53,7 +50,6 @@ class Arrangement(Order, Protocol):
         directory: str | PathLike[str] | None,
     ) -> Stage:
         """Return what shuffles the reports of one run."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +59,11 @@ class UniformArrangement:
     name: ClassVar[str] = "uniform"
     remedy: ClassVar[str] = ""  # nothing hides more
 
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the guarantee of uniform shuffling; see `guarantee_for`."""
-        return guarantee_for(profile, num_users, delta=delta, with_lower=with_lower)
+    guarantee = staticmethod(guarantee_for)
 
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
+    def stage(self, **how: Any) -> Stage:
         """Return a shuffle that goes through a scratch file where memory is short."""
-        return ExternalShuffle(
-            dtype=dtype, row_shape=row_shape, entropy=entropy, directory=directory
-        )
+        return ExternalShuffle(**how)
 
 
 UNIFORM = UniformArrangement()

@@ -5,7 +5,6 @@ compares them along an axis: the number of users, or epsilon0.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -15,13 +14,8 @@ from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.collection.profiles import named_profile
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.checks import (
-    require_at_least,
-    require_non_negative,
-    require_open_unit,
-    require_positive,
-)
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
@@ -30,8 +24,11 @@ from shuffledp.core.progress import Progress, no_progress
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
 
+# What is told of a method as it is.
+_STATED = ("proved_here", "statement", "source")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """One shuffled collection, and which of epsilon and delta is given.
 
@@ -53,12 +50,12 @@ class Scenario:
                 f"epsilon = {self.epsilon} and delta = {self.delta}: give exactly one of them; "
                 "the other is compared"
             )
-        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
-        set_field("num_users", require_at_least("num_users", self.num_users, 1))
+        set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
+        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if self.epsilon is not None:
-            set_field("epsilon", require_positive("epsilon", self.epsilon))
+            set_field("epsilon", checks.require_positive("epsilon", self.epsilon))
         if self.delta is not None:
-            set_field("delta", require_open_unit("delta", self.delta))
+            set_field("delta", checks.require_open_unit("delta", self.delta))
         self.profile()  # raises where randomizer, k and dimension do not fit together
 
     @property
@@ -73,12 +70,8 @@ class Scenario:
 
     def profile(self) -> LocalProfile:
         """Return the randomizer's law, as far as it is known."""
-        return named_profile(
-            self.randomizer,
-            epsilon0=self.epsilon0,
-            domain_size=self.domain_size,
-            dimension=self.dimension,
-        )
+        about = {"domain_size": self.domain_size, "dimension": self.dimension}
+        return named_profile(self.randomizer, epsilon0=self.epsilon0, **about)
 
 
 class Standing(StrEnum):
@@ -95,7 +88,7 @@ class Standing(StrEnum):
     NOT_EVALUATED = "not evaluated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ComparedBound:
     """What one method gives: a value (rounded up), or the reason why there is none."""
 
@@ -167,9 +160,7 @@ class BoundComparison(Frames):
                     "standing": str(each.standing),
                     "reason": each.reason,
                     "exact": each.method.is_exact,
-                    "proved_here": each.method.proved_here,
-                    "statement": each.method.statement,
-                    "source": each.method.source,
+                    **{name: getattr(each.method, name) for name in _STATED},
                     "assumptions": list(each.method.assumptions),
                 }
                 for each in self.bounds
@@ -227,30 +218,23 @@ def compare_bounds(
     >>> round(compared.best, 6), compared.bounds[0].method.name
     (0.043206, 'clones')
     """
-    return compare_scenario(
-        Scenario(
-            epsilon0=epsilon0,
-            num_users=num_users,
-            epsilon=epsilon,
-            delta=delta,
-            randomizer=randomizer,
-            domain_size=k,
-            dimension=dimension,
-        )
-    )
+    asked = Scenario(epsilon0, num_users, epsilon, delta, randomizer, k, dimension)
+    return compare_scenario(asked)
 
 
 def compare_scenario(scenario: Scenario) -> BoundComparison:
     """Evaluate every method on a scenario."""
     profile = scenario.profile()
     local = _bound(scenario, profile, LOCAL, with_lower=True)
-    lower, found = local.lower, []
-    for method in METHODS.values():
-        each, proved = _compared(scenario, profile, method, local)
-        found.append(each)
-        if proved is not None and (lower is None or proved > lower):
-            lower = proved
-    found.sort(key=lambda each: math.inf if each.value is None else each.value)
+    compared = [_compared(scenario, profile, method, local) for method in METHODS.values()]
+    found = sorted(
+        (each for each, _ in compared),
+        key=lambda each: math.inf if each.value is None else each.value,
+    )
+    proved = [
+        lower for lower in (local.lower, *(each for _, each in compared)) if lower is not None
+    ]
+    lower = max(proved, default=None)
     best = found[0].value
     if best is not None:
         claim = f"method {found[0].method.name!r}"
@@ -260,43 +244,38 @@ def compare_scenario(scenario: Scenario) -> BoundComparison:
 
 def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
     """Return the accountant's answer."""
-    users, name = scenario.num_users, method.name
+    how: Any = {"num_users": scenario.num_users, "method": method.name, "with_lower": with_lower}
     if scenario.delta is not None:
-        return account_epsilon(
-            profile, num_users=users, delta=scenario.delta, method=name, with_lower=with_lower
-        )
-    return account_delta(
-        profile, num_users=users, epsilon=scenario.given, method=name, with_lower=with_lower
-    )
+        return account_epsilon(profile, delta=scenario.delta, **how)
+    return account_delta(profile, epsilon=scenario.given, **how)
 
 
 def _compared(
     scenario: Scenario, profile: LocalProfile, method: Method, local: Bound
 ) -> tuple[ComparedBound, float | None]:
     """Return what one method gives, or why it gives nothing; and the lower end of an exact one."""
-    missing = partial(ComparedBound, method=method, value=None)
+    missing = partial(ComparedBound, method, None)
     violated = method.violated_hypothesis(profile, scenario.num_users, scenario.delta)
     if violated is not None:
-        return missing(standing=Standing.OUTSIDE, reason=f"needs {violated}"), None
+        return missing(Standing.OUTSIDE, f"needs {violated}"), None
     try:
         bound = _bound(scenario, profile, method, with_lower=method.is_exact)
     except PrecisionError:
-        return missing(standing=Standing.ROUND_OFF, reason="round-off dominates its answer"), None
+        return missing(Standing.ROUND_OFF, "round-off dominates its answer"), None
     except OutOfRegimeError:
-        reason = f"no finite bound on {scenario.asked}"
-        return missing(standing=Standing.NO_BOUND, reason=reason), None
+        return missing(Standing.NO_BOUND, f"no finite bound on {scenario.asked}"), None
     if bound.method != method.name:
         reason = f"not evaluated: nothing says more here than {bound.method!r}"
-        return missing(standing=Standing.NOT_EVALUATED, reason=reason), None
-    valued = partial(ComparedBound, method=method, value=bound.upper)
+        return missing(Standing.NOT_EVALUATED, reason), None
+    standing, reason = Standing.BOUND, ""
     if bound.upper >= local.upper and method.name != LOCAL.name:
         reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
-        return valued(standing=Standing.NO_GAIN, reason=reason), bound.lower
-    return valued(standing=Standing.BOUND), bound.lower
+        standing = Standing.NO_GAIN
+    return ComparedBound(method, bound.upper, standing, reason), bound.lower
 
 
 # Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
-_USERS_IN_A_DECADE = (1, 2, 5)
+_USERS_IN_A_DECADE: tuple[float, ...] = (1, 2, 5)
 _EPSILON0_IN_A_DECADE = (1, 1.5, 2, 3, 5, 7)
 
 # Decades of the curves; they move where the scenario lies outside.
@@ -344,8 +323,7 @@ class BoundCurves(Frames):
 
     def columns(self) -> dict[str, Any]:
         """Return the positions, each method's bounds by its name, and the lower ends."""
-        names = [each.method.name for each in self.here.bounds]
-        curves = {name: list(self.curve(name)) for name in names}
+        curves = {each.method.name: list(self.curve(each.method.name)) for each in self.here.bounds}
         return {self.over.field: list(self.positions), **curves, "lower": list(self.lower_curve)}
 
     @property
@@ -355,18 +333,10 @@ class BoundCurves(Frames):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
-        return {
-            **self.here.to_json_dict(),
-            "curves": {
-                "over": self.over.field,
-                "positions": list(self.positions),
-                "bounds": {
-                    each.method.name: list(self.curve(each.method.name))
-                    for each in self.here.bounds
-                },
-                "lower": list(self.lower_curve),
-            },
-        }
+        columns = self.columns()
+        positions, lower = columns.pop(self.over.field), columns.pop("lower")
+        curves = {"over": self.over.field, "positions": positions, "bounds": columns}
+        return {**self.here.to_json_dict(), "curves": {**curves, "lower": lower}}
 
 
 def bound_curves(
@@ -380,28 +350,24 @@ def bound_curves(
     points = []
     for done, position in enumerate(positions):
         report("comparing", done, len(positions))
-        points.append(compare_scenario(_moved(scenario, over, position)))
+        moved: Any = {over.field: int(position) if over is Over.NUM_USERS else position}
+        points.append(compare_scenario(replace(scenario, **moved)))
     report("comparing", len(positions), len(positions))
     return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
-
-
-def _moved(scenario: Scenario, over: Over, position: float) -> Scenario:
-    """Return the scenario with another number of users or epsilon0."""
-    if over is Over.NUM_USERS:
-        return replace(scenario, num_users=int(position))
-    return replace(scenario, epsilon0=position)
 
 
 def _positions(scenario: Scenario, over: Over) -> list[float]:
     """Return the points along the axis, the scenario's own among them."""
     if over is Over.NUM_USERS:
         first, last = _decades(scenario.num_users, *_NUM_USERS_DECADES)
-        near = _logarithmic(_USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES))
-        return sorted({*near, scenario.num_users})
-    if scenario.epsilon0 == 0.0:
+        digits, first, last = _USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES)
+    elif scenario.epsilon0 == 0.0:
         raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
-    near = _logarithmic(_EPSILON0_IN_A_DECADE, *_decades(scenario.epsilon0, *_EPSILON0_DECADES))
-    return sorted({*near, scenario.epsilon0})
+    else:
+        digits = _EPSILON0_IN_A_DECADE
+        first, last = _decades(scenario.epsilon0, *_EPSILON0_DECADES)
+    steps = {float(f"{digit}e{power}") for power in range(first, last) for digit in digits}
+    return sorted({*steps, float(f"1e{last}"), getattr(scenario, over.field)})
 
 
 def _decades(value: float, first: int, last: int) -> tuple[int, int]:
@@ -409,9 +375,3 @@ def _decades(value: float, first: int, last: int) -> tuple[int, int]:
     exponent = math.log10(value)
     move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
     return first + move, last + move
-
-
-def _logarithmic(digits: Sequence[float], first: int, last: int) -> list[float]:
-    """Return the digits times each power of ten from 10^first on, up to 10^last."""
-    steps = [float(f"{digit}e{power}") for power in range(first, last) for digit in digits]
-    return [*steps, float(f"1e{last}")]

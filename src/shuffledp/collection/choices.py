@@ -1,8 +1,9 @@
 """The choice among randomizers: the largest epsilon0 of each that meets a target, and its error."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
+from typing import Any
 
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
@@ -32,7 +33,7 @@ _CLOSE_ENOUGH = 1.02
 SAME_ERROR = 1.0 + 1e-4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """Another randomizer at the largest epsilon0 that meets the target, and its error."""
 
@@ -50,7 +51,7 @@ class Alternative:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds.
 
@@ -69,6 +70,9 @@ def ranked_choices(
 ) -> tuple[Alternative, ...]:
     """Return each randomizer at its largest epsilon0, least expected error first."""
 
+    def largest(make: Callable[[float], LocalRandomizer]) -> float:
+        return meeting(target, lambda epsilon0: make(epsilon0).profile)
+
     @cache
     def of_any() -> float:
         """Return the largest epsilon0 where it follows from epsilon0 alone."""
@@ -79,35 +83,21 @@ def ranked_choices(
     for name, make in makers.items():
         profile = make(1.0).profile
         has_analysis = profile.family is not RandomizerFamily.OTHER or profile.blanket
-        epsilon0 = meeting(target, partial(_profile_of, make)) if has_analysis else of_any()
+        epsilon0 = largest(make) if has_analysis else of_any()
         chosen = make(epsilon0)
         error = question.expected_error(chosen, target.num_users)
         logger.debug("%s: epsilon0 = %.6g, standard error %.4g", name, epsilon0, error)
-        choices.append(
-            Alternative(randomizer=chosen, expected_standard_error=error, asked_epsilon0=epsilon0)
-        )
+        choices.append(Alternative(chosen, error, epsilon0))
     return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
-
-
-def _profile_of(make: Callable[[float], LocalRandomizer], epsilon0: float) -> LocalProfile:
-    """Return the law of a randomizer at an epsilon0."""
-    return make(epsilon0).profile
 
 
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
     """Return the largest epsilon0 of profiles that meet the target."""
+    goal: Any = {"num_users": target.num_users, "epsilon": target.epsilon, "delta": target.delta}
     if target.rounds == 1:
-        found = largest_epsilon0(
-            profile_for, num_users=target.num_users, epsilon=target.epsilon, delta=target.delta
-        )
-        return min(found, target.max_epsilon0)
-    found = largest_local_epsilon(
-        num_users=target.num_users,
-        rounds=target.rounds,
-        epsilon=target.epsilon,
-        delta=target.delta,
-        profile_for=profile_for,
-    )
+        found = largest_epsilon0(profile_for, **goal)
+    else:
+        found = largest_local_epsilon(rounds=target.rounds, profile_for=profile_for, **goal)
     return min(found, target.max_epsilon0)
 
 
@@ -126,10 +116,8 @@ def guarantee_within(
     bound = guarantee.bound
     if bound.upper <= epsilon:
         return guarantee
-    proved = account_delta(
-        randomizer.profile, num_users=num_users, epsilon=epsilon, with_lower=False
-    )
-    if proved.upper > delta:
+    law = randomizer.profile
+    if account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False).upper > delta:
         return guarantee
     lower = None if bound.lower is None else min(bound.lower, epsilon)
     return replace(guarantee, epsilon=replace(bound, lower=lower, upper=epsilon))
@@ -153,7 +141,9 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
 
     again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
     advice = []
-    enough = next((users for users in _powers_above(num_users) if useful(users, epsilon)), None)
+    more = (num_users << doublings for doublings in range(1, 32))
+    reachable = (users for users in more if users <= 2 * _MOST_USERS_ADVISED)
+    enough = next((users for users in reachable if useful(users, epsilon)), None)
     if enough is not None:
         too_few = enough // 2
         while enough - too_few > max(1, enough // 50):
@@ -174,14 +164,6 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
     )
 
 
-def _powers_above(num_users: int) -> Iterator[int]:
-    """Yield numbers of users that double, up to a billion."""
-    users = 2 * num_users
-    while users <= 2 * _MOST_USERS_ADVISED:
-        yield users
-        users *= 2
-
-
 def best_of(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative:
     """Return the least error among the smallest reports that are close enough to the least of all.
 
@@ -193,5 +175,5 @@ def best_of(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative
     small = [each for each in close if each.randomizer.num_report_bytes == fewest]
     least = small[0].expected_standard_error
     same = [each for each in small if each.expected_standard_error <= SAME_ERROR * least]
-    places = {name: place for place, name in enumerate(names)}
-    return min(same, key=lambda each: places.get(each.randomizer.name, len(names)))
+    first = {name: place for place, name in enumerate(names)}
+    return min(same, key=lambda each: first.get(each.randomizer.name, len(names)))

@@ -7,9 +7,9 @@ permutation.
 
 import tempfile
 from collections.abc import Iterator
-from io import FileIO
+from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, Self, SupportsIndex, cast
+from typing import IO, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from shuffledp.collection.shuffling import (
     MAX_BUCKETS,
     UniformShuffler,
+    as_bytes,
     split_into_buckets,
 )
 from shuffledp.core.checks import require_at_least
@@ -27,7 +28,7 @@ from shuffledp.core.errors import OutputError, ShuffledpError
 DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
 
 
-class ExternalShuffle:
+class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
     """Takes rows in pieces, then gives them back in uniformly random order, in blocks.
 
     Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
@@ -52,7 +53,6 @@ class ExternalShuffle:
         # Of each row there are, at the worst moment, two copies and one byte of bucket index.
         held_bytes = 2 * self._row_bytes + 1
         limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
-        self._memory_limit_bytes = limit
         self._entropy = entropy
         self._directory = directory
         # Memory is taken only as rows come in.
@@ -60,16 +60,12 @@ class ExternalShuffle:
         self._split: NDArray[Any] = np.empty_like(self._batch)
         self._num_held = 0
         self._num_rows = 0
-        self._file: FileIO | None = None
-        self._file_bytes = 0
+        self._file: IO[bytes] | None = None
+        #: Size of the scratch file; 0 while all rows are in memory.
+        self.scratch_bytes = 0
         # For each batch in the file, the rows at which its buckets begin and end in the file.
         self._batch_offsets: list[NDArray[np.int64]] = []
         self._is_taking_rows = True
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Size of the scratch file; 0 while all rows are in memory."""
-        return self._file_bytes
 
     def add(self, rows: NDArray[Any]) -> None:
         """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
@@ -79,14 +75,14 @@ class ExternalShuffle:
                 "all rows first"
             )
         taken = 0
-        while taken < rows.shape[0]:
-            if self._num_held == self._batch.shape[0]:
+        while taken < len(rows):
+            if self._num_held == len(self._batch):
                 self._spill()
-            size = min(rows.shape[0] - taken, self._batch.shape[0] - self._num_held)
-            self._batch[self._num_held : self._num_held + size] = rows[taken : taken + size]
-            self._num_held += size
-            self._num_rows += size
-            taken += size
+            piece = rows[taken : taken + len(self._batch) - self._num_held]
+            self._batch[self._num_held : self._num_held + len(piece)] = piece
+            self._num_held += len(piece)
+            self._num_rows += len(piece)
+            taken += len(piece)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Return the shuffled rows in blocks; only once, for twice would be two releases."""
@@ -105,9 +101,6 @@ class ExternalShuffle:
         if self._file is not None:
             self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -118,13 +111,25 @@ class ExternalShuffle:
         self._num_held = 0
 
     def _spill(self) -> None:
-        """Split the batch into buckets and append these to the scratch file."""
-        split = self._split[: self._num_held]
-        offsets = split_into_buckets(
-            self._batch[: self._num_held], split, MAX_BUCKETS, self._entropy
-        )
-        self._batch_offsets.append(offsets + self._file_bytes // self._row_bytes)
-        self._write(_as_bytes(split))
+        """Split the batch into buckets and append these to the scratch file, made for the first."""
+        batch, split = self._batch[: self._num_held], self._split[: self._num_held]
+        offsets = split_into_buckets(batch, split, MAX_BUCKETS, self._entropy)
+        self._batch_offsets.append(offsets + self.scratch_bytes // self._row_bytes)
+        needed = self.scratch_bytes + split.nbytes
+        try:
+            if self._file is None:
+                # It must outlive this call: `close` closes it.
+                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
+            self._file.write(as_bytes(split).data)
+            self._file.flush()
+        except OSError as error:
+            folder = tempfile.gettempdir() if self._directory is None else self._directory
+            raise OutputError(
+                f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
+                f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
+                "another folder as directory"
+            ) from error
+        self.scratch_bytes = needed
         self._num_held = 0
 
     def _blocks(self) -> Iterator[NDArray[Any]]:
@@ -139,50 +144,20 @@ class ExternalShuffle:
         offsets = np.stack(self._batch_offsets)
         for bucket in np.flatnonzero(np.diff(offsets).sum(axis=0)):
             extents = offsets[:, bucket : bucket + 2].tolist()
-            yield UniformShuffler().shuffle(self._read(extents), self._entropy)
+            rows = self._read(self._file, extents)
+            yield UniformShuffler().shuffle(rows, self._entropy)
 
-    def _read(self, extents: list[list[int]]) -> NDArray[Any]:
+    def _read(self, file: Any, extents: list[list[int]]) -> NDArray[Any]:
         """Return the rows of the scratch file between the given row numbers."""
-        file = cast(FileIO, self._file)
         size = sum(end - start for start, end in extents)
         rows = np.empty((size, *self._batch.shape[1:]), dtype=self._batch.dtype)
-        target = _as_bytes(rows).data
         done = 0
         for start, end in extents:
+            part = as_bytes(rows[done : done + end - start])
             file.seek(start * self._row_bytes)
-            goal = done + (end - start) * self._row_bytes
-            while done < goal:
-                count = file.readinto(target[done:goal])
-                if not count:
-                    raise OutputError(
-                        f"the scratch file ends before row {end}, though it was written: check "
-                        "the disk"
-                    )
-                done += count
-        return rows
-
-    def _write(self, data: NDArray[np.uint8]) -> None:
-        """Append bytes to the scratch file, which is made for the first ones."""
-        needed = self._file_bytes + data.size
-        try:
-            if self._file is None:
-                # It must outlive this call: `close` closes it.
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115
-                    buffering=0, dir=self._directory
+            if file.readinto(part.data) < part.size:
+                raise OutputError(
+                    f"the scratch file ends before row {end}, though it was written: check the disk"
                 )
-            view = data.data
-            while view.nbytes:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            folder = tempfile.gettempdir() if self._directory is None else self._directory
-            raise OutputError(
-                f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
-                f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
-                "another folder as directory"
-            ) from error
-        self._file_bytes = needed
-
-
-def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    """View a contiguous array as its bytes."""
-    return rows.reshape(-1).view(np.uint8)
+            done += end - start
+        return rows

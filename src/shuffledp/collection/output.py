@@ -63,7 +63,8 @@ def results_folder(
             partial.mkdir()  # in here, as Ctrl-C may come as soon as it exists
             yield partial
             _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
-            _write_marker(partial)
+            marker = json_text({"files": _files(partial), "shuffledp_version": __version__})
+            (partial / MARKER_FILE).write_text(marker + "\n", encoding="utf-8")
             _move_into_place(partial, target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -94,18 +95,17 @@ def writing(target: Path) -> Iterator[None]:
 
     try:
         yield
-    except OutputError as error:
-        cause = error.__cause__
+    except (OutputError, OSError, pl.exceptions.PolarsError) as error:
+        cause = error.__cause__ if isinstance(error, OutputError) else error
+        no_space = os.strerror(errno.ENOSPC) in str(error) or "IO error" in str(error)
+        if isinstance(error, pl.exceptions.PolarsError) and no_space:
+            cause = OSError(str(error).rpartition("error: ")[2].splitlines()[0])
         if not isinstance(cause, OSError):
             raise
-        raise OutputError(f"cannot write {target}: {_reason(cause)}") from cause
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {_reason(error)}") from error
-    except pl.exceptions.PolarsError as error:
-        if os.strerror(errno.ENOSPC) not in str(error) and "IO error" not in str(error):
-            raise
-        cause = OSError(str(error).rpartition("error: ")[2].splitlines()[0])
-        raise OutputError(f"cannot write {target}: {_reason(cause)}") from cause
+        reason = cause.strerror or str(cause)
+        if os.strerror(errno.ENOSPC) in reason:
+            reason += "; free some space or choose another folder"
+        raise OutputError(f"cannot write {target}: {reason}") from cause
 
 
 def write_results(
@@ -119,9 +119,8 @@ def write_results(
 
     How the result was asked for (``parameters``) and what else was found go into ``privacy.json``.
     """
-    written: Any = result.to_json_dict()
-    record = {
-        **written,
+    record: Any = {
+        **result.to_json_dict(),
         **(findings or {}),
         "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
         "domain": list(result.domain),
@@ -130,7 +129,7 @@ def write_results(
         "shuffledp_version": __version__,
     }
     with writing(folder):
-        write_rows(written["estimates"], folder / ESTIMATES_FILE)
+        write_rows(record["estimates"], folder / ESTIMATES_FILE)
         text = json_text(record, indent=2) + "\n"
         (folder / PRIVACY_FILE).write_text(text, encoding="utf-8")
         result.report(folder / REPORT_FILE)
@@ -168,7 +167,8 @@ def harmless_text(columns: "pl.Expr") -> "pl.Expr":
 
 def json_text(value: object, *, indent: int | None = None) -> str:
     """Return valid JSON; infinities and NaN, which JSON lacks, become ``null``."""
-    return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    finite = json.loads(json.dumps(value, default=dict), parse_constant=lambda _: None)
+    return json.dumps(finite, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _require_free(target: Path, *, overwrite: bool) -> None:
@@ -214,12 +214,6 @@ def _files(folder: Path) -> dict[str, list[int]]:
     }
 
 
-def _write_marker(folder: Path) -> None:
-    """Write down which files are there."""
-    text = json_text({"files": _files(folder), "shuffledp_version": __version__})
-    (folder / MARKER_FILE).write_text(text + "\n", encoding="utf-8")
-
-
 def _move_into_place(partial: Path, target: Path) -> None:
     """Rename ``partial`` to ``target``; an older folder goes once the new one is there."""
     if not target.exists():
@@ -245,22 +239,3 @@ def _remove(folder: Path, files: Iterable[str]) -> None:
         for entry in sorted(folder.rglob("*"), reverse=True):
             entry.rmdir()
         folder.rmdir()
-
-
-def _reason(error: OSError) -> str:
-    """Return what the operating system says, and the next thing to try."""
-    reason = error.strerror or str(error)
-    if os.strerror(errno.ENOSPC) in reason:
-        return f"{reason}; free some space or choose another folder"
-    return reason
-
-
-def _finite(value: Any) -> Any:
-    """Return ``value`` with floats that JSON cannot hold replaced by None."""
-    if isinstance(value, float):
-        return value if value - value == 0.0 else None  # NaN for infinities and NaN
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

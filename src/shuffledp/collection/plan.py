@@ -4,41 +4,32 @@ Privacy and mechanisms meet here: for each randomizer that answers the question 
 the largest epsilon0 that meets the target, and the estimators say which of them then errs least.
 """
 
+import json
 import math
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, SupportsIndex
 
-from shuffledp.accounting.calibration import (
-    LARGEST_EPSILON0,
-)
+from shuffledp._version import __version__
+from shuffledp.accounting.calibration import LARGEST_EPSILON0
+from shuffledp.collection import choices, results
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
-from shuffledp.collection.choices import (
-    SAME_ERROR,
-    Alternative,
-    Target,
-    best_of,
-    guarantee_within,
-    infeasible,
-    ranked_choices,
-)
+from shuffledp.collection.choices import Alternative, Target
+from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
-from shuffledp.collection.results import (
-    Estimates_co,
-    Guarantee,
-    WithoutShuffler,
-    log_collection,
-    plan_cautions,
-    without_shuffler,
-)
-from shuffledp.collection.saved_plans import read_plan, write_plan
+from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.results import Estimates_co, Guarantee, WithoutShuffler
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
+
+PLAN_SCHEMA = 1
+"""Of a saved plan; changes where what a file holds does."""
+
+_SAVED = ("num_users", "target_epsilon", "target_delta", "rounds", "binding", "asked_epsilon0")
 
 # Of a target's epsilon, at which the errors of a plan are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -127,12 +118,12 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def without_shuffler(self) -> WithoutShuffler:
         """What protects a user from somebody who sees whose report is whose."""
-        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
+        return results.without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before running it: promises that are too weak to say much."""
-        return plan_cautions(
+        return results.plan_cautions(
             self.guarantee.epsilon_upper, self.target_delta, self.num_users, self.without_shuffler
         )
 
@@ -171,13 +162,9 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def runner_up(self) -> Alternative | None:
         """The best of the other randomizers whose law is not the chosen one's in another guise."""
-        mine = self.expected_standard_error
-        others = (
-            each
-            for each in self.alternatives
-            if not 1.0 / SAME_ERROR <= each.expected_standard_error / mine <= SAME_ERROR
-        )
-        return next(others, None)
+        mine, same = self.expected_standard_error, choices.SAME_ERROR
+        ratios = ((each, each.expected_standard_error / mine) for each in self.alternatives)
+        return next((each for each, ratio in ratios if not 1.0 / same <= ratio <= same), None)
 
     def errors_by_epsilon(self) -> tuple[tuple[float, tuple[float, ...]], ...]:
         """Return expected standard errors at other central targets, all else as planned.
@@ -199,18 +186,11 @@ class Plan(Shown, Generic[Estimates_co]):
         names = (self.randomizer.name, *(() if second is None else (second.randomizer.name,)))
         makers = {name: self._makers[name] for name in names}
         found = []
-        for factor in _FACTORS:
-            target = Target(
-                num_users=self.num_users,
-                epsilon=factor * self.target_epsilon,
-                delta=self.target_delta,
-                rounds=self.rounds,
-            )
-            errors = {
-                each.randomizer.name: each.expected_standard_error
-                for each in ranked_choices(self.question, makers, target)
-            }
-            found.append((target.epsilon, tuple(errors[name] for name in names)))
+        for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
+            target = Target(self.num_users, epsilon, self.target_delta, self.rounds)
+            ranked = choices.ranked_choices(self.question, makers, target)
+            errors = {each.randomizer.name: each.expected_standard_error for each in ranked}
+            found.append((epsilon, tuple(errors[name] for name in names)))
         return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
@@ -257,17 +237,18 @@ class Plan(Shown, Generic[Estimates_co]):
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved; "
                 "give the same arguments to plan again"
             )
-        return write_plan(
-            path,
-            self.question,
-            self.randomizer,
-            num_users=self.num_users,
-            target_epsilon=self.target_epsilon,
-            target_delta=self.target_delta,
-            rounds=self.rounds,
-            binding=self.binding,
-            asked_epsilon0=self.asked_epsilon0,
-        )
+        written = {
+            "schema": PLAN_SCHEMA,
+            "shuffledp_version": __version__,
+            "question": self.question.to_json_dict(),
+            "domain": list(self.domain),
+            "randomizer": self.randomizer.name,
+            "fingerprint": self.randomizer.fingerprint,
+            **{name: getattr(self, name) for name in _SAVED},
+        }
+        with whole_file(path) as partial:
+            partial.write_text(json_text(written, indent=2) + "\n", encoding="utf-8")
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Plan":
@@ -280,21 +261,37 @@ class Plan(Shown, Generic[Estimates_co]):
         DataError
             If it is no such file, or this version draws from another law.
         """
-        read = read_plan(path)
-        guarantee = guarantee_within(
-            read.randomizer,
-            read.numbers["num_users"],
-            read.numbers["target_epsilon"],
-            read.numbers["target_delta"],
-            rounds=read.numbers["rounds"],
-        )
-        return cls(
-            question=read.question,
-            randomizer=read.randomizer,
-            guarantee=guarantee,
-            _makers=chosen_candidates(read.question, read.randomizer.name),
-            **read.numbers,
-        )
+        location = Path(path)
+        try:
+            written = json.loads(location.read_text(encoding="utf-8"))
+            schema = written["schema"]
+            question: Any = question_from_json(written["question"], written["domain"])
+            makers = chosen_candidates(question, written["randomizer"])
+            law = makers[written["randomizer"]](written["asked_epsilon0"])
+            saved = {name: written[name] for name in _SAVED}
+            fingerprint = written["fingerprint"]
+        except OSError as error:
+            raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DataError(
+                f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
+                f"{error}"
+            ) from None
+        if schema != PLAN_SCHEMA:
+            raise DataError(
+                f"{location.name} has schema {schema!r} and this version of shuffledp reads "
+                f"{PLAN_SCHEMA}: plan again"
+            )
+        if law.fingerprint != fingerprint:
+            raise DataError(
+                f"{location.name} names the law {fingerprint!r} and this version of shuffledp "
+                f"draws from {law.fingerprint!r}: use the version that planned, or plan again"
+            )
+        num_users, epsilon, delta, rounds = (saved[name] for name in _SAVED[:4])
+        guarantee = choices.guarantee_within(law, num_users, epsilon, delta, rounds=rounds)
+        return cls(question=question, randomizer=law, guarantee=guarantee, _makers=makers, **saved)
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
@@ -387,84 +384,95 @@ def plan(
             "epsilon0 that is fixed"
         )
     users = require_at_least("num_users", num_users, 1)
-    of: partial[Plan[Estimates_co]] = partial(
-        Plan, question=question, num_users=users, shuffling=shuffling
-    )
     if epsilon is None:
-        name = randomizer or next(iter(question.candidates()))
-        makers = chosen_candidates(question, name)
-        law = makers[name](float(epsilon0 or 0.0))
+        makers, make = _the_one(question, randomizer)
+        asked = float(epsilon0 or 0.0)
+        law = make(asked)
         guarantee = shuffling.guarantee(law.profile, users, delta=delta)
-        found = of(
-            target_epsilon=guarantee.epsilon_upper,
-            target_delta=delta,
-            randomizer=law,
-            guarantee=guarantee,
-            binding="epsilon0",
-            asked_epsilon0=float(epsilon0 or 0.0),
-            _makers=makers,
-        )
+        chosen = {
+            "target_epsilon": guarantee.epsilon_upper,
+            "target_delta": delta,
+            "randomizer": law,
+            "guarantee": guarantee,
+            "binding": "epsilon0",
+            "asked_epsilon0": asked,
+            "_makers": makers,
+        }
     else:
         limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
         target = Target(
-            num_users=users,
-            epsilon=require_positive("epsilon", epsilon),
-            delta=require_open_unit("delta", delta),
-            rounds=require_at_least("rounds", rounds, 1),
-            max_epsilon0=min(limit, LARGEST_EPSILON0),
+            users,
+            require_positive("epsilon", epsilon),
+            require_open_unit("delta", delta),
+            require_at_least("rounds", rounds, 1),
+            min(limit, LARGEST_EPSILON0),
         )
-        found = of(
-            target_epsilon=target.epsilon,
-            target_delta=target.delta,
-            rounds=target.rounds,
-            **(
-                _uniform_choice(question, target, randomizer)
-                if is_uniform(shuffling)
-                else _arranged_choice(question, target, shuffling, randomizer)
-            ),
-        )
-    log_collection("plan", found, shuffling.name)
+        chosen = _choice(question, target, shuffling, randomizer)
+    found: Plan[Estimates_co] = Plan(
+        question=question, num_users=users, shuffling=shuffling, **chosen
+    )
+    results.log_collection("plan", found, shuffling.name)
     return found
 
 
-def _uniform_choice(question: Question, target: Target, randomizer: str | None) -> dict[str, Any]:
-    """Return the randomizer that errs least at the largest epsilon0 that meets a target."""
-    makers = chosen_candidates(question, randomizer)
-    choices = ranked_choices(question, makers, target)
-    least = choices[0].expected_standard_error
-    if not least <= question.useless_error:
-        raise infeasible(question, makers, target)
-    best = best_of(choices, list(makers))
+def _the_one(question: Question, randomizer: str | None) -> tuple[Candidates, Any]:
+    """Return the only candidate, by default the question's first (for answers k-RR), and it."""
+    name = randomizer or next(iter(question.candidates()))
+    makers = chosen_candidates(question, name)
+    return makers, makers[name]
+
+
+def _choice(
+    question: Question, target: Target, shuffling: Arrangement, randomizer: str | None
+) -> dict[str, Any]:
+    """Return the fields of the plan that meets a target."""
+    others: tuple[Alternative, ...] = ()
+    if is_uniform(shuffling):
+        makers = chosen_candidates(question, randomizer)
+        ranked = choices.ranked_choices(question, makers, target)
+        if not ranked[0].expected_standard_error <= question.useless_error:
+            raise choices.infeasible(question, makers, target)
+        best = choices.best_of(ranked, list(makers))
+        law, asked = best.randomizer, best.asked_epsilon0
+        others = tuple(each for each in ranked if each is not best)
+        guarantee = choices.guarantee_within(
+            law, target.num_users, target.epsilon, target.delta, rounds=target.rounds
+        )
+    else:
+        makers, make = _the_one(question, randomizer)
+        asked = _arranged_epsilon0(make, target, shuffling)
+        law = make(asked)
+        if not question.expected_error(law, target.num_users) <= question.useless_error:
+            raise InfeasibleTargetError(
+                f"num_users = {target.num_users} is too few for epsilon = {target.epsilon:g}, "
+                f"delta = {target.delta:g} with the {shuffling.name} shuffler: the noise needed "
+                f"would drown every estimate; "
+                f"{', '.join(filter(None, ('raise epsilon', shuffling.remedy)))}, or ask more "
+                "people"
+            )
+        guarantee = shuffling.guarantee(law.profile, target.num_users, delta=target.delta)
+    is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked >= target.max_epsilon0
     return {
-        "randomizer": best.randomizer,
-        "guarantee": guarantee_within(
-            best.randomizer, target.num_users, target.epsilon, target.delta, rounds=target.rounds
-        ),
-        "alternatives": tuple(each for each in choices if each is not best),
-        "binding": _binding(best.asked_epsilon0, target),
-        "asked_epsilon0": best.asked_epsilon0,
+        "target_epsilon": target.epsilon,
+        "target_delta": target.delta,
+        "rounds": target.rounds,
+        "randomizer": law,
+        "guarantee": guarantee,
+        "alternatives": others,
+        "binding": "max_epsilon0" if is_capped else "epsilon",
+        "asked_epsilon0": asked,
         "_makers": makers,
     }
 
 
-def _binding(asked_epsilon0: float, target: Target) -> str:
-    """Return which of the two limits an epsilon0 was found at."""
-    is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked_epsilon0 >= target.max_epsilon0
-    return "max_epsilon0" if is_capped else "epsilon"
-
-
-def _arranged_choice(
-    question: Question, target: Target, shuffling: Arrangement, randomizer: str | None
-) -> dict[str, Any]:
+def _arranged_epsilon0(make: Any, target: Target, shuffling: Arrangement) -> float:
     """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
-    name = randomizer or next(iter(question.candidates()))  # for answers k-RR
-    makers = chosen_candidates(question, name)
-    make, num_users = makers[name], target.num_users
 
     def epsilon_at(inverse: float) -> float:
         law = make(1.0 / inverse).profile
-        found = shuffling.guarantee(law, num_users, delta=target.delta, with_lower=False)
-        return found.epsilon_upper
+        return shuffling.guarantee(
+            law, target.num_users, delta=target.delta, with_lower=False
+        ).epsilon_upper
 
     # Without any amplification the target is met at epsilon0 = epsilon.
     certain = min(target.epsilon, target.max_epsilon0)
@@ -475,19 +483,4 @@ def _arranged_choice(
         1.0 / certain,
         relative_tolerance=_ARRANGED_TOLERANCE,
     )
-    epsilon0 = max(1.0 / inverse, certain)
-    law = make(epsilon0)
-    if not question.expected_error(law, num_users) <= question.useless_error:
-        raise InfeasibleTargetError(
-            f"num_users = {num_users} is too few for epsilon = {target.epsilon:g}, delta = "
-            f"{target.delta:g} with the {shuffling.name} shuffler: the noise needed would drown "
-            f"every estimate; {', '.join(filter(None, ('raise epsilon', shuffling.remedy)))}, or "
-            "ask more people"
-        )
-    return {
-        "randomizer": law,
-        "guarantee": shuffling.guarantee(law.profile, num_users, delta=target.delta),
-        "binding": _binding(epsilon0, target),
-        "asked_epsilon0": epsilon0,
-        "_makers": makers,
-    }
+    return max(1.0 / inverse, certain)

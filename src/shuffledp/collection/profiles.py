@@ -16,11 +16,11 @@ epsilon, delta   a release with a stated guarantee instead, with no epsilon0
 """
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any
 
 from shuffledp.accounting.composed import Composition, Release
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -29,67 +29,51 @@ from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
-_NAMED_FAMILIES = tuple(
-    family
-    for family in RandomizerFamily
-    if family not in (RandomizerFamily.ANY, RandomizerFamily.OTHER)
-)
+_NAMED_FAMILIES = {*RandomizerFamily} - {RandomizerFamily.ANY, RandomizerFamily.OTHER}
 
 
 def named_profile(
-    randomizer: str | None,
-    *,
-    epsilon0: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    dimension: SupportsIndex | None = None,
+    randomizer: str | None = None, *, epsilon0: Any, domain_size: Any = None, dimension: Any = None
 ) -> LocalProfile:
     """Return the profile of a randomizer of this library; None for any epsilon0-LDP randomizer.
 
     Its epsilon0 is that of the law which is drawn, at most the one given. ``domain_size`` is needed
     for all randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
     """
-    if randomizer is None:
-        _require_none(domain_size=domain_size, dimension=dimension, why="without a randomizer")
-        return LocalProfile(epsilon0=epsilon0)  # type: ignore[arg-type]  # checked there
+    if randomizer is None and domain_size is None and dimension is None:
+        return LocalProfile(epsilon0=epsilon0)
     from shuffledp.randomizers import registry
 
+    name = randomizer or ""
     numbers, vectors = registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS
     accounted = (*registry.RANDOMIZERS, *numbers, *vectors)
-    if randomizer not in accounted:
+    if randomizer is not None and name not in accounted:
         raise ParameterError(
             f"randomizer = {randomizer!r} is not one of {', '.join(accounted)}; for any other one "
             "leave it out, which is safe"
         )
-    if randomizer in numbers:
-        _require_none(domain_size=domain_size, dimension=dimension, why=f"for {randomizer}")
+    is_of_answers = name in registry.RANDOMIZERS
+    why = "without a randomizer" if randomizer is None else f"for {randomizer}"
+    for argument, value, matters in (
+        ("domain_size", domain_size, is_of_answers),
+        ("dimension", dimension, name in vectors),
+    ):
+        if value is not None and not matters:
+            raise ParameterError(f"{argument} = {value} makes no difference {why}: leave it out")
+    if name in numbers:
         # The law depends on the value's place within its limits, not on the limits.
-        return numbers[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
-    if randomizer in vectors:
-        _require_none(domain_size=domain_size, why=f"for {randomizer}")
-        if dimension is None:
-            raise ParameterError(
-                f"dimension is needed for {randomizer}: pass the length of the vectors"
-            )
-        return vectors[randomizer](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
-    _require_none(dimension=dimension, why=f"for {randomizer}")
-    if randomizer in _NAMED_FAMILIES:
-        return LocalProfile(
-            epsilon0=epsilon0,  # type: ignore[arg-type]  # checked there
-            family=RandomizerFamily(randomizer),
-            domain_size=domain_size,  # type: ignore[arg-type]  # checked there
-        )
-    if domain_size is None:
-        raise ParameterError(f"domain_size is needed for {randomizer}: pass the number of answers")
-    return registry.make_randomizer(
-        randomizer, domain_size=domain_size, epsilon0=float(epsilon0)
-    ).profile
-
-
-def _require_none(*, why: str, **given: object) -> None:
-    """Raise if something is given that makes no difference."""
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(f"{name} = {value} makes no difference {why}: leave it out")
+        return numbers[name](low=-1.0, high=1.0, epsilon0=epsilon0).profile
+    if name in _NAMED_FAMILIES:
+        family = RandomizerFamily(name)
+        return LocalProfile(epsilon0=epsilon0, family=family, domain_size=domain_size)
+    if is_of_answers and domain_size is None:
+        raise ParameterError(f"domain_size is needed {why}: pass the number of answers")
+    if is_of_answers:
+        law = {"domain_size": domain_size, "epsilon0": float(epsilon0)}
+        return registry.make_randomizer(name, **law).profile
+    if dimension is None:
+        raise ParameterError(f"dimension is needed {why}: pass the length of the vectors")
+    return vectors[name](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
 
 
 def _whole(text: str) -> int:
@@ -103,19 +87,11 @@ def _whole(text: str) -> int:
         return int(number)
 
 
-# What a field of each column holds; those of a stated guarantee are the last two.
-_COLUMNS: dict[str, Callable[[str], Any]] = {
-    "epsilon0": float,
-    "num_users": _whole,
-    "randomizer": str,
-    "k": _whole,
-    "sampled_from": _whole,
-    "participation": float,
-    "rounds": _whole,
-    "epsilon": float,
-    "delta": float,
-}
+# All columns that there may be, those that hold whole numbers, and those of a stated guarantee.
 _STATED = ("epsilon", "delta")
+_SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", "sampled_from", "participation")
+_COLUMNS = (*_SHUFFLED, "rounds", *_STATED)
+_WHOLE = ("num_users", "k", "sampled_from", "rounds")
 
 # No plan has more kinds of releases; a longer file is something else.
 _MOST_ROWS = 10_000
@@ -178,16 +154,17 @@ def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
 
 def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
     """Return the release of one row and how often it takes place."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for name, text in texts.items():
         try:
-            fields[name] = _COLUMNS[name](text)
+            parse = _whole if name in _WHOLE else float
+            fields[name] = text if name == "randomizer" else parse(text)
         except ValueError:
-            kind = "whole number" if _COLUMNS[name] is _whole else "number"
+            kind = "whole number" if name in _WHOLE else "number"
             raise DataError(f"{where}, column {name}: {text!r} is no {kind}") from None
     rounds = fields.pop("rounds", 1)
     stated = [name for name in _STATED if name in fields]
-    shuffled = [name for name in _COLUMNS if name in fields and name not in _STATED]
+    shuffled = [name for name in _SHUFFLED if name in fields]
     if stated and shuffled:
         raise DataError(
             f"{where}: {stated[0]} states a guarantee and {shuffled[0]} belongs to a shuffled "

@@ -1,14 +1,15 @@
 """``Question``: what planning and running need to know of what is asked."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from shuffledp.collection.results import Estimates_co
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.checks import require_open_unit
+from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.base import LocalRandomizer
 
@@ -16,7 +17,7 @@ Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EstimateOptions:
     """How to estimate; the fields are options of ``shuffledp.run``."""
 
@@ -25,6 +26,13 @@ class EstimateOptions:
     simultaneous: bool = False
     post_processing: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confidence", require_open_unit("confidence", self.confidence))
+        steps: Any = self.post_processing
+        if isinstance(steps, str):
+            raise ParameterError(f"post_processing = {steps!r}: give a list of such names")
+        object.__setattr__(self, "post_processing", tuple(steps))
+
 
 class Question(Protocol[Estimates_co]):
     """One kind of question with its particulars, such as the possible answers."""
@@ -32,17 +40,14 @@ class Question(Protocol[Estimates_co]):
     @property
     def kind(self) -> str:
         """Name of the kind, for example ``"frequencies"``."""
-        ...
 
     @property
     def labels(self) -> tuple[str, ...]:
         """What is estimated, one name an estimate: the possible answers, or columns."""
-        ...
 
     @property
     def useless_error(self) -> float:
         """A standard error with which an estimate says nothing."""
-        ...
 
     @property
     def central_sensitivity(self) -> float:
@@ -50,16 +55,13 @@ class Question(Protocol[Estimates_co]):
 
         The scale at epsilon = 1 of the Laplace noise that a trusted curator would add.
         """
-        ...
 
     def candidates(self) -> Candidates:
         """Return all randomizers that can be chosen."""
-        ...
 
     @property
     def expected_for(self) -> str:
         """What `expected_error` is averaged over, or for which case it is, in a few words."""
-        ...
 
     @property
     def expected_spread(self) -> float:
@@ -67,58 +69,50 @@ class Question(Protocol[Estimates_co]):
 
         Sampling of a population adds an n-th of it to the squared standard error.
         """
-        ...
 
     def expected_error(self, randomizer: Any, num_users: int) -> float:
         """Return the standard error to expect of an estimate; infinite if reports say nothing.
 
         Of these users, their values held fixed: the randomization alone.
         """
-        ...
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
-        ...
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Which options of `open_column` make sense for it."""
-        ...
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return columns of a table, checked, read as these options say."""
-        ...
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return values that are in memory as a checked column; ``missing`` as for `run`."""
-        ...
 
     def value_of_one(self, answer: Any) -> Any:
         """Return the answer of one user, on a device, as a checked value of a block of one row."""
-        ...
 
-    def require_column(self, column: Any) -> None:
-        """Raise `DomainError` unless the column was checked for this question."""
-        ...
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of values has to be checked for."""
 
     def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
-        ...
 
     def describe(self) -> str:
         """Return a few words for a heading, for example ``"3 answers"``."""
-        ...
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the particulars, JSON values only; ``kind`` is one of them."""
-        ...
 
 
-def require_list(name: str, texts: Iterable[object]) -> None:
-    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
-    if isinstance(texts, str | set | frozenset):
-        kind = "single string" if isinstance(texts, str) else "set, which has no order"
-        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
+def require_column(question: Question, column: object) -> None:
+    """Raise `DomainError` unless the column was checked for this very question."""
+    if getattr(column, "checked_for", None) != question.checked_for:
+        raise DomainError(
+            f"the values were not checked for {question.describe()}, which the plan asks for: open "
+            "the table as the plan's question has it"
+        )
 
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:

@@ -11,31 +11,10 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.question import (
-    Candidates,
-    EstimateOptions,
-    Question,
-    candidates_of,
-    require_list,
-)
-from shuffledp.collection.source.columns import (
-    MISSING_LABEL,
-    Column,
-    answer_sets,
-    answers,
-    numbers,
-    words,
-)
-from shuffledp.collection.source.limits import Ball, Range
-from shuffledp.collection.source.single import code_of, codes_of, number_of, text_of, vector_of
-from shuffledp.collection.source.tables import (
-    Source,
-    checked_domain,
-    require_two_answers,
-    source_of_sets,
-    source_of_values,
-    source_of_vectors,
-)
+from shuffledp.collection.question import Candidates, EstimateOptions, Question, candidates_of
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.collection.source.columns import Ball, Column, Range
+from shuffledp.collection.source.tables import Source
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -43,47 +22,14 @@ from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
+from shuffledp.randomizers import answer_sets, registry
 from shuffledp.randomizers import number_randomizer as accuracy
-from shuffledp.randomizers.answer_sets import (
-    ANSWER_SET_RANDOMIZERS,
-    SetRandomizer,
-    require_set_size,
-)
 from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
 from shuffledp.randomizers.keyed_hash import new_key, require_key
-from shuffledp.randomizers.registry import (
-    NUMBER_RANDOMIZERS,
-    RANDOMIZERS,
-    STRING_RANDOMIZERS,
-    VECTOR_RANDOMIZERS,
-)
 from shuffledp.randomizers.sketches import CountMeanSketch
 
 
-class _Asked:
-    """What all questions have in common."""
-
-    __slots__ = ()
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """What a column of values has to be checked for."""
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        """Return a few words for a heading."""
-        raise NotImplementedError
-
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column was checked for this very question."""
-        if getattr(column, "checked_for", None) != self.checked_for:
-            raise DomainError(
-                f"the values were not checked for {self.describe()}, which the plan asks for: open "
-                "the table as the plan's question has it"
-            )
-
-
-class _Shares(_Asked):
+class _Shares:
     """What questions about shares of users have in common."""
 
     __slots__ = ()
@@ -91,13 +37,18 @@ class _Shares(_Asked):
     #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
     useless_error: ClassVar[float] = 0.25
 
+    @property
+    def expected_spread(self: Question) -> float:
+        """That of an answer that one user in k gives, the root mean square over all answers."""
+        return (len(self.labels) - 1.0) / len(self.labels) ** 2
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
-        for step in steps:
-            if step not in POST_PROCESSING:
-                raise ParameterError(
-                    f"post-processing {step!r} is not one of {', '.join(POST_PROCESSING)}"
-                )
+        unknown = next((step for step in steps if step not in POST_PROCESSING), None)
+        if unknown is not None:
+            raise ParameterError(
+                f"post-processing {unknown!r} is not one of {', '.join(POST_PROCESSING)}"
+            )
 
     def estimate(
         self, randomizer: Any, aggregate: Counts, options: EstimateOptions
@@ -120,7 +71,7 @@ class _Shares(_Asked):
         return {}
 
 
-class _Means(_Asked):
+class _Means:
     """What questions about means have in common."""
 
     __slots__ = ()
@@ -189,15 +140,8 @@ class Categories(_Shares):
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of categories, or the user's own ones."""
-        k = len(self.domain)
-        if self.own:
-            return candidates_of({_name_of(make): make for make in self.own}, domain_size=k)
-        return candidates_of(RANDOMIZERS, domain_size=k)
-
-    @property
-    def expected_spread(self) -> float:
-        """That of all answers equally frequent, the largest root mean square over them."""
-        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+        own = {_name_of(make): make for make in self.own}
+        return candidates_of(own or registry.RANDOMIZERS, domain_size=len(self.domain))
 
     def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
         """Return the standard error of a frequency, root mean square over the answers.
@@ -209,20 +153,21 @@ class Categories(_Shares):
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return answers that are in memory as a checked column."""
-        if missing == "category" and MISSING_LABEL not in self.domain:
+        if missing == "category" and columns.MISSING_LABEL not in self.domain:
             raise DomainError(
-                f"missing='category' counts rows without an answer as {MISSING_LABEL!r}, which is "
-                "not in the domain: list it there, and plan again"
+                "missing='category' counts rows without an answer as "
+                f"{columns.MISSING_LABEL!r}, which is not in the domain: list it there, and plan "
+                "again"
             )
-        return self.read(source_of_values("answer", values), missing=missing)
+        return self.read(tables.source_of_values("answer", values), missing=missing)
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return a column of answers, checked."""
-        return answers(source, self.domain, report, **reading)
+        return columns.answers(source, self.domain, report, **reading)
 
     def value_of_one(self, answer: object) -> NDArray[np.int32]:
         """Return the code of one user's answer, shape (1,)."""
-        return code_of(answer, self.domain)
+        return single.code_of(answer, self.domain)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -290,7 +235,7 @@ class Mean(_Means):
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of numbers."""
-        return candidates_of(NUMBER_RANDOMIZERS, low=self.low, high=self.high)
+        return candidates_of(registry.NUMBER_RANDOMIZERS, low=self.low, high=self.high)
 
     @property
     def expected_spread(self) -> float:
@@ -299,15 +244,15 @@ class Mean(_Means):
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return numbers that are in memory as a checked column."""
-        return self.read(source_of_values(self.name, values), missing=missing)
+        return self.read(tables.source_of_values(self.name, values), missing=missing)
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return a column of numbers, checked."""
-        return numbers(source, self.limits, report, **reading)
+        return columns.numbers(source, self.limits, report, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's number, shape (1,)."""
-        return number_of(answer, self.limits)
+        return single.number_of(answer, self.limits)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -348,7 +293,7 @@ class VectorMean(_Means):
     norm_bound: float
 
     def __init__(self, names: Iterable[str], *, norm_bound: float = 1.0) -> None:
-        require_list("names", names)
+        tables.require_list("names", names)
         names = tuple(names)
         if len(names) < 2 or len(set(names)) < len(names):
             raise ParameterError(
@@ -381,20 +326,20 @@ class VectorMean(_Means):
     def candidates(self) -> Candidates:
         """Return all registered randomizers of vectors."""
         return candidates_of(
-            VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
+            registry.VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
         )
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return vectors that are in memory as checked columns."""
-        return self.read(source_of_vectors(values, self.names), missing=missing)
+        return self.read(tables.source_of_vectors(values, self.names), missing=missing)
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return columns of vectors, checked."""
-        return numbers(source, self.limits, report, is_vector=True, **reading)
+        return columns.numbers(source, self.limits, report, is_vector=True, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's vector, shape (1, d)."""
-        return vector_of(answer, self.names, self.limits)
+        return single.vector_of(answer, self.names, self.limits)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -438,8 +383,8 @@ class Words(_Shares):
     key: bytes
 
     def __init__(self, dictionary: Iterable[object], *, key: bytes | None = None) -> None:
-        require_list("dictionary", dictionary)
-        words = checked_domain(dictionary, "dictionary")
+        tables.require_list("dictionary", dictionary)
+        words = tables.checked_domain(dictionary, "dictionary")
         if not words:
             raise DomainError("dictionary is empty: list at least one word to ask for")
         object.__setattr__(self, "dictionary", words)
@@ -454,7 +399,7 @@ class Words(_Shares):
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of texts, under this key."""
-        return candidates_of(STRING_RANDOMIZERS, key=self.key)
+        return candidates_of(registry.STRING_RANDOMIZERS, key=self.key)
 
     def expected_error(self, randomizer: CountMeanSketch, num_users: int) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
@@ -462,15 +407,15 @@ class Words(_Shares):
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return texts that are in memory as a checked column."""
-        return self.read(source_of_values("word", values), missing=missing)
+        return self.read(tables.source_of_values("word", values), missing=missing)
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return a column of texts, checked."""
-        return words(source, report, **reading)
+        return columns.words(source, report, **reading)
 
     def value_of_one(self, answer: object) -> NDArray[np.object_]:
         """Return one user's text, shape (1,)."""
-        return text_of(answer)
+        return single.text_of(answer)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -517,7 +462,7 @@ class AnswerSets(_Shares):
 
     def __init__(self, domain: Iterable[object], *, max_answers: SupportsIndex) -> None:
         labels = _answers(domain)
-        _, most = require_set_size(len(labels), max_answers)
+        _, most = answer_sets.require_set_size(len(labels), max_answers)
         object.__setattr__(self, "domain", labels)
         object.__setattr__(self, "max_answers", most)
 
@@ -534,7 +479,9 @@ class AnswerSets(_Shares):
     def candidates(self) -> Candidates:
         """Return both ways of reporting a set, with each registered randomizer of categories."""
         return candidates_of(
-            ANSWER_SET_RANDOMIZERS, domain_size=len(self.domain), max_answers=self.max_answers
+            answer_sets.ANSWER_SET_RANDOMIZERS,
+            domain_size=len(self.domain),
+            max_answers=self.max_answers,
         )
 
     @property
@@ -542,12 +489,7 @@ class AnswerSets(_Shares):
         """For which case the expected error is."""
         return f"for an answer that one user in {len(self.domain)} gives"
 
-    @property
-    def expected_spread(self) -> float:
-        """That of an answer that one user in k gives."""
-        return (len(self.domain) - 1.0) / len(self.domain) ** 2
-
-    def expected_error(self, randomizer: SetRandomizer, num_users: int) -> float:
+    def expected_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
         p, q = randomizer.support_probabilities
         if not p > q:
@@ -567,15 +509,15 @@ class AnswerSets(_Shares):
 
     def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> Column:
         """Return sets that are in memory as a checked column."""
-        return self.read(source_of_sets(values), missing=missing)
+        return self.read(tables.source_of_sets(values), missing=missing)
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return a column of sets, checked."""
-        return answer_sets(source, self.domain, self.max_answers, report, **reading)
+        return columns.answer_sets(source, self.domain, self.max_answers, report, **reading)
 
     def value_of_one(self, answer: Iterable[str | None]) -> NDArray[np.int32]:
         """Return the codes of one user's answers, shape (1, max_answers), padded with -1."""
-        return codes_of(answer, self.domain, self.max_answers)
+        return single.codes_of(answer, self.domain, self.max_answers)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -605,8 +547,8 @@ def question_from_json(particulars: Any, labels: Iterable[str]) -> Question:
 
 def _answers(domain: Iterable[object]) -> tuple[str, ...]:
     """Return the labels of at least two possible answers."""
-    require_list("domain", domain)
-    return require_two_answers(checked_domain(domain), "domain")
+    tables.require_list("domain", domain)
+    return tables.require_two_answers(tables.checked_domain(domain), "domain")
 
 
 def _error_at(chances: tuple[float, float], num_users: int, frequency: float) -> float:

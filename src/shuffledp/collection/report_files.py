@@ -7,8 +7,10 @@ them with another is refused.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +20,7 @@ import numpy as np
 from shuffledp._version import __version__
 from shuffledp.collection.output import writing
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.source.tables import (
-    is_text_table,
-    label_expression,
-    reading,
-    require_missing,
-    scan,
-)
+from shuffledp.collection.source import tables
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Reports
@@ -108,25 +104,17 @@ def write_reports(
     """
     from polars.io.plugins import register_io_source
 
-    blocks = iter(stream)
-    first_reports = next(blocks, None)
-    if first_reports is None:
-        raise DataError("there are no reports to write: randomize at least one value")
-
-    def frame_from(row: int, reports: Reports) -> "pl.DataFrame":
-        frame = to_frame(reports, labels=labels)
-        return frame if beside is None else beside(row, row + frame.height).hstack(frame)
-
-    first = frame_from(0, first_reports)
-
-    def frames(*_: object) -> "Iterator[pl.DataFrame]":
-        yield first
-        row = first.height
-        for reports in blocks:
-            frame = frame_from(row, reports)
-            yield frame
+    def frames() -> "Iterator[pl.DataFrame]":
+        row = 0
+        for reports in stream:
+            frame = to_frame(reports, labels=labels)
+            yield frame if beside is None else beside(row, row + frame.height).hstack(frame)
             row += frame.height
 
+    made = frames()
+    first = next(made, None)
+    if first is None:
+        raise DataError("there are no reports to write: randomize at least one value")
     facts = {
         "fingerprint": randomizer.fingerprint,
         "randomizer": randomizer.name,
@@ -134,25 +122,18 @@ def write_reports(
         "shuffledp_version": __version__,
     }
     with writing(Path(path)):
-        register_io_source(frames, schema=first.schema).sink_parquet(
-            Path(path), metadata={_METADATA_KEY: json.dumps(facts)}
-        )
+        source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
+        source.sink_parquet(Path(path), metadata={_METADATA_KEY: json.dumps(facts)})
 
 
 def reports_writer(
-    path: Path,
-    plan: Plan,
-    *,
-    beside: Callable[[int, int], "pl.DataFrame"] | None = None,
+    path: Path, plan: Plan, *, beside: Callable[[int, int], "pl.DataFrame"] | None = None
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a sink of shuffled reports that writes them to a Parquet file."""
     randomizer = plan.randomizer
     labels = plan.question.labels if randomizer.name == "k-rr" else None
 
-    def write(stream: Iterator[Reports]) -> None:
-        write_reports(path, stream, randomizer, labels=labels, beside=beside)
-
-    return write
+    return lambda stream: write_reports(path, stream, randomizer, labels=labels, beside=beside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +146,7 @@ class ReportFile:
 
     def blocks(self) -> Iterator[Reports]:
         """Yield the reports in the file's order, block by block."""
-        with reading(self.path.name):
+        with tables.reading(self.path.name):
             for batch in self._frame.collect_batches(chunk_size=_ROWS_A_BLOCK):
                 yield from_frame(batch, fingerprint=self.fingerprint)
 
@@ -199,17 +180,19 @@ def open_reports(
     """
     import polars as pl
 
-    require_missing(missing, unless="reports")
+    tables.require_missing(missing, unless="reports")
     location = Path(path)
     fingerprint: str | None = None
-    with reading(location.name):
-        frame = scan(location)
+    with tables.reading(location.name):
+        frame = tables.scan(location)
         if COLUMN not in frame.collect_schema():
             raise DataError(
                 f"{location.name} has no column {COLUMN!r}: name the reports' column so"
             )
-        if not is_text_table(location):
-            fingerprint = _fingerprint(pl.read_parquet_metadata(location))
+        if not tables.is_text_table(location):
+            facts = pl.read_parquet_metadata(location).get(_METADATA_KEY, "")
+            with suppress(ValueError, KeyError, TypeError):
+                fingerprint = str(json.loads(facts)["fingerprint"])
         if missing == "drop":
             frame = frame.drop_nulls(COLUMN)
     if fingerprint is None:
@@ -223,14 +206,6 @@ def open_reports(
     return ReportFile(path=location, fingerprint=fingerprint, _frame=frame)
 
 
-def _fingerprint(metadata: Mapping[str, str]) -> str | None:
-    """Return that of the law that made the reports, if a file says it."""
-    try:
-        return str(json.loads(metadata[_METADATA_KEY])["fingerprint"])
-    except (KeyError, ValueError, TypeError):
-        return None
-
-
 def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
     import polars as pl
@@ -238,7 +213,7 @@ def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
     column, labels = pl.col(COLUMN), list(plan.question.labels)
     if plan.randomizer.name == "k-rr":
         dtype = frame.collect_schema()[COLUMN]
-        return label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
+        return tables.label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
     drawn = to_frame(plan.randomizer.randomize(_no_values(plan), Entropy.from_seed(0)))
     return column.cast(drawn.schema[COLUMN], strict=False)
 

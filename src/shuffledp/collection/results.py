@@ -327,14 +327,9 @@ def log_collection(what: str, subject: "Plan | Result", shuffler: str) -> None:
     """Tell the log what is collected from how many users, and how private that is about."""
     law, guarantee = subject.randomizer, subject.guarantee
     logger.info(
-        "%s: %d users, %s with epsilon0 = %.6g, %s shuffler: epsilon about %.4g at delta %.4g",
-        what,
-        subject.num_users,
-        law.name,
-        law.epsilon0,
-        shuffler,
-        guarantee.epsilon_upper,
-        guarantee.delta_upper,
+        f"{what}: {subject.num_users} users, {law.name} with epsilon0 = {law.epsilon0:.6g}, "
+        f"{shuffler} shuffler: epsilon about {guarantee.epsilon_upper:.4g} at delta "
+        f"{guarantee.delta_upper:.4g}"
     )
 
 

@@ -6,9 +6,11 @@ shuffled as a whole, in the arrangement chosen; the analyst sees shuffled report
 """
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
 
@@ -16,22 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.collection import results
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
 from shuffledp.collection.plan import Plan, require_plan
-from shuffledp.collection.question import EstimateOptions, Question
+from shuffledp.collection.question import EstimateOptions, Question, require_column
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import (
-    Guarantee,
-    Result,
-    log_collection,
-    plan_cautions,
-    without_shuffler,
-)
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
-from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.progress import Progress, no_progress
@@ -152,8 +148,8 @@ def run(  # noqa: PLR0913  # one keyword an option
     column: Column = (
         values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
     )
-    plan.question.require_column(column)
-    options = _options(plan.question, confidence, interval, simultaneous, post_processing)
+    require_column(plan.question, column)
+    options = _options(plan, confidence, interval, simultaneous, post_processing)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
@@ -169,22 +165,17 @@ def run(  # noqa: PLR0913  # one keyword an option
         on_progress=on_progress,
     )
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    found = _result(
+    return _result(
         plan,
         for_all_users(estimates, column.num_users),
-        shuffling=shuffling,
-        guarantee=_assuming(guarantee, column.cautions),
-        notes=(*shortfall, *column.cautions),
+        shuffling,
+        _assuming(guarantee, column.cautions),
+        (*shortfall, *column.cautions),
         report=on_progress or no_progress,
-    )
-    result = replace(
-        found,
         is_simulation=entropy.is_simulation,
         seed=None if seed is None else int(seed),
         prior=belief,
     )
-    log_collection("simulation" if result.is_simulation else "run", result, shuffling.name)
-    return result
 
 
 def estimate(
@@ -247,7 +238,7 @@ def estimate(
     1000
     """
     require_plan(plan)
-    options = _options(plan.question, confidence, interval, simultaneous, post_processing)
+    options = _options(plan, confidence, interval, simultaneous, post_processing)
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
 
@@ -255,7 +246,7 @@ def estimate(
     blocks: Any = [reports] if isinstance(reports, Reports) else reports
     blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
-    num_reports = sum(analyst.take(block) for block in blocks)
+    num_reports = sum(analyst.take(block).num_reports for block in blocks)
     require_users(num_reports, f"there are {num_reports} reports")
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
@@ -264,72 +255,50 @@ def estimate(
         f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
     )
     estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
-    result = _result(
-        plan,
-        estimates,
-        shuffling=shuffling,
-        guarantee=_assuming(guarantee, assumed),
-        notes=shortfall,
-        report=no_progress,
-    )
-    log_collection("estimate", result, shuffling.name)
-    return replace(result, is_from_reports=True)
+    guarantee = _assuming(guarantee, assumed)
+    return _result(plan, estimates, shuffling, guarantee, shortfall, is_from_reports=True)
 
 
-def _options(
-    question: Question,
-    confidence: float,
-    interval: str,
-    simultaneous: bool,
-    post_processing: Sequence[str],
-) -> EstimateOptions:
-    """Return checked options."""
-    if isinstance(post_processing, str):
-        raise ParameterError(f"post_processing = {post_processing!r}: give a list of such names")
-    steps = tuple(post_processing)
-    confidence = require_open_unit("confidence", confidence)
-    question.require_post_processing(steps)
-    return EstimateOptions(
-        confidence=confidence, interval=interval, simultaneous=simultaneous, post_processing=steps
-    )
+def _options(plan: Plan, *chosen: Any) -> EstimateOptions:
+    """Return checked options; before anything is randomized."""
+    options = EstimateOptions(*chosen)
+    plan.question.require_post_processing(options.post_processing)
+    return options
 
 
 def _result(
     plan: Plan[EstimatesT],
     estimates: EstimatesT,
-    *,
     shuffling: Arrangement,
     guarantee: Guarantee,
     notes: tuple[str, ...],
-    report: Progress,
+    *,
+    report: Progress = no_progress,
+    **facts: Any,
 ) -> Result[EstimatesT]:
-    """Return what was found, with the guarantees that a report compares."""
-    num_users = estimates.num_users
+    """Return what was found, with the guarantees that a report compares, and log it."""
+    local = results.without_shuffler(plan.question, plan.randomizer)
+    num_users, delta = estimates.num_users, plan.target_delta
+    cautions = results.plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
     outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
-    return Result(
+    result = Result(
         num_users=num_users,
         question=plan.question,
         randomizer=plan.randomizer,
         guarantee=guarantee,
         estimates=estimates,
-        is_simulation=False,
         target_epsilon=plan.target_epsilon,
-        target_delta=plan.target_delta,
+        target_delta=delta,
         shuffler=shuffling.name,
-        warnings=(
-            *notes,
-            *plan_cautions(
-                guarantee.epsilon_upper,
-                plan.target_delta,
-                num_users,
-                without_shuffler(plan.question, plan.randomizer),
-            ),
-        ),
+        warnings=(*notes, *cautions),
         arrangement=shuffling,
-        **outlook,
+        **{"is_simulation": False, **outlook, **facts},
     )
+    how = "estimate" if result.is_from_reports else "run"
+    results.log_collection("simulation" if result.is_simulation else how, result, shuffling.name)
+    return result
 
 
 def collect(
@@ -372,7 +341,10 @@ def collect(
                 "expected: pass the number of users that there are"
             )
         analyst = _Analyst(randomizer, report, num_users)
-        (sink or _drain)(analyst.read(shuffle))
+        consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
+        fingerprint = randomizer.fingerprint
+        stream = (Reports(data=data, fingerprint=fingerprint) for data in shuffle)
+        consume(map(analyst.take, stream))
         return analyst.aggregate()
 
 
@@ -387,15 +359,8 @@ class _Analyst:
         self._held_bytes = 0
         self._aggregate: Aggregate | None = None
 
-    def read(self, shuffled: Iterable[NDArray[Any]]) -> Iterator[Reports]:
-        """Yield the blocks again as `Reports`, each of them aggregated once."""
-        for data in shuffled:
-            reports = Reports(data=data, fingerprint=self._randomizer.fingerprint)
-            self.take(reports)
-            yield reports
-
-    def take(self, reports: Reports) -> int:
-        """Count reports, at once or with the next ones, and return how many they are."""
+    def take(self, reports: Reports) -> Reports:
+        """Return reports that are aggregated, at once or with the next ones."""
         if not isinstance(reports, Reports):
             raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
@@ -407,7 +372,7 @@ class _Analyst:
         self._held_bytes += reports.data.nbytes
         if self._held_bytes >= _BATCH_BYTES:
             self.aggregate()
-        return len(reports.data)
+        return reports
 
     def aggregate(self) -> Aggregate:
         """Return the aggregate of all reports so far; there is at least one."""
@@ -421,12 +386,6 @@ class _Analyst:
             self._held, self._held_bytes = [], 0
             self._report("counting", self._aggregate.num_reports, self._num_users)
         return self._aggregate
-
-
-def _drain(reports: Iterator[Reports]) -> None:
-    """Consume a stream, keeping nothing."""
-    for _ in reports:
-        pass
 
 
 def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge | None":
@@ -445,68 +404,53 @@ def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge
 def _actual_guarantee(
     plan: Plan, num_users: int, shuffling: Arrangement, *, strict: bool
 ) -> tuple[Guarantee, tuple[str, ...]]:
-    """Return the guarantee for the users and the shuffle that there are, and a warning."""
-    guarantee, falls_short, sentences = _guarantee_found(plan, num_users, shuffling)
-    if falls_short:
-        if strict:
-            raise DataError(
-                f"{sentences[0]} strict=True refuses that: plan for the users that there are"
-            )
-        warnings.warn(sentences[0], PlanWarning, stacklevel=3)
-    return guarantee, sentences
+    """Return the guarantee for the users and the shuffle that there are, and what to say of it.
 
-
-def _guarantee_found(
-    plan: Plan, num_users: int, shuffling: Arrangement
-) -> tuple[Guarantee, bool, tuple[str, ...]]:
-    """Return the guarantee, whether it falls short of the plan's, and what to say of it.
-
-    The plan's own guarantee is for the plan's own shuffle and number of users alone.
+    The plan's own guarantee is for the plan's own shuffle and number of users alone. Where it falls
+    short of the plan's, this warns, or with ``strict`` refuses.
     """
+    law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
+    reason = f"{plan.num_users:,} users were planned and {num_users:,} answered"
+    same_shuffle = shuffling is plan.shuffling or (
+        is_uniform(shuffling) and is_uniform(plan.shuffling)
+    )
+    as_planned = same_shuffle and num_users == plan.num_users
     if plan.rounds > 1:
         if not is_uniform(shuffling):
             raise ParameterError(
                 f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
                 f"shuffles only; plan one collection with the {shuffling.name} shuffler"
             )
-        return _one_of_several(plan, num_users)
-    as_planned = shuffling is plan.shuffling or (
-        is_uniform(shuffling) and is_uniform(plan.shuffling)
-    )
-    if as_planned and num_users == plan.num_users:
-        return plan.guarantee, False, ()
-    guarantee = shuffling.guarantee(plan.randomizer.profile, num_users, delta=plan.target_delta)
-    if guarantee.epsilon_upper <= plan.target_epsilon:
-        return guarantee, False, ()
-    reason = (
-        f"{plan.num_users:,} users were planned and {num_users:,} answered"
-        if as_planned
-        else f"The plan was for the {plan.shuffling.name} shuffler and {plan.num_users:,} users, "
-        f"and this was the {shuffling.name} shuffler with {num_users:,}"
-    )
-    found = _rounded_up(guarantee.epsilon_upper)
-    sentence = f"{reason}, so epsilon is {found} rather than {plan.target_epsilon:.6g}."
-    return guarantee, True, (sentence,)
-
-
-def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, bool, tuple[str, ...]]:
-    """Return the guarantee of one of the planned rounds, and what all of them make together."""
-    law, delta = plan.randomizer.profile, plan.target_delta
-    together = plan.guarantee
-    if num_users != plan.num_users:
-        release = ShuffledRelease(profile=law, num_users=num_users)
-        together = guarantee_of(release * plan.rounds, delta=delta)
-    sentence = (
-        f"This is one of {plan.rounds:,} planned rounds. If all are like this one, together they "
-        f"give epsilon <= {_rounded_up(together.epsilon_upper)} at delta <= {delta:g}."
-    )
-    falls_short = together.epsilon_upper > plan.target_epsilon
-    if falls_short:
-        sentence += (
-            f" That is above the {plan.target_epsilon:.6g} planned, since {plan.num_users:,} users "
-            f"were planned and {num_users:,} answered."
+        guarantee, together = guarantee_for(law, num_users, delta=delta), plan.guarantee
+        if not as_planned:
+            release = ShuffledRelease(profile=law, num_users=num_users)
+            together = guarantee_of(release * plan.rounds, delta=delta)
+        falls_short = together.epsilon_upper > target
+        sentence = (
+            f"This is one of {plan.rounds:,} planned rounds. If all are like this one, together "
+            f"they give epsilon <= {_rounded_up(together.epsilon_upper)} at delta <= {delta:g}."
         )
-    return guarantee_for(law, num_users, delta=delta), falls_short, (sentence,)
+        if falls_short:
+            sentence += f" That is above the {target:.6g} planned, since {reason}."
+    else:
+        if as_planned:
+            return plan.guarantee, ()
+        guarantee = shuffling.guarantee(law, num_users, delta=delta)
+        if guarantee.epsilon_upper <= target:
+            return guarantee, ()
+        falls_short = True
+        if not same_shuffle:
+            reason = (
+                f"The plan was for the {plan.shuffling.name} shuffler and {plan.num_users:,} "
+                f"users, and this was the {shuffling.name} shuffler with {num_users:,}"
+            )
+        found = _rounded_up(guarantee.epsilon_upper)
+        sentence = f"{reason}, so epsilon is {found} rather than {target:.6g}."
+    if falls_short and strict:
+        raise DataError(f"{sentence} strict=True refuses that: plan for the users that there are")
+    if falls_short:
+        warnings.warn(sentence, PlanWarning, stacklevel=3)
+    return guarantee, (sentence,)
 
 
 def _rounded_up(epsilon: float) -> str:
@@ -516,13 +460,11 @@ def _rounded_up(epsilon: float) -> str:
 
 def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
     """Return the guarantee with more assumptions."""
-    epsilon, delta = (
-        replace(value, assumptions=(*value.assumptions, *assumptions))
-        if isinstance(value, Bound)
-        else value
-        for value in (guarantee.epsilon, guarantee.delta)
-    )
-    return replace(guarantee, epsilon=epsilon, delta=delta)
+    bound = guarantee.bound
+    more = replace(bound, assumptions=(*bound.assumptions, *assumptions))
+    if guarantee.epsilon is bound:
+        return replace(guarantee, epsilon=more)
+    return replace(guarantee, delta=more)
 
 
 def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:
@@ -566,16 +508,27 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
         )
     if number == seen:
         return estimates
-    if isinstance(estimates, MeanEstimates):
-        return _mean_for_all(estimates, number)  # type: ignore[return-value]  # the same type
-    # Sampling variance of a share, for each unit of f (1 - f).
-    unit = (number - seen) / (seen * (number - 1))
     confidence = estimates.confidence
     if estimates.is_simultaneous:
-        confidence = simultaneous_confidence(confidence, estimates.frequency.size)
+        confidence = simultaneous_confidence(confidence, estimates.standard_error.size)
+    quantile = normal_quantile(confidence)
+    if isinstance(estimates, MeanEstimates):
+        # Of the squared errors, that for a population is (noise + spread) / m, and that for those
+        # who were seen noise / m.
+        own, population = estimates.standard_error**2, estimates.population_standard_error**2
+        errors = np.sqrt((seen / number) * own + (1.0 - seen / number) * population)
+        return replace(
+            estimates,
+            standard_error=errors,
+            lower=estimates.mean - quantile * errors,
+            upper=estimates.mean + quantile * errors,
+            num_users=number,
+        )
+    # Sampling variance of a share, for each unit of f (1 - f).
+    unit = (number - seen) / (seen * (number - 1))
     share = np.clip(estimates.frequency, 0.0, 1.0)
     lower, upper = estimates.lower, estimates.upper
-    scale = normal_quantile(confidence) ** 2 * unit
+    scale = quantile**2 * unit
     # f (1 - f) is largest at the point nearest to one half. A share below z^2 / m may show nowhere
     # in a sample (Wilson's interval for a count of zero ends there).
     worst = np.clip(np.clip(0.5, lower - scale, upper + scale), 0.0, 1.0)
@@ -587,28 +540,5 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
         standard_error=np.sqrt(estimates.standard_error**2 + unit * share * (1.0 - share)),
         lower=middle - half,
         upper=middle + half,
-        num_users=number,
-    )
-
-
-def _mean_for_all(estimates: MeanEstimates, number: int) -> MeanEstimates:
-    """Return means for all users: noise and spread of values weigh 1/m and 1/m - 1/n.
-
-    The squared standard error for a population is (noise + spread) / m, that for those who were
-    seen noise / m.
-    """
-    seen = estimates.num_users / number
-    errors = np.sqrt(
-        seen * estimates.standard_error**2 + (1.0 - seen) * estimates.population_standard_error**2
-    )
-    confidence = estimates.confidence
-    if estimates.is_simultaneous:
-        confidence = simultaneous_confidence(confidence, errors.size)
-    margin = normal_quantile(confidence) * errors
-    return replace(
-        estimates,
-        standard_error=errors,
-        lower=estimates.mean - margin,
-        upper=estimates.mean + margin,
         num_users=number,
     )

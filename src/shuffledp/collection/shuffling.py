@@ -18,9 +18,10 @@ buckets that fit the cache.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,12 +158,17 @@ def require_plain_rows(reports: NDArray[Any]) -> None:
         )
 
 
+def as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """View a contiguous array as its bytes."""
+    return rows.reshape(-1).view(np.uint8)
+
+
 def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
     """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
     num_rows = rows.shape[0]
     row_bytes = rows.nbytes // num_rows
     word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
-    words = rows.reshape(-1).view(np.uint8).view(f"u{word_bytes}")
+    words = as_bytes(rows).view(f"u{word_bytes}")
     return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
 
 
@@ -201,10 +207,9 @@ class Shuffler(Protocol):
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the rows in a new order."""
-        ...
 
 
-class InMemoryShuffle:
+class InMemoryShuffle(AbstractContextManager["InMemoryShuffle"]):
     """Like `ExternalShuffle`, by a shuffler that sees who is who.
 
     Row i of what comes out lies in the place of user i; all reports are in memory, three times for
@@ -219,9 +224,6 @@ class InMemoryShuffle:
     def add(self, reports: NDArray[Any]) -> None:
         """Take the reports of the next users."""
         self._pieces.append(np.array(reports))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._pieces.clear()

@@ -1,6 +1,6 @@
 """Frequencies from counts: unbiased values, standard errors, confidence intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.reports import Counts, read_only
-from shuffledp.estimation.intervals import (
-    INTERVALS,
-    simultaneous_confidence,
-    standard_error,
-)
+from shuffledp.estimation.intervals import INTERVALS, SupportLaw, simultaneous_confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,14 +60,8 @@ class FrequencyEstimates(Frames):
 
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """Return the arrays by name, in the order of a table."""
-        return {
-            "count": self.count,
-            "frequency": self.frequency,
-            "standard_error": self.standard_error,
-            "population_standard_error": self.population_standard_error,
-            "lower": self.lower,
-            "upper": self.upper,
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 def estimate_frequencies(
@@ -136,20 +126,12 @@ def estimate_frequencies(
     num_users = counts.num_reports
     if num_users == 0:
         raise DataError("there are no reports, so there is nothing to estimate: collect some")
-    num_slots = counts.supports_per_report
-    count = (counts.support.astype(np.float64) - num_users * num_slots * q) / (p - q)
+    law = SupportLaw(p, q, num_users, counts.supports_per_report)
+    count = (counts.support.astype(np.float64) - num_users * law.num_slots * q) / (p - q)
     frequency = count / num_users
-    lower, upper = INTERVALS[interval](
-        frequency,
-        support_probabilities=(p, q),
-        num_users=num_users,
-        confidence=simultaneous_confidence(confidence, count.size) if simultaneous else confidence,
-        num_slots=num_slots,
-    )
-    errors = standard_error(
-        frequency, support_probabilities=(p, q), num_users=num_users, num_slots=num_slots
-    )
-    share = np.clip(frequency, 0.0, 1.0)
+    each = simultaneous_confidence(confidence, count.size) if simultaneous else confidence
+    lower, upper = INTERVALS[interval](law, frequency, each)
+    errors, share = law.standard_error(frequency), np.clip(frequency, 0.0, 1.0)
     return FrequencyEstimates(
         count=count,
         frequency=frequency,
@@ -194,17 +176,11 @@ def expected_standard_error(
     >>> expected_standard_error(support_probabilities=(0.75, 0.25), num_users=3, frequency=0.1)
     0.5
     """
-    probabilities = _require_informative(support_probabilities)
+    law = SupportLaw(*_require_informative(support_probabilities), num_users, num_slots)
     require_at_least("num_users", num_users, 1)
     if not 0.0 <= frequency <= 1.0:
         raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
-    errors = standard_error(
-        np.array([frequency]),
-        support_probabilities=probabilities,
-        num_users=num_users,
-        num_slots=num_slots,
-    )
-    return float(errors[0])
+    return float(law.standard_error(np.array([frequency]))[0])
 
 
 def _require_informative(support_probabilities: tuple[float, float]) -> tuple[float, float]:

@@ -34,165 +34,152 @@ _LEAST_REACH = 50
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def standard_error(
-    frequency: NDArray[np.float64],
-    *,
-    support_probabilities: tuple[float, float],
-    num_users: int,
-    num_slots: int = 1,
-) -> NDArray[np.float64]:
-    """Return the standard error sqrt(V(f) / n) / (p - q) of the unbiased frequency.
+class SupportLaw(NamedTuple):
+    """Law of a support, Bin(h, p) + Bin(n m - h, q) for h holders among n users, m slots each.
 
-    Frequencies are clipped to [0, 1] here, and only here: V(f) of an impossible f could be
-    negative. Each of ``num_slots`` slots of a report may support the category; the true value is in
-    at most one of them, and the others add noise alone. Source: Wang, Blocki, Li, Jha, USENIX
-    Security 2017, Eq. (2), for fixed users.
+    Each of the ``num_slots`` slots of a report may support the category; the true value is in at
+    most one of them, and the others add noise alone.
     """
-    p, q = support_probabilities
-    possible = np.clip(frequency, 0.0, 1.0)
-    variance = possible * (p * (1.0 - p)) + (num_slots - possible) * (q * (1.0 - q))
-    result: NDArray[np.float64] = np.sqrt(variance / num_users) / (p - q)
-    return result
-
-
-def wald_interval(
-    frequency: NDArray[np.float64],
-    *,
-    support_probabilities: tuple[float, float],
-    num_users: int,
-    confidence: float,
-    num_slots: int = 1,
-) -> Interval:
-    """Return estimate -/+ z standard errors, the variance taken at the estimate; not clipped."""
-    margin = normal_quantile(confidence) * standard_error(
-        frequency,
-        support_probabilities=support_probabilities,
-        num_users=num_users,
-        num_slots=num_slots,
-    )
-    return frequency - margin, frequency + margin
-
-
-def wilson_interval(
-    frequency: NDArray[np.float64],
-    *,
-    support_probabilities: tuple[float, float],
-    num_users: int,
-    confidence: float,
-    num_slots: int = 1,
-) -> Interval:
-    """Return every f that the support does not contradict, by its variance or by its exact law.
-
-    The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
-    the exact law of the support does not exclude the shares beyond. They are not clipped to
-    [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
-    below zero is seen for what it is.
-
-    Source: Wilson 1927, for V(f) in place of the binomial variance. V is linear in f,
-    V(f) = V(0) + g f, so that with a = z^2 / (n (p - q)^2) the condition is the quadratic
-    f^2 - (2 e + a g) f + e^2 - a V(0) <= 0 for the estimate e. A quarter of its discriminant is
-    a V(e) + (a g / 2)^2, with V continued linearly; it is not negative, since V(e) >= 0 at the
-    ends c = 0, where it is p q, and c = n, where it is (1 - p) (1 - q).
-
-    The support's law is skewed where its standard deviation at a root is below 3.3 z^3: there its
-    tails can differ from the normal law's by a twentieth and more. (For k-ary randomized response
-    with k = 1000, epsilon0 = 2 and 100 users, roots alone hold the share of a category that nobody
-    has with probability 0.905 for a nominal 0.95.) Then the exact law decides, a sum of two
-    binomials: with h holders it is Bin(h, p) + Bin(n m - h, q), m the number of slots, which rises
-    with h. So if the first count beyond a root is excluded by its tail, (1 - confidence) / 2, all
-    beyond are; if not, the end moves to the last count that is not. No end ever moves inwards.
-    """
-    p, q = support_probabilities
-    variance_of_others = num_slots * (q * (1.0 - q))
-    slope = p * (1.0 - p) - q * (1.0 - q)
-    scale = normal_quantile(confidence) ** 2 / (num_users * (p - q) ** 2)
-    centre = frequency + 0.5 * scale * slope
-    # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to machine precision.
-    variance = np.maximum(variance_of_others + slope * frequency, 0.0)
-    margin = np.sqrt(scale * variance + (0.5 * scale * slope) ** 2)
-    support = _support_of(frequency, (p, q), num_users, num_slots)
-    law = _SupportLaw(p=p, q=q, num_users=num_users, num_trials=num_users * num_slots)
-    return law.widened(support, centre - margin, centre + margin, confidence)
-
-
-def _support_of(
-    frequency: NDArray[np.float64],
-    probabilities: tuple[float, float],
-    num_users: int,
-    num_slots: int,
-) -> NDArray[np.float64]:
-    """Return the supports that unbiased frequencies were made of, whole numbers in [0, n m]."""
-    p, q = probabilities
-    support = np.rint(num_users * (num_slots * q + frequency * (p - q)))
-    return np.clip(support, 0.0, float(num_users) * num_slots)
-
-
-class _SupportLaw(NamedTuple):
-    """Law of a support, Bin(h, p) + Bin(N - h, q) for h holders among n users, N = n m."""
 
     p: float
     q: float
     num_users: int
-    num_trials: int
+    num_slots: int = 1
 
-    def widened(
-        self,
-        support: NDArray[np.float64],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        confidence: float,
-    ) -> Interval:
-        """Return the intervals, with ends moved outwards where the exact law says so."""
-        z, tail = normal_quantile(confidence), 0.5 * (1.0 - confidence)
-        most = float(self.num_users)
-        ends = []
-        for end, is_lower in ((lower, True), (upper, False)):
-            # The first count of holders that the end leaves out; below 0 and above n there is none.
-            beyond = np.ceil(end * most) - 1.0 if is_lower else np.floor(end * most) + 1.0
-            exists = beyond >= 0.0 if is_lower else beyond <= most
-            first = np.clip(beyond, 0.0, most)
-            is_skewed = np.sqrt(self._variance(first)) < _NORMAL_FROM * z**3
-            moved = end.copy()
-            found: dict[float, float] = {}
-            for index in np.flatnonzero(exists & is_skewed).tolist():
-                count = float(support[index])
-                if count not in found:
-                    found[count] = self._end(int(first[index]), int(count), tail, is_lower)
-                moved[index] = found[count] if math.isfinite(found[count]) else end[index]
-            ends.append(moved)
-        return ends[0], ends[1]
+    def standard_error(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard error sqrt(V(f) / n) / (p - q) of the unbiased frequency.
 
-    def _variance(self, holders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the variance of the support."""
-        others = self.num_trials - holders
-        variance: NDArray[np.float64] = holders * (self.p * (1.0 - self.p)) + others * (
-            self.q * (1.0 - self.q)
+        Frequencies are clipped to [0, 1] here, and only here: V(f) of an impossible f could be
+        negative. Source: Wang, Blocki, Li, Jha, USENIX Security 2017, Eq. (2), for fixed users.
+        """
+        variance = self._variance(np.clip(frequency, 0.0, 1.0), self.num_slots)
+        result: NDArray[np.float64] = np.sqrt(variance / self.num_users) / (self.p - self.q)
+        return result
+
+    def wald_interval(self, frequency: NDArray[np.float64], confidence: float) -> Interval:
+        """Return estimate -/+ z standard errors, the variance taken at the estimate."""
+        margin = normal_quantile(confidence) * self.standard_error(frequency)
+        return frequency - margin, frequency + margin
+
+    def wilson_interval(self, frequency: NDArray[np.float64], confidence: float) -> Interval:
+        """Return every f that the support does not contradict, by its variance or its exact law.
+
+        The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
+        the exact law of the support does not exclude the shares beyond. They are not clipped to
+        [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
+        below zero is seen for what it is.
+
+        Source: Wilson 1927, for V(f) in place of the binomial variance. V is linear in f,
+        V(f) = V(0) + g f, so that with a = z^2 / (n (p - q)^2) the condition is the quadratic
+        f^2 - (2 e + a g) f + e^2 - a V(0) <= 0 for the estimate e. A quarter of its discriminant is
+        a V(e) + (a g / 2)^2, with V continued linearly; it is not negative, since V(e) >= 0 at the
+        ends c = 0, where it is p q, and c = n, where it is (1 - p) (1 - q).
+
+        The support's law is skewed where its standard deviation at a root is below 3.3 z^3: there
+        its tails can differ from the normal law's by a twentieth and more. (For k-ary randomized
+        response with k = 1000, epsilon0 = 2 and 100 users, roots alone hold the share of a category
+        that nobody has with probability 0.905 for a nominal 0.95.) Then the exact law decides, a
+        sum of two binomials, which rises with h. So if the first count beyond a root is excluded by
+        its tail, (1 - confidence) / 2, all beyond are; if not, the end moves to the last count that
+        is not. No end ever moves inwards.
+        """
+        p, q = self.p, self.q
+        slope = p * (1.0 - p) - q * (1.0 - q)
+        scale = normal_quantile(confidence) ** 2 / (self.num_users * (p - q) ** 2)
+        centre = frequency + 0.5 * scale * slope
+        # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to all digits.
+        variance = np.maximum(self.num_slots * (q * (1.0 - q)) + slope * frequency, 0.0)
+        margin = np.sqrt(scale * variance + (0.5 * scale * slope) ** 2)
+        support = self._support(frequency)
+        return (
+            self._moved_out(centre - margin, support, confidence, -1),
+            self._moved_out(centre + margin, support, confidence, 1),
         )
+
+    def clopper_pearson_interval(
+        self, frequency: NDArray[np.float64], confidence: float
+    ) -> Interval:
+        """Return every f whose binomial tails do not contradict the support: never too short.
+
+        Source: Clopper, Pearson 1934; for a confidence in (0.5, 1). The support of a category is a
+        sum of N = n m independent coins, m the number of slots, of mean chance
+        s = q + f (p - q) / m. For users drawn at random from a population (and one slot) it is
+        binomial, and coverage is at least ``confidence`` exactly. Given who the users are, the
+        coins differ, which makes both tails lighter than the binomial ones (Hoeffding 1956,
+        Theorem 4, from a distance of one from the mean on; nearer, tails are above 1/4, which the
+        limits of ``confidence`` leave inside, but for a single supporting report, or a single one
+        that does not, where Markov's inequality serves instead). So it covers then, too, and the
+        more, the more p differs from q: for common values and a large epsilon0 it is far too wide,
+        by the share that sampling would add. For rare values, many categories and simultaneous
+        intervals it is the one to take. Cost: a microsecond a category.
+        """
+        from scipy.special import betainccinv, betaincinv
+
+        if not require_open_unit("confidence", confidence) > 0.5:
+            raise ParameterError(
+                f"confidence = {confidence} is not in (0.5, 1): this interval bounds tails below "
+                "1/4"
+            )
+        count, tail = self._support(frequency), 0.5 * (1.0 - confidence)
+        trials = float(self.num_users) * self.num_slots
+        # At the ends the beta law has no density; the limits are 0 and 1 there.
+        least = betaincinv(np.maximum(count, 1.0), trials - count + 1.0, tail)
+        most = betainccinv(count + 1.0, np.maximum(trials - count, 1.0), tail)
+        least = np.select([count <= 0.0, count == 1.0], [0.0, tail / trials], least)
+        most = np.select([count >= trials, count == trials - 1.0], [1.0, 1.0 - tail / trials], most)
+        lower, upper = (self.num_slots * (s - self.q) / (self.p - self.q) for s in (least, most))
+        return lower, upper
+
+    def _support(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the supports that unbiased frequencies were made of, in whole numbers."""
+        mean = self.num_users * (self.num_slots * self.q + frequency * (self.p - self.q))
+        return np.clip(np.rint(mean), 0.0, float(self.num_users) * self.num_slots)
+
+    def _variance(self, holders: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
+        """Return the variance of a support by so many trials, or of a mean one."""
+        of_holders, of_others = self.p * (1.0 - self.p), self.q * (1.0 - self.q)
+        variance: NDArray[np.float64] = holders * of_holders + (trials - holders) * of_others
         return variance
 
-    def _end(self, first: int, support: int, tail: float, is_lower: bool) -> float:
-        """Return the share farthest out that the support does not exclude, or NaN for none.
+    def _moved_out(
+        self, end: NDArray[np.float64], support: NDArray[np.float64], confidence: float, way: int
+    ) -> NDArray[np.float64]:
+        """Return lower (``way`` = -1) or upper ends, moved outwards where the exact law says so."""
+        limit = self.num_users if way > 0 else 0
+        # The first count of holders that the end leaves out; below 0 and above n there is none.
+        beyond = way * (np.floor(way * (end * float(self.num_users))) + 1.0)
+        first = np.clip(beyond, 0.0, float(self.num_users))
+        deviation = np.sqrt(self._variance(first, self.num_users * self.num_slots))
+        is_skewed = deviation < _NORMAL_FROM * normal_quantile(confidence) ** 3
+        moved = end.copy()
+        found: dict[int, float | None] = {}
+        for index in np.flatnonzero((way * beyond <= way * limit) & is_skewed).tolist():
+            count = int(support[index])
+            if count not in found:
+                found[count] = self._end(int(first[index]), count, 0.5 * (1.0 - confidence), way)
+            if (share := found[count]) is not None:
+                moved[index] = share
+        return moved
+
+    def _end(self, first: int, support: int, tail: float, way: int) -> float | None:
+        """Return the share farthest out that the support does not exclude, or None.
 
         ``first`` is the count of holders to begin with; farther out tails fall.
         """
 
         def is_excluded(holders: int) -> bool:
-            return self.tail(holders, support, is_lower=is_lower) <= tail
+            return self.tail(holders, support, is_lower=way < 0) <= tail
 
         if is_excluded(first):
-            return math.nan
-        limit = 0 if is_lower else self.num_users
+            return None
         kept, step = first, 1
-        while kept != limit:
-            trial = max(kept - step, 0) if is_lower else min(kept + step, limit)
-            if is_excluded(trial):
-                break
+        while 0 <= (trial := kept + way * step) <= self.num_users and not is_excluded(trial):
             kept, step = trial, 2 * step
-        else:
-            return limit / self.num_users
-        while abs(trial - kept) > 1:
-            middle = (trial + kept) // 2
-            kept, trial = (kept, middle) if is_excluded(middle) else (middle, trial)
+        # One beyond the last count that exists is excluded without being asked.
+        excluded = min(max(trial, -1), self.num_users + 1)
+        while abs(excluded - kept) > 1:
+            middle = (excluded + kept) // 2
+            kept, excluded = (kept, middle) if is_excluded(middle) else (middle, excluded)
         return kept / self.num_users
 
     def tail(self, holders: int, support: int, *, is_lower: bool) -> float:
@@ -201,7 +188,7 @@ class _SupportLaw(NamedTuple):
         Round-off and what is left out are below 1e-12 of the largest probability.
         """
         start, law = _binomial_law(holders, self.p)
-        base, other = _binomial_law(self.num_trials - holders, self.q)
+        base, other = _binomial_law(self.num_users * self.num_slots - holders, self.q)
         at_most = np.concatenate([[0.0], np.cumsum(other)])  # of `base` ... and one more each
         wanted = support - start - np.arange(law.size)  # what the others must add
         below = np.clip(wanted - base + (0 if is_lower else 1), 0, other.size)
@@ -225,51 +212,6 @@ def _binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
     return first, law / law.sum()
 
 
-def clopper_pearson_interval(
-    frequency: NDArray[np.float64],
-    *,
-    support_probabilities: tuple[float, float],
-    num_users: int,
-    confidence: float,
-    num_slots: int = 1,
-) -> Interval:
-    """Return every f whose binomial tails do not contradict the support: never too short.
-
-    Source: Clopper, Pearson 1934; for a confidence in (0.5, 1). The support of a category is a sum
-    of N = n m independent coins, m the number of slots, of mean chance s = q + f (p - q) / m. For
-    users drawn at random from a population (and one slot) it is binomial, and coverage is at least
-    ``confidence`` exactly. Given who the users are, the coins differ, which makes both tails
-    lighter than the binomial ones (Hoeffding 1956, Theorem 4, from a distance of one from the mean
-    on; nearer, tails are above 1/4, which the limits of ``confidence`` leave inside, but for a
-    single supporting report, or a single one that does not, where Markov's inequality serves
-    instead). So it covers then, too, and the more, the more p differs from q: for common values and
-    a large epsilon0 it is far too wide, by the share that sampling would add. For rare values, many
-    categories and simultaneous intervals it is the one to take. Cost: a microsecond a category.
-    """
-    if not require_open_unit("confidence", confidence) > 0.5:
-        raise ParameterError(
-            f"confidence = {confidence} is not in (0.5, 1): this interval bounds tails below 1/4"
-        )
-    p, q = support_probabilities
-    trials = float(num_users) * num_slots
-    support = _support_of(frequency, (p, q), num_users, num_slots)
-    least, most = _share_limits(support, trials, 0.5 * (1.0 - confidence))
-    lower, upper = (num_slots * (share - q) / (p - q) for share in (least, most))
-    return lower, upper
-
-
-def _share_limits(support: NDArray[np.float64], trials: float, tail: float) -> Interval:
-    """Return the least and the largest mean chance of ``trials`` coins that the support allows."""
-    from scipy.special import betainccinv, betaincinv
-
-    # At the ends the beta law has no density; the limits are 0 and 1 there.
-    least = betaincinv(np.maximum(support, 1.0), trials - support + 1.0, tail)
-    most = betainccinv(support + 1.0, np.maximum(trials - support, 1.0), tail)
-    least = np.select([support <= 0.0, support == 1.0], [0.0, tail / trials], least)
-    most = np.select([support >= trials, support == trials - 1.0], [1.0, 1.0 - tail / trials], most)
-    return least, most
-
-
 def normal_quantile(confidence: float) -> float:
     """Return z such that a standard normal lies in [-z, z] with probability ``confidence``."""
     require_open_unit("confidence", confidence)
@@ -283,17 +225,19 @@ def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
 
     Bonferroni's inequality, which needs nothing of how the estimates depend on each other. It asks
     for quantiles far in the tail, where the law of the support of a rare category is not normal;
-    `wilson_interval` asks the exact law there.
+    `SupportLaw.wilson_interval` asks the exact law there.
     """
     alpha = 1.0 - require_open_unit("confidence", confidence)
     return confidence if num_intervals == 1 else 1.0 - alpha / num_intervals
 
 
-#: Name of each kind of interval, and its function.
-INTERVALS: Mapping[str, Callable[..., Interval]] = MappingProxyType(
-    {
-        "wilson": wilson_interval,
-        "wald": wald_interval,
-        "clopper-pearson": clopper_pearson_interval,
-    }
+#: Name of each kind of interval, and what makes it of a law, frequencies and a confidence.
+INTERVALS: Mapping[str, Callable[[SupportLaw, NDArray[np.float64], float], Interval]] = (
+    MappingProxyType(
+        {
+            "wilson": SupportLaw.wilson_interval,
+            "wald": SupportLaw.wald_interval,
+            "clopper-pearson": SupportLaw.clopper_pearson_interval,
+        }
+    )
 )

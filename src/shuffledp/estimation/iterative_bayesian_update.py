@@ -7,7 +7,7 @@ use it all; they are possible frequencies too, so no further step is needed. The
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -43,22 +43,18 @@ class SupportReports(Protocol):
     @property
     def domain_size(self) -> int:
         """Number of categories."""
-        ...
 
     @property
     def epsilon0(self) -> float:
         """Local privacy loss in nats."""
-        ...
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which categories each report supports: booleans, shape (n, k)."""
-        ...
 
     def estimate(
         self, data: Reports, *, confidence: float, interval: str, simultaneous: bool
     ) -> FrequencyEstimates:
         """Return the unbiased frequency of each category."""
-        ...
 
 
 def iterative_bayesian_update(
@@ -172,7 +168,7 @@ def iterative_bayesian_update(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Point:
     """Positive frequencies that sum to 1, and what the reports say about them.
 
@@ -192,72 +188,68 @@ class Point:
 
 def climb(randomizer: SupportReports, reports: Reports) -> Iterator[Point]:
     """Yield points of ever greater likelihood for ever; first that of equal frequencies."""
-    ratio = math.exp(randomizer.epsilon0)
-    distinct = _DistinctReports(randomizer, reports)
+    read = _distinct_blocks(randomizer, reports)
+    excess = math.exp(randomizer.epsilon0) - 1.0
+
+    def evaluate(weights: NDArray[np.float64]) -> Point:
+        """Return the point of frequencies in proportion to ``weights``, which are not negative."""
+        frequency = np.maximum(weights / weights.sum(), _SMALLEST_FREQUENCY)
+        base = log_likelihood = 0.0
+        extra = np.zeros_like(frequency)
+        for supported, multiplicity in read():
+            likelihood = 1.0 + excess * (supported @ frequency)
+            weight = multiplicity / likelihood
+            base += float(weight.sum())
+            extra += weight @ supported
+            log_likelihood += float(multiplicity @ np.log(likelihood))
+        gain = (base + excess * extra) / reports.num_reports
+        return Point(frequency, gain, log_likelihood / reports.num_reports)
+
     longest = _LEAP_FACTOR
-    point = _evaluate(distinct, np.ones(randomizer.domain_size), ratio)
+    point = evaluate(np.ones(randomizer.domain_size))
     while True:
         yield point
-        first = _evaluate(distinct, point.frequency * point.gain, ratio)
+        first = evaluate(point.frequency * point.gain)
         yield first
         second = first.frequency * first.gain
-        length = min(_leap_length(point, first, second), longest)
-        leap = _evaluate(distinct, _extrapolate(point, first, second, length), ratio)
+        step = first.frequency - point.frequency
+        change = second - first.frequency - step
+        # How many iterations the leap stands for: the length of the first step over that of its
+        # change, each square weighted with 1 / f, the metric in which iterations contract evenly.
+        step_size, change_size = (float((x**2 / point.frequency).sum()) for x in (step, change))
+        length = max(math.sqrt(step_size / change_size), 1.0) if change_size > 0.0 else math.inf
+        length = min(length, longest)
+        # The parabola of the three points at that length; at 1 it is the third.
+        there = point.frequency + 2.0 * length * step + length**2 * change
+        leap = evaluate(np.maximum(there, _LARGEST_DROP * second))
         if leap.log_likelihood >= first.log_likelihood:
             point = leap
             longest *= _LEAP_FACTOR if length == longest else 1.0
         else:
-            point = _evaluate(distinct, second, ratio)
+            point = evaluate(second)
             longest = max(longest / _LEAP_FACTOR, 1.0)
 
 
-def _leap_length(point: Point, first: Point, second: NDArray[np.float64]) -> float:
-    """Return how many iterations a leap should stand for, at least 1.
+def _distinct_blocks(
+    randomizer: SupportReports, reports: Reports
+) -> Callable[[], Iterable[_Block]]:
+    """Return what reads supports as zeros and ones, a row a distinct report, and how often it came.
 
-    The length of the first step over that of its change, each square weighted with 1 / f: the
-    metric in which iterations contract evenly.
+    In blocks, which are kept where they are small.
     """
-    step = first.frequency - point.frequency
-    change = second - first.frequency - step
-    step_size = float((step**2 / point.frequency).sum())
-    change_size = float((change**2 / point.frequency).sum())
-    return max(math.sqrt(step_size / change_size), 1.0) if change_size > 0.0 else math.inf
+    data, multiplicity = _distinct_rows(reports.data)
+    times = multiplicity.astype(np.float64)
 
+    def read() -> Iterator[_Block]:
+        step = max(1, _CELLS_AT_A_TIME // randomizer.domain_size)
+        for start in range(0, times.size, step):
+            part = Reports(data=data[start : start + step], fingerprint=reports.fingerprint)
+            yield randomizer.supports(part).astype(np.float64), times[start : start + step]
 
-def _extrapolate(
-    point: Point, first: Point, second: NDArray[np.float64], length: float
-) -> NDArray[np.float64]:
-    """Return the point of the parabola of three points at ``length``; at 1 it is the third."""
-    step = first.frequency - point.frequency
-    change = second - first.frequency - step
-    there = point.frequency + 2.0 * length * step + length**2 * change
-    possible: NDArray[np.float64] = np.maximum(there, _LARGEST_DROP * second)
-    return possible
-
-
-class _DistinctReports:
-    """Which categories each distinct report supports, and how often it came; read in blocks."""
-
-    def __init__(self, randomizer: SupportReports, reports: Reports) -> None:
-        data, multiplicity = _distinct_rows(reports.data)
-        self.num_reports = reports.num_reports
-        self._randomizer = randomizer
-        self._distinct = Reports(data=data, fingerprint=reports.fingerprint)
-        self._multiplicity = multiplicity.astype(np.float64)
-        is_small = multiplicity.size * randomizer.domain_size <= _CELLS_KEPT
-        self._kept = list(self._read()) if is_small else None
-
-    def __iter__(self) -> Iterator[_Block]:
-        """Yield supports as zeros and ones, a row a distinct report, and multiplicities."""
-        return iter(self._kept) if self._kept is not None else self._read()
-
-    def _read(self) -> Iterator[_Block]:
-        step = max(1, _CELLS_AT_A_TIME // self._randomizer.domain_size)
-        for start in range(0, self._multiplicity.size, step):
-            rows = slice(start, start + step)
-            part = Reports(data=self._distinct.data[rows], fingerprint=self._distinct.fingerprint)
-            supported = self._randomizer.supports(part).astype(np.float64)
-            yield supported, self._multiplicity[rows]
+    if times.size * randomizer.domain_size > _CELLS_KEPT:
+        return read
+    kept = list(read())
+    return lambda: kept
 
 
 def _distinct_rows(data: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -272,23 +264,3 @@ def _distinct_rows(data: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]
     words = padded.view(np.uint64)[:, 0]
     _, first, multiplicity = np.unique(words, return_index=True, return_counts=True)
     return data[first], multiplicity
-
-
-def _evaluate(distinct: _DistinctReports, weights: NDArray[np.float64], ratio: float) -> Point:
-    """Return the point of frequencies in proportion to ``weights``, which are not negative."""
-    frequency = np.maximum(weights / weights.sum(), _SMALLEST_FREQUENCY)
-    excess = ratio - 1.0
-    base = 0.0
-    extra = np.zeros_like(frequency)
-    log_likelihood = 0.0
-    for supported, multiplicity in distinct:
-        likelihood = 1.0 + excess * (supported @ frequency)
-        weight = multiplicity / likelihood
-        base += float(weight.sum())
-        extra += weight @ supported
-        log_likelihood += float(multiplicity @ np.log(likelihood))
-    return Point(
-        frequency=frequency,
-        gain=(base + excess * extra) / distinct.num_reports,
-        log_likelihood=log_likelihood / distinct.num_reports,
-    )

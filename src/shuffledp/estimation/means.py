@@ -1,8 +1,8 @@
 """Means from sums of reports: unbiased values, standard errors, confidence intervals."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,9 @@ class MeanEstimates(Frames):
         Whether all intervals hold at once with that confidence, rather than each alone.
     """
 
+    interval: ClassVar[str] = "normal"
+    post_processing: ClassVar[tuple[str, ...]] = ()  # means are left as estimated
+
     mean: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     population_standard_error: NDArray[np.float64]
@@ -67,25 +70,10 @@ class MeanEstimates(Frames):
         for name in self.columns():
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
-    @property
-    def interval(self) -> str:
-        """Kind of interval: normal."""
-        return "normal"
-
-    @property
-    def post_processing(self) -> tuple[str, ...]:
-        """Nothing: means are left as estimated."""
-        return ()
-
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """Return the arrays by name, in the order of a table."""
-        return {
-            "mean": self.mean,
-            "standard_error": self.standard_error,
-            "population_standard_error": self.population_standard_error,
-            "lower": self.lower,
-            "upper": self.upper,
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 def estimate_means(

@@ -1,8 +1,7 @@
 """Columns of each kind, opened from files and from values in memory."""
 
 import shuffledp as sdp
-from shuffledp.collection.source.columns import answers, numbers, open_column
-from shuffledp.collection.source.limits import Ball, Range
+from shuffledp.collection.source.columns import Ball, Range, answers, numbers, open_column
 from shuffledp.collection.source.tables import checked_domain, source_of_values
 
 

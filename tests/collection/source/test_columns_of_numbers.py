@@ -9,7 +9,7 @@ import pytest
 
 from collection.source.opened import numbers_from_values, open_numbers
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.limits import Ball, Range
+from shuffledp.collection.source.columns import Ball, Range
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 

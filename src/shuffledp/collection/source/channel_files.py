@@ -15,7 +15,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -25,13 +24,8 @@ from typing import SupportsFloat, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_rows import (
-    MOST_CELLS,
-    MOST_INPUTS,
-    SUM_TOLERANCE,
-    channel_profile,
-    worst_ratio,
-)
+from shuffledp.accounting.amplification import channel_rows
+from shuffledp.accounting.amplification.channel_rows import MOST_CELLS, MOST_INPUTS
 from shuffledp.collection.source.tables import require_file
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
@@ -41,16 +35,14 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # A whole number is kept apart, since it may be a label too. Bounded, so that no text is dear to
 # read: exponents of up to three digits, and no entry of more than 400 characters.
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*\d+")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*0*[1-9]\d*")
 _LIKE_A_NUMBER = re.compile(r"|[+-]?(nan|inf|infinity)|[+-]?[\d.].*", re.IGNORECASE)
 _LONGEST = 400
 
 
 def parse_entry(text: object) -> Fraction | None:
     """Return the exact number that a cell holds, or None if it holds none."""
-    if not isinstance(text, str) or len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-        return None
-    with suppress(ZeroDivisionError):
+    if isinstance(text, str) and len(text) <= _LONGEST and _NUMBER.fullmatch(text):
         return Fraction(text.replace(" ", ""))
     return None
 
@@ -94,10 +86,9 @@ def _read_grid(path: Path) -> list[list[str]]:
     return grid
 
 
-_Labels: TypeAlias = tuple[str, ...] | None
-
-
-def _parts(grid: list[list[str]], origin: str) -> tuple[_Labels, _Labels, list[list[str]]]:
+def _parts(
+    grid: list[list[str]], origin: str
+) -> tuple[list[str] | None, list[str] | None, list[list[str]]]:
     """Tell labels of inputs and outputs from entries.
 
     Labels are what does not look like a number; an empty corner says that both have labels.
@@ -106,27 +97,7 @@ def _parts(grid: list[list[str]], origin: str) -> tuple[_Labels, _Labels, list[l
     are_words = all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in first or [corner])
     # Probabilities below an empty corner are a row whose label is missing.
     has_header = are_words or (corner == "" and all(cell.isdecimal() for cell in first))
-    body = grid[1:] if has_header else grid
-    _require_rectangle(body, origin)
-    has_labels = (has_header and (corner == "" or len(grid[0]) == len(body[0]) - 1)) or any(
-        not _LIKE_A_NUMBER.fullmatch(row[0]) for row in body
-    )
-    inputs = tuple(row[0] for row in body) if has_labels else None
-    rows = [row[1:] for row in body] if has_labels else body
-    require_size(len(rows), len(rows[0]), origin)
-    # The corner above the labels may be left out altogether.
-    width = len(rows[0])
-    outputs = tuple(grid[0][len(grid[0]) > width and has_labels :]) if has_header else None
-    if outputs is not None and len(outputs) != width:
-        raise DataError(
-            f"{origin} names {len(outputs)} outputs and has {width} columns of entries: one name "
-            "for each"
-        )
-    return inputs, outputs, rows
-
-
-def _require_rectangle(rows: Sequence[Sequence[object]], origin: str) -> None:
-    """Raise unless all rows are of one length, and there are any."""
+    rows = grid[1:] if has_header else grid
     require_size(len(rows), len(rows[0]) if rows else 0, origin)
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]):
@@ -134,6 +105,21 @@ def _require_rectangle(rows: Sequence[Sequence[object]], origin: str) -> None:
                 f"row {number + 1} of the matrix in {origin} has {len(row)} cells and the first "
                 f"has {len(rows[0])}: give every row one cell for each output"
             )
+    inputs = outputs = None
+    if (has_header and (corner == "" or len(grid[0]) == len(rows[0]) - 1)) or any(
+        not _LIKE_A_NUMBER.fullmatch(row[0]) for row in rows
+    ):
+        inputs, rows = [row[0] for row in rows], [row[1:] for row in rows]
+        require_size(len(rows), len(rows[0]), origin)
+    if has_header:
+        # The corner above the labels may be left out altogether.
+        outputs = grid[0][len(grid[0]) > len(rows[0]) and inputs is not None :]
+        if len(outputs) != len(rows[0]):
+            raise DataError(
+                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
+                "one name for each"
+            )
+    return inputs, outputs, rows
 
 
 Exact: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -148,7 +134,7 @@ _ROUND_OFF = 1e-12
 _EXACT_CLAIM, _ROUNDED_CLAIM = 1e-12, 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ChannelMatrix:
     """A local randomizer written out: Pr[output | input], each row divided by its sum.
 
@@ -177,7 +163,7 @@ class ChannelMatrix:
         """Return what the accountant needs, with the matrix's own loss, once a claim is checked."""
         if claimed_epsilon0 is not None:
             self.require_claim(claimed_epsilon0)
-        return channel_profile(self.rows if self.exact is None else self.exact)
+        return channel_rows.channel_profile(self.rows if self.exact is None else self.exact)
 
     def require_claim(self, epsilon0: SupportsFloat) -> None:
         """Raise `DataError` unless the matrix is epsilon0-LDP as claimed.
@@ -185,7 +171,7 @@ class ChannelMatrix:
         Ratios may exceed e^epsilon0 by one part in 1e12 if the law is exact, else by one in 1e9.
         """
         claimed = require_non_negative("epsilon0", epsilon0)
-        worst = worst_ratio(self.rows)
+        worst = channel_rows.worst_ratio(self.rows)
         found = math.log(worst.ratio) if worst.ratio < math.inf else math.inf
         tolerance = _ROUNDED_CLAIM if self.exact is None else _EXACT_CLAIM
         if found <= claimed + tolerance:
@@ -214,45 +200,36 @@ def open_channel(path: str | PathLike[str]) -> ChannelMatrix:
         raise DataError(f"{origin} has one input: a randomizer needs two or more to tell apart")
     inputs = _labels(row_labels, len(cells), f"inputs of {origin}")
     outputs = _labels(column_labels, len(cells[0]), f"outputs of {origin}")
-    keeps_exact = len(inputs) * len(outputs) <= _MOST_EXACT_CELLS
     rows = np.empty((len(inputs), len(outputs)))
     exact: list[tuple[Fraction, ...]] = []
     largest = 0.0
     for number, cell_row in enumerate(cells):
-        where = f"{origin}, row {inputs[number]!r}"
-        entries = _entries(cell_row, where, outputs)
-        total = sum(entries, Fraction(0))
-        _require_sum(total, where, any("/" in cell for cell in cell_row))
-        rows[number] = np.array(entries, dtype=np.float64) / float(total)
-        largest = max(largest, abs(float(total - 1)))
-        if keeps_exact and total == 1:
-            exact.append(tuple(entries))
+        entries, excess = _entries(cell_row, f"{origin}, row {inputs[number]!r}", outputs)
+        rows[number] = np.array(entries, dtype=np.float64) / float(excess + 1)
+        largest = max(largest, abs(float(excess)))
+        if excess == 0 and rows.size <= _MOST_EXACT_CELLS:
+            exact.append(entries)
     rows.setflags(write=False)
-    return ChannelMatrix(
-        inputs=inputs,
-        outputs=outputs,
-        rows=rows,
-        exact=tuple(exact) if len(exact) == len(inputs) else None,
-        largest_correction=largest,
-    )
+    is_exact = len(exact) == len(inputs)
+    return ChannelMatrix(inputs, outputs, rows, tuple(exact) if is_exact else None, largest)
 
 
-def _labels(labels: tuple[str, ...] | None, count: int, what: str) -> tuple[str, ...]:
-    """Return the labels, or numbers from 1; refused if they do not fit or stand twice."""
+def _labels(labels: list[str] | None, count: int, what: str) -> tuple[str, ...]:
+    """Return the labels, or numbers from 1; refused if one is empty or stands twice."""
     if labels is None:
         return tuple(str(number + 1) for number in range(count))
-    if len(labels) != count:
-        raise DataError(f"{what}: {len(labels)} labels for {count}; give one for each")
     if "" in labels:
         raise DataError(f"{what}: label {labels.index('') + 1} is empty; name each")
     repeated, times = Counter(labels).most_common(1)[0]
     if times > 1:
         raise DataError(f"{what}: {repeated!r} stands {times} times; name each once")
-    return labels
+    return tuple(labels)
 
 
-def _entries(cells: Sequence[str], where: str, outputs: tuple[str, ...]) -> list[Fraction]:
-    """Return the entries of a row, exact; refused unless all are >= 0."""
+def _entries(
+    cells: Sequence[str], where: str, outputs: tuple[str, ...]
+) -> tuple[tuple[Fraction, ...], Fraction]:
+    """Return the entries of a row, exact and >= 0, and by how much they sum to more than 1."""
     entries = []
     for column, cell in enumerate(cells):
         entry = parse_entry(cell)
@@ -263,16 +240,13 @@ def _entries(cells: Sequence[str], where: str, outputs: tuple[str, ...]) -> list
                 "labels needs an empty first cell)"
             )
         entries.append(entry)
-    return entries
-
-
-def _require_sum(total: Fraction, where: str, has_fractions: bool) -> None:
-    """Refuse the sum of a row unless it is 1."""
-    if abs(float(total - 1)) <= (0.0 if has_fractions else SUM_TOLERANCE):
-        return
-    wanted = "exactly 1, since it has fractions" if has_fractions else "1 within 1e-9"
-    raise DataError(
-        f"{where} sums to {float(total):.12g}, off by {float(total - 1):+.3g}: the probabilities "
-        f"of all outputs must add up to {wanted} (labels that are numbers need a first row of "
-        "labels with an empty first cell)"
-    )
+    excess = sum(entries, Fraction(-1))
+    has_fractions = any("/" in cell for cell in cells)
+    if abs(float(excess)) > (0.0 if has_fractions else channel_rows.SUM_TOLERANCE):
+        wanted = "exactly 1, since it has fractions" if has_fractions else "1 within 1e-9"
+        raise DataError(
+            f"{where} sums to {float(excess + 1):.12g}, off by {float(excess):+.3g}: the "
+            f"probabilities of all outputs must add up to {wanted} (labels that are numbers need "
+            "a first row of labels with an empty first cell)"
+        )
+    return tuple(entries), excess

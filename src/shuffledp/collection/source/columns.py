@@ -4,33 +4,23 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.limits import Limits
-from shuffledp.collection.source.tables import (
-    MISSING_TEXTS,
-    Source,
-    changed,
-    checked_domain,
-    open_source,
-    reading,
-    require_missing,
-    require_two_answers,
-    require_users,
-    rows_text,
-    sorted_labels,
-)
+from shuffledp.collection.source import tables
+from shuffledp.collection.source.tables import MISSING_TEXTS, Source, rows_text
+from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
+from shuffledp.randomizers.number_randomizer import Span
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,14 +55,7 @@ class Column:
 
         `DataError` unless there are as many as in the first pass.
         """
-        num_seen = 0
-        for block in self._read():
-            num_seen += len(block)
-            if num_seen > self.num_users:
-                raise changed(self.origin)
-            yield block
-        if num_seen != self.num_users:
-            raise changed(self.origin)
+        return self._read()
 
 
 def open_column(
@@ -155,22 +138,14 @@ def open_column(
         raise ParameterError("column is missing: name the column with the values")
     else:
         names = (column,)
-    source = open_source(path, *names, csv_separator=csv_separator, header=header)
-    read: Callable[..., Column] = (
-        question.read if question is not None else partial(answers, domain=None)
-    )
-    return read(source, report=report, **reading)
+    source = tables.open_source(path, *names, csv_separator=csv_separator, header=header)
+    if question is None:
+        return answers(source, None, report, **reading)
+    found: Column = question.read(source, report, **reading)
+    return found
 
 
 # --------------------------------------------------------------------- the first pass
-class Rows(NamedTuple):
-    """Some rows: what the randomizer takes, who has no value, and of each fault who has it."""
-
-    values: Any
-    is_missing: NDArray[np.bool_]
-    faults: tuple[NDArray[np.bool_], ...] = ()
-
-
 class Fault(NamedTuple):
     """What can be wrong with a value, the next thing to try, and the error that says so."""
 
@@ -179,87 +154,89 @@ class Fault(NamedTuple):
     error: type[ShuffledpError] = DomainError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How rows become values: what is read of each, and what is made of a batch of that."""
+def survey(
+    source: Source,
+    read: "Mapping[str, pl.Expr]",
+    decode: "Callable[[pl.DataFrame], tuple[Any, ...]]",
+    *faults: Fault,
+    missing: str,
+    report: Progress,
+    checked_for: tuple[object, ...],
+    domain: tuple[str, ...] = (),
+    unless: str = "",
+) -> Column:
+    """Make the first pass: count the users and check every value.
 
-    checked_for: tuple[object, ...]
-    read: "Mapping[str, pl.Expr]"
-    decode: "Callable[[pl.DataFrame], Rows]"
-    faults: tuple[Fault, ...] = ()
-    domain: tuple[str, ...] = ()
-    may_be_category: bool = False
+    A batch of what is ``read`` is decoded to what the randomizer takes, who has no value, and for
+    each of the faults who has it. ``unless`` names values among which missing ones are no category.
+    """
+    tables.require_missing(missing, unless=unless)
 
-    def rows(self, source: Source, *, check: bool = False) -> Iterator[Rows]:
-        """Yield the rows of a source."""
-        frame = source.frame.select(each.alias(name) for name, each in self.read.items())
-        return map(self.decode, source.batches(frame, check=check))
+    def decoded(*, check: bool = False) -> Iterator[tuple[Any, ...]]:
+        frame = source.frame.select(each.alias(name) for name, each in read.items())
+        return map(decode, source.batches(frame, check=check))
 
-
-def survey(source: Source, encoding: Encoding, missing: str, report: Progress) -> Column:
-    """Make the first pass: count the users and check every value."""
-    counts, firsts = [0] * (1 + len(encoding.faults)), [0] * (1 + len(encoding.faults))
     num_rows, where = 0, source.where
-    for rows in encoding.rows(source, check=True):
-        for place, mask in enumerate((rows.is_missing, *rows.faults)):
-            if mask.any():
-                firsts[place] = firsts[place] or num_rows + int(np.argmax(mask)) + 1
-                counts[place] += int(mask.sum())
-        num_rows += len(rows.is_missing)
+    counts = firsts = np.zeros(1 + len(faults), dtype=np.int64)
+    for _, *masks in decoded(check=True):
+        found = np.stack(masks)
+        if found.any():
+            is_first = (counts == 0) & found.any(axis=1)
+            firsts = np.where(is_first, num_rows + found.argmax(axis=1) + 1, firsts)
+            counts = counts + found.sum(axis=1)
+        num_rows += found.shape[1]
         report("checking", num_rows, None)
     report("checking", num_rows, num_rows)
-    num_missing = counts[0]
-
-    def require_none(error: type[ShuffledpError]) -> None:
-        for fault, count, first in zip(encoding.faults, counts[1:], firsts[1:], strict=True):
-            if count and fault.error is error:
-                values = source.frame.select(source.names).slice(first - 1, 1).collect().row(0)
-                note = value_note(values[0] if len(values) == 1 else values)
-                raise error(
-                    f"row {first:,} of {where} holds a value{note} {fault.what}; "
+    num_missing = int(counts[0])
+    num_users = num_rows - num_missing
+    for kind in (DataError, DomainError):
+        if kind is DomainError and missing == "error" and num_missing:
+            remedy = ", or missing='category' to count them as 'missing'" * (not unless)
+            raise DataError(
+                f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
+                f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
+            )
+        for fault, count, first in zip(
+            faults, counts[1:].tolist(), firsts[1:].tolist(), strict=True
+        ):
+            if count and fault.error is kind:
+                row = source.frame.select(source.names).slice(first - 1, 1).collect().row(0)
+                raise kind(
+                    f"row {first:,} of {where} holds a value"
+                    f"{value_note(row[0] if len(row) == 1 else row)} {fault.what}; "
                     f"{rows_text(count)} of {num_rows:,} hold such values: {fault.remedy}"
                 )
-
-    require_none(DataError)
-    if missing == "error" and num_missing:
-        remedy = ", or missing='category' to count them as 'missing'" * encoding.may_be_category
-        raise DataError(
-            f"{where} has {rows_text(num_missing)} without an answer (null, NaN or empty), the "
-            f"first is row {firsts[0]:,}: pass missing='drop' to leave them out{remedy}"
-        )
-    require_none(DomainError)
-    num_users = num_rows - num_missing
     without = f" ({rows_text(num_missing)} without)" if num_missing else ""
-    require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
-    hidden = "; to count them as one more answer (missing = category) hides it"
+    tables.require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
+    hidden = "; to count them as one more answer (missing = category) hides it" * (not unless)
+    dropped = (
+        f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
+        f"{num_users:,} users, and how many were dropped is not protected{hidden}."
+    )
     return Column(
         names=source.names,
         origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
-        checked_for=encoding.checked_for,
-        domain=encoding.domain,
-        cautions=(
-            f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
-            f"{num_users:,} users, and how many were dropped is not protected"
-            f"{hidden * encoding.may_be_category}.",
-        )
-        if num_missing
-        else (),
-        _read=lambda: _values(source, encoding),
+        checked_for=checked_for,
+        domain=domain,
+        cautions=(dropped,) * bool(num_missing),
+        _read=lambda: _values(source.origin, decoded(), num_users),
     )
 
 
-def _values(source: Source, encoding: Encoding) -> Iterator[Any]:
-    """Yield the values of those who take part."""
-    for rows in encoding.rows(source):
-        if any(mask.any() for mask in rows.faults):
-            raise changed(source.origin)
-        kept = ~rows.is_missing
-        if isinstance(rows.values, np.ndarray):
-            yield rows.values[kept]
-        else:
-            yield rows.values.drop_nulls()  # a series of texts
+def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:
+    """Yield the values of those who take part, as many as the first pass saw."""
+    num_seen = 0
+    for block, is_missing, *masks in rows:
+        # Anything but an array is a series of texts.
+        kept = block[~is_missing] if isinstance(block, np.ndarray) else block.drop_nulls()
+        num_seen += len(kept)
+        if num_seen > num_users or any(mask.any() for mask in masks):
+            raise tables.changed(origin)
+        yield kept
+    if num_seen != num_users:
+        raise tables.changed(origin)
 
 
 # --------------------------------------------------------------------- answers and words
@@ -274,14 +251,14 @@ def answers(
     """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
     import polars as pl
 
-    require_missing(missing)
+    tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
     listed = _discovered(source, report) if domain is None else domain
     extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (missing == "category")
     labels = listed + tuple(label for label in extra if label not in listed)
     if domain is not None:
-        require_two_answers(labels, "domain")
+        tables.require_two_answers(labels, "domain")
     # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
     texts = listed + tuple(text for text in MISSING_TEXTS if text not in listed)
     nothing, outside = len(texts), len(texts) + 1
@@ -289,42 +266,31 @@ def answers(
     code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
     code_of[outside] = labels.index(OTHER_LABEL) if other else 0
     label = source.label()
-    place = pl.coalesce(
-        label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32),
-        pl.when(label.is_null())
-        .then(pl.lit(nothing, pl.UInt32))
-        .otherwise(pl.lit(outside, pl.UInt32)),
-    )
+    known = label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32)
+    other_place = pl.when(label.is_null()).then(nothing).otherwise(outside).cast(pl.UInt32)
+    place = pl.coalesce(known, other_place)
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         places = batch["place"].to_numpy()
         is_outside = places == outside
         is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
-        return Rows(code_of[places], is_missing, (is_outside & (not other),))
+        return code_of[places], is_missing, is_outside & (not other)
 
     shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
     column = survey(
         source,
-        Encoding(
-            checked_for=("answers", labels),
-            read={"place": place},
-            decode=decode,
-            faults=(
-                Fault(
-                    f"outside the domain ({shown})",
-                    f"add it to domain=[...], or pass other=True to count such values as "
-                    f"{OTHER_LABEL!r}",
-                ),
-            ),
-            domain=labels,
-            may_be_category=True,
-        ),
-        missing,
-        report,
+        {"place": place},
+        decode,
+        Fault(f"outside the domain ({shown})", remedy),
+        missing=missing,
+        report=report,
+        checked_for=("answers", labels),
+        domain=labels,
     )
     if domain is not None:
         return column
-    require_two_answers(labels, source.where)
+    tables.require_two_answers(labels, source.where)
     caution = (
         "The list of answers was read from the data, and the guarantee holds for a list fixed "
         "beforehand: state the possible answers as the domain."
@@ -348,29 +314,28 @@ def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
             )
         report("reading the answers", num_rows, None)
     report("reading the answers", num_rows, num_rows)
-    return checked_domain(sorted_labels(found), source.where)
+    return tables.checked_domain(tables.sorted_labels(found), source.where)
 
 
 def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
     """Check a column of any texts; series of polars."""
     import polars as pl
 
-    require_missing(missing, unless="words")
     label = source.label()
-    text = pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)
+    read = {"text": pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)}
 
-    def decode(batch: "pl.DataFrame") -> Rows:
-        texts = batch["text"]
-        return Rows(texts, texts.is_null().to_numpy())
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        return batch["text"], batch["text"].is_null().to_numpy()
 
-    encoding = Encoding(checked_for=("texts",), read={"text": text}, decode=decode)
-    return survey(source, encoding, missing, report)
+    return survey(
+        source, read, decode, missing=missing, report=report, checked_for=("texts",), unless="words"
+    )
 
 
 # --------------------------------------------------------------------- numbers and vectors
 def numbers(
     source: Source,
-    limits: Limits,
+    limits: "Limits",
     report: Progress = no_progress,
     *,
     is_vector: bool = False,
@@ -380,48 +345,36 @@ def numbers(
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
     import polars as pl
 
-    require_missing(missing, unless="numbers")
     commas = _decimal_commas(source)
     read: dict[str, pl.Expr] = {}
     for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
         number, absent = _number(name, dtype, comma=name in commas)
         read |= {f"number {place}": number, f"absent {place}": absent}
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         found = batch.select(pl.selectors.starts_with("number")).to_numpy()
         values = np.ascontiguousarray(found, dtype=np.float64)
         absent = batch.select(pl.selectors.starts_with("absent")).to_numpy()
         is_missing = np.asarray(absent.any(axis=1))
         is_bad = np.asarray((np.isnan(values) & ~absent).any(axis=1))
-        is_usable = ~(is_missing | is_bad)
-        is_outside = limits.outside(values) & is_usable
+        is_outside = limits.outside(values) & ~(is_missing | is_bad)
         if clip and is_outside.any():
             values = values.copy()
             values[is_outside] = limits.clip(values[is_outside])
-            is_outside = np.zeros_like(is_outside)
-        return Rows(values if is_vector else values[:, 0], is_missing, (is_bad, is_outside))
+        return values if is_vector else values[:, 0], is_missing, is_bad, is_outside & (not clip)
 
+    remedy = "write numbers like 12.5, and leave unknown ones empty"
+    wider = "state wider limits, or pass clip=True to move them to the nearest value inside"
     return survey(
         source,
-        Encoding(
-            checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
-            read=read,
-            decode=decode,
-            faults=(
-                Fault(
-                    "that is no number",
-                    "write numbers like 12.5, and leave unknown ones empty",
-                    DataError,
-                ),
-                Fault(
-                    f"outside {limits}",
-                    "state wider limits, or pass clip=True to move them to the nearest value "
-                    "inside",
-                ),
-            ),
-        ),
-        missing,
-        report,
+        read,
+        decode,
+        Fault("that is no number", remedy, DataError),
+        Fault(f"outside {limits}", wider),
+        missing=missing,
+        report=report,
+        checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
+        unless="numbers",
     )
 
 
@@ -429,10 +382,10 @@ def _decimal_commas(source: Source) -> frozenset[str]:
     """Return the columns of a table with semicolons in which no number has a decimal point."""
     import polars as pl
 
-    if not source.has_decimal_commas:
+    if source.separator != ";":
         return frozenset()
     points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
-    with reading(source.origin):
+    with tables.reading(source.origin):
         has_point = points.collect().row(0)
     return frozenset(name for name, found in zip(source.names, has_point, strict=True) if not found)
 
@@ -476,7 +429,6 @@ def answer_sets(
     """
     import polars as pl
 
-    require_missing(missing, unless="sets of answers")
     if not separator:
         raise ParameterError("separator is empty: give what stands between two answers, such as ;")
     (name,), (dtype,) = source.names, source.dtypes
@@ -489,7 +441,7 @@ def answer_sets(
     lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
     code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()
 
-    def decode(batch: "pl.DataFrame") -> Rows:
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         flat = (
             batch.with_row_index("owner")
             .explode("answer")
@@ -501,30 +453,95 @@ def answer_sets(
         owners = flat["owner"].to_numpy().astype(np.int64)
         codes = flat["code"].fill_null(0).to_numpy().astype(np.int32)
         sizes = np.bincount(owners, minlength=batch.height)
-        is_outside = np.zeros(batch.height, dtype=np.bool_)
-        is_outside[owners[flat["code"].is_null().to_numpy()]] = True
+        strays = owners[flat["code"].is_null().to_numpy()]
+        is_outside = np.bincount(strays, minlength=batch.height) > 0
         places = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
         kept = places < most
         table = np.full((batch.height, most), NO_ANSWER, dtype=np.int32)
         table[owners[kept], places[kept]] = codes[kept]
         is_missing = batch["answer"].is_null().to_numpy()
-        return Rows(table, is_missing, (is_outside, (sizes > most) & (not truncate)))
+        return table, is_missing, is_outside, (sizes > most) & (not truncate)
 
+    fewer = f"raise it, or pass truncate=True to keep the first {most} of each user"
     return survey(
         source,
-        Encoding(
-            checked_for=("sets", domain, most),
-            read={"answer": lists},
-            decode=decode,
-            faults=(
-                Fault("with an answer outside the domain", "add it to domain=[...]"),
-                Fault(
-                    f"of more than max_answers = {most} answers",
-                    f"raise it, or pass truncate=True to keep the first {most} of each user",
-                ),
-            ),
-            domain=domain,
-        ),
-        missing,
-        report,
+        {"answer": lists},
+        decode,
+        Fault("with an answer outside the domain", "add it to domain=[...]"),
+        Fault(f"of more than max_answers = {most} answers", fewer),
+        missing=missing,
+        report=report,
+        checked_for=("sets", domain, most),
+        domain=domain,
+        unless="sets of answers",
     )
+
+
+# --------------------------------------------------------------------- limits
+# They are stated beforehand: limits that were read from the data would depend on the users that
+# they are to protect.
+_LARGEST = np.finfo(np.float64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Span):
+    """Numbers between two limits, low < high; both belong to the range."""
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        is_inside = (values >= self.low) & (values <= self.high)
+        return np.logical_not(is_inside.all(axis=1))
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each value moved to the nearest one inside."""
+        return np.clip(values, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Vectors up to a Euclidean norm, finite and positive."""
+
+    norm_bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        largest, _, lengths = _norms(values)
+        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row shortened to the bound where it is longer.
+
+        An infinite coordinate counts as the largest float.
+        """
+        finite = np.clip(values, -_LARGEST, _LARGEST)
+        largest, directions, lengths = _norms(finite)
+        is_long = largest > self.norm_bound / lengths
+        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+
+    def __str__(self) -> str:
+        return f"the ball of norm {self.norm_bound:g}"
+
+
+Limits: TypeAlias = Range | Ball
+
+
+def _norms(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
+
+    The norm of a row is the product of the first and the last; taken apart so that no square
+    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
+    """
+    largest = np.max(np.abs(values), axis=1, initial=0.0)
+    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
+    directions = values / np.where(is_usable, largest, 1.0)[:, None]
+    directions[~is_usable] = 0.0
+    lengths = np.sqrt((directions * directions).sum(axis=1))
+    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)

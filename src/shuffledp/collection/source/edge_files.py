@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.tables import (
-    MISSING_TEXTS,
-    PARQUET,
-    label_expression,
-    open_source,
-    reading,
-    require_file,
-    scan,
-)
+from shuffledp.collection.source import tables
 from shuffledp.core.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -40,9 +32,13 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     import polars as pl
 
     location = Path(path)
-    with reading(location.name):
-        if location.suffix.lower() in PARQUET:
-            table = _labels_of_parquet(location)
+    with tables.reading(location.name):
+        if location.suffix.lower() in tables.PARQUET:
+            frame = tables.scan(location)
+            types = frame.collect_schema()
+            table = frame.select(
+                tables.label_expression(name, types[name]) for name in types
+            ).collect()
         else:
             table = _labels_of_text(location)
     if table.width != 2:
@@ -52,8 +48,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
         )
     table.columns = ["first", "second"]
     table = table.select(pl.all().str.strip_chars())
-    is_short = table["first"].is_null() | table["second"].is_null()
-    is_short |= (table["first"] == "") | (table["second"] == "")
+    is_short = table.select(pl.any_horizontal(pl.all().fill_null("") == "")).to_series()
     if is_short.any():
         row = is_short.arg_true()[0] + 1
         raise DataError(
@@ -63,18 +58,11 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     return table
 
 
-def _labels_of_parquet(location: Path) -> "pl.DataFrame":
-    """Return all columns of a Parquet file as text."""
-    frame = scan(location)
-    schema = frame.collect_schema()
-    return frame.select(label_expression(name, schema[name]) for name in schema).collect()
-
-
 def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
     import polars as pl
 
-    require_file(location)
+    tables.require_file(location)
     data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
     data = data.replace(b"\r\n", b"\n")
     if b"#" in data or b"%" in data:
@@ -87,10 +75,7 @@ def _labels_of_text(location: Path) -> "pl.DataFrame":
     if separator == b" ":
         data = _SPACES_AROUND_LINES.sub(b"", _SPACES.sub(b" ", data))
     return pl.read_csv(
-        io.BytesIO(data),
-        separator=separator.decode(),
-        has_header=False,
-        infer_schema=False,
+        io.BytesIO(data), separator=separator.decode(), has_header=False, infer_schema=False
     )
 
 
@@ -176,13 +161,13 @@ def read_edges(
 
 def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     """Read what each person is called in edge lists and groups: one label a row, all different."""
-    source = open_source(path, column)
+    source = tables.open_source(path, column)
     where = source.where
-    with reading(source.origin):
+    with tables.reading(source.origin):
         labels = source.frame.select(source.label().str.strip_chars()).collect().to_series()
     if labels.is_empty():
         raise DataError(f"{where} has no rows: give one row a person")
-    missing = (labels.is_null() | labels.is_in(list(MISSING_TEXTS))).arg_true()
+    missing = (labels.is_null() | labels.is_in(list(tables.MISSING_TEXTS))).arg_true()
     if len(missing):
         raise DataError(
             f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack "

@@ -90,15 +90,13 @@ class PriorKnowledge:
                     "answers: give one for each, in the order of the answers"
                 )
             return self
-        for name in self.values:
-            if name not in wanted:
-                raise DataError(
-                    f"{origin} names {name!r}, which is none of the answers "
-                    f"{', '.join(map(repr, wanted[:6]))}{', ...' if len(wanted) > 6 else ''}"
-                )
-        for name in wanted:
-            if name not in self.values:
-                raise DataError(f"{origin} has no probability for {name!r}: give 0 if it is none")
+        if unknown := [name for name in self.values if name not in wanted]:
+            raise DataError(
+                f"{origin} names {unknown[0]!r}, which is none of the answers "
+                f"{', '.join(map(repr, wanted[:6]))}{', ...' if len(wanted) > 6 else ''}"
+            )
+        if absent := [name for name in wanted if name not in self.values]:
+            raise DataError(f"{origin} has no probability for {absent[0]!r}: give 0 if it is none")
         places = [self.values.index(name) for name in wanted]
         return replace(
             self,

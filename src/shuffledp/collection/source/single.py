@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.limits import Limits
-from shuffledp.collection.source.tables import (
-    MISSING_TEXTS,
-    is_gap,
-    label_of,
-    listed,
-    rows_of_numbers,
-)
+from shuffledp.collection.source import tables
+from shuffledp.collection.source.columns import Limits
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError
 from shuffledp.randomizers.answer_sets import NO_ANSWER
@@ -42,10 +36,10 @@ def codes_of(
     answers: Iterable[str | None], domain: tuple[str, ...], max_answers: int
 ) -> NDArray[np.int32]:
     """Return the codes of one user's different answers, then -1, shape (1, max_answers)."""
-    if is_gap(answers):
+    if tables.is_gap(answers):
         raise _no_answer()
     try:
-        labels = [each.strip() for each in listed(answers) if each is not None]
+        labels = [each.strip() for each in tables.listed(answers) if each is not None]
     except (TypeError, AttributeError):
         raise DataError("the answers are no list of text: give a list, [] for none") from None
     codes = [_place(label, domain) for label in dict.fromkeys(labels) if label]
@@ -62,7 +56,7 @@ def codes_of(
 def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
     """Return one number within limits, shape (1,); a text such as ``12.5`` is one."""
     value = _plain(value)
-    if is_gap(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
+    if tables.is_gap(value) or (isinstance(value, str) and value.strip() in tables.MISSING_TEXTS):
         raise _no_answer()
     is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
     is_text = isinstance(value, str) and "_" not in value
@@ -77,9 +71,9 @@ def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
 
 def vector_of(value: Any, names: tuple[str, ...], limits: Limits) -> NDArray[np.float64]:
     """Return one vector within limits, shape (1, d)."""
-    if is_gap(value):
+    if tables.is_gap(value):
         raise _no_answer()
-    return _within(rows_of_numbers([value], names), limits)
+    return _within(tables.rows_of_numbers([value], names), limits)
 
 
 def _within(row: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
@@ -101,15 +95,15 @@ def _plain(value: Any) -> Any:
 def _label(answer: object, domain: tuple[str, ...]) -> str:
     """Return the label of one answer, if it is one."""
     answer = _plain(answer)
-    is_missing = isinstance(answer, str) and answer in MISSING_TEXTS and answer not in domain
-    if is_missing or is_gap(answer):
+    is_missing = isinstance(answer, str) and answer in tables.MISSING_TEXTS and answer not in domain
+    if is_missing or tables.is_gap(answer):
         raise _no_answer()
     if not isinstance(answer, _LABELLED):
         raise DataError(
             f"the answer is of type {type(answer).__name__}: give text, a number, true or false, "
             "or a date"
         )
-    return label_of(answer)
+    return tables.label_of(answer)
 
 
 def _place(label: str, domain: tuple[str, ...]) -> int:

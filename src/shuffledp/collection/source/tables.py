@@ -48,27 +48,25 @@ _SAMPLE_BYTES = 1 << 16
 MISSING_POLICIES = ("error", "drop", "category")
 
 
-def require_missing(missing: str, *, unless: str = "") -> str:
-    """Return what to do with rows without an answer; ``unless`` names what has no category."""
+def require_missing(missing: str, *, unless: str = "") -> None:
+    """Raise unless it says what to do with missing answers; ``unless`` is what has no category."""
     if missing not in MISSING_POLICIES:
         raise ParameterError(f"missing = {missing!r} is not one of {', '.join(MISSING_POLICIES)}")
     if unless and missing == "category":
         raise ParameterError(
             f"missing = 'category' makes no sense for {unless}: choose error or drop"
         )
-    return missing
 
 
 # ---------------------------------------------------------------- sources
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """Columns before their first pass: a lazy frame, and how to speak about them."""
 
     frame: "pl.LazyFrame"
     names: tuple[str, ...]
     origin: str
-    is_text: bool = False
-    has_decimal_commas: bool = False
+    separator: str | None = None  # None unless it is text
 
     @property
     def where(self) -> str:
@@ -93,7 +91,7 @@ class Source:
         """
         import polars as pl
 
-        pushdown = not (check and self.is_text)
+        pushdown = not (check and self.separator)
         with reading(self.origin):
             yield from frame.collect_batches(
                 chunk_size=BLOCK_ROWS, optimizations=pl.QueryOptFlags(projection_pushdown=pushdown)
@@ -101,34 +99,24 @@ class Source:
 
 
 def open_source(
-    path: str | PathLike[str],
-    *names: str,
-    csv_separator: str | None = None,
-    header: bool = True,
+    path: str | PathLike[str], *names: str, csv_separator: str | None = None, header: bool = True
 ) -> Source:
     """Return columns of a file; nothing but its header is read yet."""
-    location = Path(path)
+    location, separator = Path(path), None
     origin = origin_of(location)
     with reading(origin):
-        separator = None
         if is_text_table(location):
             frame, separator = open_text(location, csv_separator, header=header)
         else:
             frame = scan(location)
         for name in names:
             require_column(name, frame.collect_schema().names(), Path(origin))
-    return Source(
-        frame=frame,
-        names=names,
-        origin=origin,
-        is_text=separator is not None,
-        has_decimal_commas=separator == ";",
-    )
+    return Source(frame, names, origin, separator)
 
 
 def source_of_values(name: str, values: Iterable[object]) -> Source:
     """Return values that are in memory as a column."""
-    return Source(frame=series_of(name, values).to_frame().lazy(), names=(name,), origin="values")
+    return Source(series_of(name, values).to_frame().lazy(), (name,), "values")
 
 
 def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
@@ -137,7 +125,7 @@ def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
 
     array = rows_of_numbers(values, names)
     frame = pl.DataFrame({name: array[:, place] for place, name in enumerate(names)}).lazy()
-    return Source(frame=frame, names=tuple(names), origin="values")
+    return Source(frame, tuple(names), "values")
 
 
 def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
@@ -166,7 +154,7 @@ def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
         frame = pl.DataFrame({"answers": pl.Series(lists, dtype=pl.List(pl.String))})
     except (TypeError, pl.exceptions.PolarsError):
         raise DataError("values are not lists of text: give one list of answers a user") from None
-    return Source(frame=frame.lazy(), names=("answers",), origin="values")
+    return Source(frame.lazy(), ("answers",), "values")
 
 
 def listed(value: Any) -> list[str | None]:
@@ -225,14 +213,20 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     if dtype.is_float():
         unsigned = pl.when(column == 0.0).then(pl.lit(0.0, dtype)).otherwise(column)  # no -0.0
         return unsigned.cast(pl.String).str.strip_suffix(".0").alias(name)
-    if dtype in (pl.String, pl.Null, pl.Boolean, pl.Date, pl.Datetime, pl.Time) or (
-        dtype.is_integer() or dtype.is_decimal() or dtype in (pl.Categorical, pl.Enum)
-    ):
+    texts = (pl.String, pl.Null, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum)
+    if dtype in texts or dtype.is_integer() or dtype.is_decimal():
         return column.cast(pl.String)
     raise DataError(
         f"column {name!r} is of type {dtype}, which is no list of answers: give a column of text, "
         "numbers, booleans, dates or categories"
     )
+
+
+def require_list(name: str, texts: Iterable[object]) -> None:
+    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
+    if isinstance(texts, str | set | frozenset):
+        kind = "single string" if isinstance(texts, str) else "set, which has no order"
+        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
 
 
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
@@ -315,6 +309,17 @@ def read_domain(path: str | PathLike[str]) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- files
+# What a message of polars holds, in lower case, and what that means.
+_NO_PARQUET = "it is no complete Parquet file (truncated, or another format)"
+_READING_ERRORS = {
+    "end with par1": _NO_PARQUET,
+    "header and footer": _NO_PARQUET,
+    "utf-8": "it is not text in UTF-8; convert it (for example with iconv) and try again",
+    "more fields": "a row has more fields than the header; quote values that contain the separator",
+    "could not parse": "a row cannot be parsed; look for a quotation mark that is never closed",
+}
+
+
 @contextmanager
 def reading(origin: str) -> Iterator[None]:
     """Turn what polars raises about a file into one `DataError` of one line."""
@@ -325,23 +330,12 @@ def reading(origin: str) -> Iterator[None]:
     except pl.exceptions.NoDataError:
         raise DataError(f"{origin} is empty: it has not even a header line") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DataError(f"cannot read {origin}: {_reason(error)}") from None
+        text = str(error)
+        known = (reason for mark, reason in _READING_ERRORS.items() if mark in text.lower())
+        reason = next(known, (text.splitlines() or ["unknown error"])[0])
+        raise DataError(f"cannot read {origin}: {reason}") from None
     except PermissionError:
         raise DataError(f"cannot read {origin}: permission denied") from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return one line that says what is wrong with a file."""
-    text = str(error)
-    if "end with PAR1" in text or "header and footer" in text:
-        return "it is no complete Parquet file (truncated, or another format)"
-    if "utf-8" in text.lower():
-        return "it is not text in UTF-8; convert it (for example with iconv) and try again"
-    if "more fields" in text:
-        return "a row has more fields than the header; quote values that contain the separator"
-    if "could not parse" in text:
-        return "a row cannot be parsed; look for a quotation mark that is never closed"
-    return (text.splitlines() or ["unknown error"])[0]
 
 
 def origin_of(path: Path) -> str:
@@ -381,14 +375,14 @@ def open_text(
         with path.open("rb") as file:
             sample = file.read(_SAMPLE_BYTES)
     else:
-        sample = content[:_SAMPLE_BYTES]
+        sample = content
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             text = (path.read_bytes() if content is None else content).decode("utf-16")
         except UnicodeDecodeError:
             raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
-        content = text.encode()
-        sample = content[:_SAMPLE_BYTES]
+        content = sample = text.encode()
+    sample = sample[:_SAMPLE_BYTES]
     if b"\0" in sample:
         hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text"
         raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
@@ -401,17 +395,15 @@ def open_text(
         names = next(iter(csv.reader(lines, delimiter=separator)))
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
-    return (
-        pl.scan_csv(
-            path if content is None else io.BytesIO(content),
-            separator=separator,
-            has_header=header,
-            with_column_names=None if header else _numbered,
-            infer_schema=False,
-            glob=False,
-        ),
-        separator,
+    frame = pl.scan_csv(
+        path if content is None else io.BytesIO(content),
+        separator=separator,
+        has_header=header,
+        with_column_names=None if header else _numbered,
+        infer_schema=False,
+        glob=False,
     )
+    return frame, separator
 
 
 def _numbered(names: list[str]) -> list[str]:
@@ -434,11 +426,12 @@ def _unpacked(path: Path) -> bytes | None:
 
 def _sniffed(lines: list[str]) -> str:
     """Return the separator that splits the first two rows into equally many fields, the most."""
-    fields: dict[str, int] = {}
-    for separator in _SEPARATORS:
+
+    def fields(separator: str) -> int:
         rows = [len(row) for row in csv.reader(lines[:2], delimiter=separator)]
-        fields[separator] = rows[0] if len(set(rows)) == 1 else 0
-    return max(_SEPARATORS, key=lambda separator: fields[separator])
+        return rows[0] if len(set(rows)) == 1 else 0
+
+    return max(_SEPARATORS, key=fields)
 
 
 def is_text_table(path: Path) -> bool:
