@@ -46,6 +46,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     values = "on or off"
     if result.values:
         values = f"{len(result.values):,} values, {design.encoding.name} encoding"
+    found = fixed(result.root_mean_square_error, 0)
+    most = fixed(float(running.standard_errors.max()), 0)
     smoothed = ", smoothed over all periods afterwards" if running.is_smoothed else ""
     return [
         ("Values", values),
@@ -53,8 +55,7 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
         ("Estimator", f"weighted least squares over all sums of reports{smoothed}; unbiased"),
         (
             "Error found",
-            f"{fixed(result.root_mean_square_error, 0)} users, root mean square over all counts; "
-            f"expected at most {fixed(float(running.standard_errors.max()), 0)}",
+            f"{found} users, root mean square over all counts; expected at most {most}",
         ),
     ]
 
@@ -71,15 +72,16 @@ def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     single = float(planned.half_widths(simultaneous=False).mean())
     proven = float(planned.proven_errors.max())
     percentage = given(round(100.0 * planned.confidence, 6))
+    widest, mean, one, bounded = (
+        f"\u00b1{users_and_share(float(width), num_users)}"
+        for width in (widths.max(), widths.mean(), single, proven)
+    )
     return [
-        ("error", f"\u00b1{users_and_share(float(widths.max()), num_users)} in the worst period"),
-        ("", f"\u00b1{users_and_share(float(widths.mean()), num_users)} on average"),
+        ("error", f"{widest} in the worst period"),
+        ("", f"{mean} on average"),
         ("", band_text(planned.confidence)),
-        (
-            "one period",
-            f"\u00b1{users_and_share(single, num_users)} on average, {percentage}% for each alone",
-        ),
-        ("proven", f"\u00b1{users_and_share(proven, num_users)}, without a normal approximation"),
+        ("one period", f"{one} on average, {percentage}% for each alone"),
+        ("proven", f"{bounded}, without a normal approximation"),
     ]
 
 
@@ -89,17 +91,14 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     values = "on or off"
     if design.encoding.domain_size > 1:
         values = f"{design.encoding.domain_size:,}, {design.encoding.name} encoding"
+    reports, bits = fixed(planned.reports_per_user, 1), counted(planned.bits_per_report, "bit")
     return [
         ("users", f"{planned.num_users:,}"),
         ("periods", f"{design.periods:,} ({counted(design.num_levels, 'level')})"),
         ("changes", f"{design.max_changes:,} a user at most, counting the first value"),
         ("values", values),
         ("protocol", design.protocol),
-        (
-            "a user sends",
-            f"{fixed(planned.reports_per_user, 1)} reports in all, on average, of "
-            f"{counted(planned.bits_per_report, 'bit')} each",
-        ),
+        ("a user sends", f"{reports} reports in all, on average, of {bits} each"),
     ]
 
 

@@ -4,26 +4,18 @@ For its privacy statement read `shuffledp.report.statement` on why "the odds cha
 factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.report import monitor as words
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import brief, decimals_for, fixed, odds_factor, rounded, shorten
-from shuffledp.report.monitor import (
-    MonitorView,
-    band_text,
-    counted,
-    result_facts,
-    share_text,
-)
+from shuffledp.report.monitor import MonitorView, band_text, counted
 from shuffledp.report.page import page_html, render_page
-from shuffledp.report.statement import (
-    Paragraph,
-    exception_paragraph,
-    limit_text,
-)
+from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ class Curve(NamedTuple):
 def _(subject: MonitorView) -> str:
     result = subject.result
     num, curves = result.through, curves_of(result)
-    rows = table_rows(result)
+    rows, value = table_rows(result), ("Value",) if result.values else ()
     shown = len(rows) // len(curves)
     return render_page(
         "monitor.html",
@@ -69,17 +61,14 @@ def _(subject: MonitorView) -> str:
         band=band_text(result.running.confidence),
         num_curves=len(curves),
         num_drawn=len(drawn(curves)),
-        headings=(
-            "Period", *(("Value",) if result.values else ()), "Estimate", "Standard error", "Band",
-            "True count",
-        ),
+        headings=("Period", *value, "Estimate", "Standard error", "Band", "True count"),
         rows=rows,
         is_long=len(rows) > _MANY_ROWS,
         which_periods=f"All {num:,} periods" if shown == num else f"{shown:,} of the periods",
         paragraphs=statement_paragraphs(result),
         statement_facts=statement_facts(result),
-        facts=result_facts(result),
-    )  # fmt: skip
+        facts=words.result_facts(result),
+    )
 
 
 def curves_of(result: "MonitorResult") -> list[Curve]:
@@ -123,38 +112,51 @@ def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
 def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
     """Return the strip on top: what can be said of a period, and what it costs."""
     running, central = result.running, result.central
-    worst = float((running.upper - running.lower).max()) / 2.0
-    planned = result.design.periods
+    worst = words.share_text(float((running.upper - running.lower).max()) / 2.0, result.num_users)
+    band = f"of users, in the worst period: {band_text(running.confidence)}"
+    epsilon = f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}"
+    periods = counted(result.design.periods, "period")
+    epsilon0 = f"epsilon0 <= {rounded(result.local.upper, up=True)}"
     return [
-        (
-            "Error of a count",
-            f"\u00b1{share_text(worst, result.num_users)}",
-            f"of users, in the worst period: {band_text(running.confidence)}",
-        ),
+        ("Error of a count", f"\u00b1{worst}", band),
         (
             "Central privacy loss",
-            f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}",
-            f"all {counted(planned, 'period')} together, delta = {brief(central.delta_upper)}",
+            epsilon,
+            f"all {periods} together, delta = {brief(central.delta_upper)}",
         ),
-        (
-            "Local privacy loss",
-            f"epsilon0 <= {rounded(result.local.upper, up=True)}",
-            "all that a user sends, without the shuffler",
-        ),
+        ("Local privacy loss", epsilon0, "all that a user sends, without the shuffler"),
     ]
 
 
 # --------------------------------------------------------------------- statement
 def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
     """Return titles and texts; every number is rounded to the safe side."""
-    delta, local, periods = result.central.delta_upper, result.local.upper, result.design.periods
-    seeded = [("This was a simulation.", SEEDED)] if result.is_simulation else []
+    design, central, local = result.design, result.central, result.local.upper
+    epsilon, delta, periods = central.epsilon_upper, central.delta_upper, design.periods
+    revealed = limit_text(
+        f"An adversary who sees the shuffled reports of all {periods:,} periods and knows "
+        "everybody else's history faces a limit on what it can learn about any one person. "
+        f"Whatever two histories of at most {counted(design.max_changes, 'change')} it weighs "
+        "against each other, all reports together change",
+        "both",
+        epsilon=epsilon,
+        delta=delta,
+        shown=rounded(epsilon, up=True),
+    )
+    most = "once" if design.max_changes == 1 else f"{design.max_changes:,} times"
+    ignored = "In this run there were none."
+    if result.num_ignored_changes:
+        ignored = (
+            f"In this run that were {counted(result.num_ignored_changes, 'change')} of "
+            f"{counted(result.num_limited_users, 'user')}: the estimates are of the histories "
+            "without them."
+        )
     return [
-        *seeded,
-        _what_reports_reveal(result),
+        *([("This was a simulation.", SEEDED)] if result.is_simulation else []),
+        ("What the reports reveal.", revealed),
         exception_paragraph(
             # No exception where all that is claimed is the local guarantee.
-            delta if result.central.epsilon_upper < local else 0.0,
+            delta if epsilon < local else 0.0,
             brief(delta),
             result.num_users,
             without="what is claimed is the local guarantee, which holds without exception.",
@@ -176,7 +178,11 @@ def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
             "everybody's history at hand; a real server has not. Nothing above covers them: do not "
             "publish them.",
         ),
-        _more_changes(result),
+        (
+            f"Users who change more than {most}.",
+            "Their later changes are ignored on their own device, so their privacy is that of "
+            f"everybody else. The estimates miss these changes. {ignored}",
+        ),
         (
             "What it does not promise.",
             "It does not hide what is true of a group: the estimates can tell something about a "
@@ -197,80 +203,31 @@ def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     ]
 
 
-def _what_reports_reveal(result: "MonitorResult") -> Paragraph:
-    """Say what the central epsilon means for a whole history."""
-    title, epsilon = "What the reports reveal.", result.central.epsilon_upper
-    adversary = (
-        f"An adversary who sees the shuffled reports of all {result.design.periods:,} periods and "
-        "knows everybody else's history"
-    )
-    return title, limit_text(
-        f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
-        f"histories of at most {counted(result.design.max_changes, 'change')} it weighs against "
-        "each other, all reports together change",
-        "both",
-        epsilon=epsilon,
-        delta=result.central.delta_upper,
-        shown=rounded(epsilon, up=True),
-    )
-
-
-def _more_changes(result: "MonitorResult") -> Paragraph:
-    """Say what becomes of changes beyond the limit."""
-    most = result.design.max_changes
-    times = "once" if most == 1 else f"{most:,} times"
-    found = "In this run there were none."
-    if result.num_ignored_changes:
-        found = (
-            f"In this run that were {counted(result.num_ignored_changes, 'change')} of "
-            f"{counted(result.num_limited_users, 'user')}: the estimates are of the histories "
-            "without them."
-        )
-    return f"Users who change more than {times}.", (
-        "Their later changes are ignored on their own device, so their privacy is that of "
-        f"everybody else. The estimates miss these changes. {found}"
-    )
-
-
 # --------------------------------------------------------------------- chart
 def running_figure(result: "MonitorResult") -> Figure:
     """Return the estimates as lines in their bands, and the true counts dashed."""
     curves = drawn(curves_of(result))
     colours = ["var(--accent)"] if len(curves) == 1 else COLOURS
-    periods = tuple(map(float, range(1, result.through + 1)))
+    through = result.through
+    over = partial(Line, x=tuple(map(float, range(1, through + 1))))
     estimates = [
-        Line(
+        over(
             name=shorten(curve.label, _LONGEST_LABEL) if curve.label else "estimate",
-            x=periods,
             y=tuple(curve.estimates.tolist()),
             band=(tuple(curve.lower.tolist()), tuple(curve.upper.tolist())),
             colour=colour,
         )
         for curve, colour in zip(curves, colours, strict=False)
     ]
-    truths = [
-        Line(
-            name="true count, known only because this is a simulation",
-            x=periods,
-            y=tuple(curve.truth.tolist()),
-            colour="var(--ink)",
-            dash="dash",
-            width=1.3,
-        )
-        for curve in curves
-    ]
-    step = max(1, -(-(result.through - 1) // (_MOST_LABELS - 1)))
+    name = "true count, known only because this is a simulation"
+    dashed = partial(over, name=name, colour="var(--ink)", dash="dash", width=1.3)
+    truths = [dashed(y=tuple(curve.truth.tolist())) for curve in curves]
+    step = max(1, -(-(through - 1) // (_MOST_LABELS - 1)))
+    labels = [(float(at + 1), result.period_labels[at]) for at in range(0, through, step)]
     return lines_figure(
         "chart-running",
         [*estimates, *truths],
-        x=Axis(
-            title="Period",
-            limits=(0.5, result.through + 0.5),
-            labels=tuple(
-                (float(place + 1), result.period_labels[place])
-                for place in range(0, result.through, step)
-            ),
-        ),
+        x=Axis(title="Period", limits=(0.5, through + 0.5), labels=tuple(labels)),
         y=Axis(title="Users"),
         band=band_text(result.running.confidence),
     )

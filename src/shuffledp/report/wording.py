@@ -241,9 +241,9 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
 def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
     """Return the proved upper bound first, then how far it is from what is unavoidable."""
     bound, name = guarantee.bound, computed_name(guarantee)
-    other = ("delta", guarantee.delta_upper)
+    other, value = "delta", guarantee.delta_upper
     if name == "delta":
-        other = ("epsilon", guarantee.epsilon_upper)
+        other, value = "epsilon", guarantee.epsilon_upper
     users = f"{guarantee.num_users:,}"
     batches = [("users", users)]
     if guarantee.rounds != 1:
@@ -251,7 +251,7 @@ def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
     return [
         (name, f"{rounded(bound.upper, up=True, digits=6)} (proved upper bound)"),
         ("gap", gap_text(bound, name)),
-        (other[0], given(other[1])),
+        (other, given(value)),
         *batches,
         ("method", bound.method),
         ("source", bound.source),
