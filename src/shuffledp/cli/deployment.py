@@ -12,7 +12,13 @@ import click
 
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import new_folder, print_facts, print_json, print_warnings
+from shuffledp.cli.console import (
+    is_json,
+    new_folder,
+    print_facts,
+    print_json,
+    print_warnings,
+)
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.checks import require_non_negative
@@ -242,6 +248,9 @@ def _check_dap(path: Path, **numbers: float) -> None:
 
 def _say_task(made: "Task", path: Path) -> None:
     """Print what a task asks and promises."""
+    if not is_json():
+        print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
+        return
     record = {
         "task": str(path),
         "task_id": made.task_id.hex(),
@@ -252,8 +261,7 @@ def _say_task(made: "Task", path: Path) -> None:
         "guarantee": made.guarantee().to_json_dict(),
         "epsilon0": made.asked.randomizer.epsilon0,
     }
-    if not print_json(record):
-        print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
+    print_json(record)
 
 
 def task_facts(made: "Task") -> list[tuple[str, str]]:

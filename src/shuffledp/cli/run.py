@@ -225,17 +225,19 @@ def estimate(
 
 def _print_result(result: "Result", out: Path, left: float | None = None) -> None:
     """Print the estimates, the guarantee and where the report is."""
-    from shuffledp.leakage.of_runs import json_of_run, of_run
+    from shuffledp.leakage.of_runs import of_run
     from shuffledp.report import group_rows, network_rows, shuffle_rows, walk_rows
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
 
     print_warnings(result.warnings)
+    guessed = of_run(result)
+    beside = {} if guessed is None else {"leakage": guessed.to_json_dict()}
     spent = {} if left is None else {"ledger_left": left}
-    if print_json(result.to_json_dict() | json_of_run(result) | spent):
+    if print_json(result.to_json_dict() | beside | spent):
         return
     facts = [("no shuffler", without_shuffler_line(result.randomizer.profile))]
-    if (found := of_run(result)) is not None and (line := run_line(found)):
+    if guessed is not None and (line := run_line(guessed)):
         facts.append(("best guess", line))
     if result.groups is not None:
         facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]
