@@ -97,9 +97,10 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
     if found.published_epsilon is not None:
         published = _up(found.published_epsilon)
     pieces = f"{found.num_components:,} component{'s' * (found.num_components != 1)}"
-    shape = f"{'' if found.is_bipartite else 'not '}bipartite{', regular' * found.is_regular}"
+    shape = "bipartite" if found.is_bipartite else "not bipartite"
+    shape += ", regular" if found.is_regular else ""
     lazy = f", lazy {found.laziness:g}" if found.laziness else ""
-    most = ""
+    most = None
     if found.rounds_for_most is not None:
         most = f"{found.rounds_for_most:,} rounds are enough for 99 % of the users"
     facts = [
@@ -118,13 +119,13 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),
         ("graph", f"{found.num_users:,} users, {found.num_edges:,} edges, {pieces}, {shape}"),
-        ("left out", left_out),
+        ("left out", left_out or None),
         ("Gamma", f"{found.irregularity:.4f}"),
         ("spectral gap", f"{found.spectral_gap:.6f}"),
         ("separation", f"{found.separation:.3g} after {found.rounds:,} rounds"),
         ("rounds to mix", f"{found.rounds_to_mix:,} until eigenvalues show separation < 0.01"),
     ]
-    return [(name, text) for name, text in facts if text]
+    return [(name, text) for name, text in facts if text is not None]
 
 
 def round_numbers(text: str) -> tuple[int, ...]:

@@ -10,9 +10,8 @@ Standard': Toward an Expert-Informed Privacy Label for Differential Privacy", ar
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from shuffledp.core.errors import DataError
@@ -23,17 +22,15 @@ TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
 
 # What happens to the randomized answers, by the shuffler's name.
-_SHUFFLES: Mapping[str, str] = MappingProxyType(
-    {
-        "uniform": "The randomized answers of all participants are mixed before anyone looks at "
-        "them, and nothing is kept that tells whose is whose.",
-        "mallows": "The randomized answers are mixed among participants who are alike in public "
-        "respects, such as where they live.",
-        "displacement": "Each randomized answer is moved to a random place near the participant's.",
-        "network": "The randomized answers are passed on at random from participant to "
-        "participant, encrypted, before they are handed in.",
-    }
-)
+_SHUFFLES = {
+    "uniform": "The randomized answers of all participants are mixed before anyone looks at "
+    "them, and nothing is kept that tells whose is whose.",
+    "mallows": "The randomized answers are mixed among participants who are alike in public "
+    "respects, such as where they live.",
+    "displacement": "Each randomized answer is moved to a random place near the participant's.",
+    "network": "The randomized answers are passed on at random from participant to "
+    "participant, encrypted, before they are handed in.",
+}
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -207,9 +204,7 @@ def _protection(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-FORMS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
-    {"notice": participant_notice, "label": privacy_label, "registry": registry_entry}
-)
+FORMS = {"notice": participant_notice, "label": privacy_label, "registry": registry_entry}
 
 
 def _about(record: Mapping[str, Any]) -> dict[str, str]:

@@ -5,9 +5,8 @@ means.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.results import Guarantee, Result
@@ -31,20 +30,18 @@ if TYPE_CHECKING:
     from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
-RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "k-rr": "k-ary randomized response",
-        "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
-        "optimized-unary": "Optimized unary encoding (OUE)",
-        "optimized-local-hashing": "Optimized local hashing (OLH)",
-        "hadamard-response": "Hadamard response",
-        "subset-selection": "Subset selection",
-        "duchi": "Duchi's one-bit mechanism",
-        "piecewise": "Piecewise mechanism",
-        "privunit": "PrivUnit",
-        "count-mean-sketch": "Count-mean sketch (CMS)",
-    }
-)
+RANDOMIZER_TITLES = {
+    "k-rr": "k-ary randomized response",
+    "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
+    "optimized-unary": "Optimized unary encoding (OUE)",
+    "optimized-local-hashing": "Optimized local hashing (OLH)",
+    "hadamard-response": "Hadamard response",
+    "subset-selection": "Subset selection",
+    "duchi": "Duchi's one-bit mechanism",
+    "piecewise": "Piecewise mechanism",
+    "privunit": "PrivUnit",
+    "count-mean-sketch": "Count-mean sketch (CMS)",
+}
 
 _KINDS_OF_MEANS = ("mean", "vector-mean")
 
