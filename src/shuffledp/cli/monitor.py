@@ -20,7 +20,6 @@ from shuffledp.cli.console import (
 )
 from shuffledp.cli.options import cli, options, require_target, taken
 from shuffledp.collection.output import REPORT_FILE
-from shuffledp.report import monitor as words
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
 
@@ -100,6 +99,8 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
 
 def _print_plan(planned: "MonitorPlan") -> None:
     """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
+    from shuffledp.report import monitor as words
+
     central = planned.central
     epsilon, epsilon0 = (_up(each.upper) for each in (central, planned.local))
     guarantees = [
@@ -170,6 +171,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     from shuffledp.monitoring.results import write_monitor_result
     from shuffledp.monitoring.simulation import simulate_monitoring
     from shuffledp.report import write_report
+    from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING)
@@ -178,7 +180,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
             histories = open_histories(table, **reading, on_progress=on_progress)
             result = simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
-        view = words.MonitorView(result=result, what=reading["value"])
+        view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
     print_warnings(result.warnings)
     if not print_json(result.to_json_dict()):
@@ -187,6 +189,8 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
 
 def _print_monitored(result: "MonitorResult", out: Path) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
+    from shuffledp.report import monitor as words
+
     running, num_users = result.running, result.num_users
     half_widths = (running.upper - running.lower) / 2.0
     widest, mean, error = (

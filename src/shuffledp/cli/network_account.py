@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from shuffledp.network.account import NetworkAccount, NetworkCurve
     from shuffledp.network.graph import Graph
 
-_NEAR = 0.01
-
 
 def _up(value: float | None, digits: int = 6) -> str:
     """Return an upper bound, rounded up; a dash where there is none."""
@@ -241,7 +239,7 @@ _HEADINGS = ("graph", "users", "rounds", "epsilon", "published", "uniform", "wit
 
 def _row(found: "NetworkCurve") -> tuple[str, ...]:
     """Return the last point of a curve, and when it comes close to a uniform shuffle."""
-    near = found.rounds_within(_NEAR)
+    near = found.rounds_within(0.01)
     return (
         found.name,
         f"{found.num_users:,}",

@@ -61,8 +61,7 @@ def randomizer_title(randomizer: Any) -> str:
 class Wording:
     """How to speak about the estimates of one kind."""
 
-    label: str  # heading of what is estimated
-    labels: str
+    label: str  # heading of what is estimated, in the singular
     estimate: str  # heading of the estimates
     plural: str  # what they are, in running text
     format: Callable[[float, int], str]  # of a value with a number of decimals
@@ -73,7 +72,6 @@ class Wording:
 
 _FREQUENCIES = Wording(
     label="Answer",
-    labels="Answers",
     estimate="Frequency",
     plural="frequencies",
     format=percent,
@@ -87,7 +85,6 @@ _FREQUENCIES = Wording(
 
 _MEANS = Wording(
     label="Column",
-    labels="Columns",
     estimate="Mean",
     plural="means",
     format=fixed,
