@@ -212,8 +212,8 @@ def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Comman
 
 _ENTRY = re.compile(
     r"(?:(?P<name>\w+)=)?(?P<flag>--\S+)(?: (?P<kind>\S+))?(?:(?:  |\n)\s*(?P<help>.*?))?"
-    r"(?:\s+\[(?P<show>default: |=)(?P<default>.*)\])?(?P<required>\s+\[required\])?"
-    r"(?P<multiple>\s+\[repeated\])?",
+    r"(?:\s*\[(?P<show>default: |=)(?P<default>.*)\])?(?P<required>\s*\[required\])?"
+    r"(?P<multiple>\s*\[repeated\])?",
     re.DOTALL,
 )
 
@@ -263,6 +263,7 @@ def _set_json(context: click.Context, _parameter: click.Parameter, is_wanted: bo
 
 JSON = click.option(
     "--json",
+    "as_json",
     is_flag=True,
     expose_value=False,
     callback=_set_json,
