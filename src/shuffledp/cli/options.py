@@ -188,11 +188,11 @@ _KINDS: dict[str, Any] = {
 def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of tables, in the order of ``--help``.
 
-    An entry of a table is ``name=--flag KIND  Help.  [default: value] [required]``, and goes on in
-    indented lines. The name is the parameter's, where it is not the flag's. KIND is in `_KINDS`,
-    unless ``kinds`` has that of the parameter, or ``[one|of|these]``; a flag has none. ``[=value]``
-    is a default that ``--help`` does not show. An option for which this is not enough stands among
-    the tables, as click makes it.
+    An entry of a table is ``name=--flag KIND  Help.  [default: value] [required] [repeated]``, and
+    goes on in indented lines. The name is the parameter's, where it is not the flag's. KIND is in
+    `_KINDS`, unless ``kinds`` has that of the parameter, or ``[one|of|these]``; a flag has none.
+    ``[=value]`` is a default that ``--help`` does not show. An option for which this is not enough
+    stands among the tables, as click makes it.
     """
     added: list[Callable[..., Any]] = []
     for table in tables:
@@ -212,7 +212,7 @@ def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Comman
 
 _ENTRY = re.compile(
     r"(?:(?P<name>\w+)=)?(?P<flag>--\S+)(?: (?P<kind>\S+))?(?:(?:  |\n)\s*(?P<help>.*?))?"
-    r"(?:\s*\[(?P<show>default: |=)(?P<default>.*)\])?(?P<required>\s*\[required\])?"
+    r"(?:\s*\[(?P<show>default: |=)(?P<default>[^\]]*)\])?(?P<required>\s*\[required\])?"
     r"(?P<multiple>\s*\[repeated\])?",
     re.DOTALL,
 )
