@@ -99,13 +99,13 @@ def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
         law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")
     facts = [
         ("adversary", f"{adversary_name(account)}; {belief(account)}"),
-        ("known answers", "" if account.adversary == "uninformed" else _knowledge(account)),
-        ("randomizer", ", ".join(law)),
+        ("known answers", None if account.adversary == "uninformed" else _knowledge(account)),
+        ("randomizer", ", ".join(law) or None),
         ("users", f"{account.num_users:,}"),
         ("method", account.both.method),
         ("source", account.both.source),
     ]
-    return [(name, text) for name, text in facts if text]
+    return [(name, text) for name, text in facts if text is not None]
 
 
 def _knowledge(account: LeakageAccount) -> str:

@@ -58,7 +58,7 @@ def _(subject: Result) -> str:
         randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject),
         headings=headings,
-        rows=[(label, *_typeset(numbers)) for label, *numbers in rows],
+        rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
         bars_caption=caption,
         statement=statement,
@@ -69,7 +69,7 @@ def _(subject: Result) -> str:
     )
 
 
-def _typeset(numbers: Sequence[str]) -> list[str]:
+def _with_minus(numbers: Sequence[str]) -> list[str]:
     """Return numbers with real minus signs."""
     return [number.replace("-", "\u2212") for number in numbers]
 
@@ -120,7 +120,7 @@ def _summary(
         "facts": [*asked_by, ("Randomizer", f"{wording.randomizer_title(law)}, {loss}")],
         "headings": headings,
         "rows": [
-            (shorten(label, _LONGEST_SUMMARIZED), *_typeset(numbers))
+            (shorten(label, _LONGEST_SUMMARIZED), *_with_minus(numbers))
             for label, *numbers in rows[:_MOST_SUMMARIZED]
         ],
         "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
