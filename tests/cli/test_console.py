@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import shuffledp
-from shuffledp.cli.console import _Stages, say
+from shuffledp.cli.console import say, stages
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ class Bar:
 
 
 def test_stages_say_once_what_would_be_quicker():
-    stages = _Stages(bar := Bar(), {"learning": "quicker: fewer --trials"})
+    move = stages(bar := Bar(), {"learning": "quicker: fewer --trials"})
     for stage in ("position laws (quicker: positions='spectral')", "learning", "checking"):
-        stages(stage, 0, 2)
-        stages(stage, 2, 2)
+        move(stage, 0, 2)
+        move(stage, 2, 2)
     assert bar.lines == [
         "position laws (quicker: --positions spectral)",
         "learning (quicker: fewer --trials)",

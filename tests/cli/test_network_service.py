@@ -8,7 +8,7 @@ import threading
 import polars as pl
 import pytest
 
-from shuffledp.cli import main, network_peer
+from shuffledp.cli import main, network_exchange
 from shuffledp.deploy.http_client import NoAnswerError
 from shuffledp.deploy.peers import relay_client, relay_server
 from shuffledp.deploy.peers.peer_runner import PeersOutcome
@@ -239,7 +239,7 @@ def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
     ]
     # Only a main thread may handle signals, so this one runs the bare command.
     alone = threading.Thread(
-        target=network_peer.peer.main, args=(one,), kwargs={"standalone_mode": False}
+        target=network_exchange.peer.main, args=(one,), kwargs={"standalone_mode": False}
     )
     alone.start()
     others = {"who": [0, 1, 2, 4, 5], "answer": ["yes", "no", "yes", "yes", "no"]}
@@ -286,7 +286,7 @@ def test_peers_say_what_went_wrong(capsys):
         short=(0, 3),
         transcripts=("ab" * 32, "cd" * 32),
     )
-    network_peer._print_outcome(outcome)
+    network_exchange._print_outcome(outcome)
     captured = capsys.readouterr()
     said = " ".join(captured.err.split())
     for text in (

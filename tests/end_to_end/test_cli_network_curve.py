@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shuffledp.cli.network_account import curve, degrees, round_numbers
+from shuffledp.cli.network_account import curve, round_numbers
+from shuffledp.cli.options import whole_numbers
 from shuffledp.core.errors import ParameterError
 
 SETTING = ("--epsilon0", "1", "--delta", "1e-3")
@@ -55,4 +56,4 @@ def test_bad_requests(tmp_path):
         with pytest.raises(click.BadParameter):
             round_numbers(text)
     with pytest.raises(click.BadParameter):
-        degrees("3,x")
+        whole_numbers("3,x")

@@ -12,8 +12,7 @@ from shuffledp.report import notebook_html, page_html, terminal_text
 from shuffledp.report.run_page import figure_of_estimates
 from shuffledp.report.wording import (
     RANDOMIZER_TITLES,
-    estimate_headings,
-    estimate_rows,
+    estimate_table,
     randomizer_title,
     wording,
 )
@@ -109,7 +108,7 @@ def test_intervals_that_hold_at_once_say_so(results):
     kind = KINDS["vector-mean"]
     plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     result = sdp.run(plan, kind.values, seed=1, simultaneous=True)
-    assert estimate_headings(result).interval == "95% simultaneous interval"
+    assert estimate_table(result)[0][-1] == "95% simultaneous interval"
     text = Page(page_html(result)).text
     assert "95% simultaneous interval" in text
     assert "95% for all of them at once" in text
@@ -117,13 +116,15 @@ def test_intervals_that_hold_at_once_say_so(results):
 
 
 def test_means_have_as_many_decimals_as_their_errors_deserve(results):
-    (row,) = estimate_rows(results["mean"])
-    assert row.count == ""
-    assert row.few_numbers == (row.estimate, row.standard_error, row.interval)
-    assert row.numbers == (*row.few_numbers[:2], row.population_standard_error, row.interval)
+    headings, (row,) = estimate_table(results["mean"])
+    assert headings[1] == "Mean"  # nothing is counted
+    _, estimate, shown, of_population, interval = row
+    narrow = estimate_table(results["mean"], is_narrow=True)[1]
+    assert narrow == [(row[0], estimate, shown, interval)]
+    assert len(of_population.partition(".")[2]) == len(shown.partition(".")[2])
     error = results["mean"].estimates.standard_error[0]
-    assert abs(float(row.standard_error) - error) < 0.06 * error
-    assert len(row.estimate.partition(".")[2]) == len(row.standard_error.partition(".")[2]) <= 3
+    assert abs(float(shown) - error) < 0.06 * error
+    assert len(estimate.partition(".")[2]) == len(shown.partition(".")[2]) <= 3
 
 
 def test_every_registered_randomizer_has_a_title():

@@ -7,7 +7,7 @@ from report.pages import Page, labels, of_class
 from report.pages import drawn as drawn_elements
 from shuffledp.core.bound import Bound
 from shuffledp.report import page_html, write_report
-from shuffledp.report.monitor_page import (
+from shuffledp.report.monitor import (
     MOST_CURVES,
     curves_of,
     drawn,

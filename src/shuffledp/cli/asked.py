@@ -4,70 +4,33 @@ A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` a
 stand for the other four.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.options import PATH, added, answer_list, whole_number
+from shuffledp.cli.options import taken
 
 if TYPE_CHECKING:
     from shuffledp.collection.question import Question
     from shuffledp.collection.source.columns import Column
-    from shuffledp.core.progress import Progress
 
-
-def number_range(text: str) -> tuple[float, float]:
-    """Return the two limits of a range, such as ``0, 120``."""
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not two numbers with a comma between them; write it like 0,120"
-        ) from None
-    return low, high
-
-
-question_options = added(
-    (
-        click.option("--domain", type=answer_list, metavar="A,B,...", help="The possible answers."),
-        click.option(
-            "--domain-file", type=PATH, help="The possible answers, one a line, in a text file."
-        ),
-        click.option("--mean", is_flag=True, help="Estimate the mean of a number; needs --range."),
-        click.option(
-            "--range",
-            "limits",
-            type=number_range,
-            metavar="LOW,HIGH",
-            help="Limits of the number, for --mean.",
-        ),
-        click.option(
-            "--vector",
-            type=answer_list,
-            metavar="A,B,...",
-            help="Estimate the mean of a vector, of these coordinates; needs --norm.",
-        ),
-        click.option("--norm", type=float, metavar="X", help="Largest Euclidean norm of a vector."),
-        click.option(
-            "--dictionary",
-            type=PATH,
-            help="Values are any texts; estimate the words of this file, one a line.",
-        ),
-        click.option(
-            "--max-answers",
-            type=whole_number,
-            metavar="S",
-            help="Users may give up to S of the answers, rather than exactly one.",
-        ),
-    )
-)
+QUESTION = """
+    --domain A,B,...      The possible answers.
+    --domain-file PATH    The possible answers, one a line, in a text file.
+    --mean                Estimate the mean of a number; needs --range.
+    limits=--range LOW,HIGH  Limits of the number, for --mean.
+    --vector A,B,...      Estimate the mean of a vector, of these coordinates; needs --norm.
+    --norm X              Largest Euclidean norm of a vector.
+    --dictionary PATH     Values are any texts; estimate the words of this file, one a line.
+    --max-answers S       Users may give up to S of the answers, rather than exactly one.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The values of `question_options`, checked against each other."""
+    """The values of `QUESTION`, checked against each other."""
 
     domain: tuple[str, ...] | None
     domain_file: Path | None
@@ -77,6 +40,11 @@ class Asked:
     norm: float | None
     dictionary: Path | None
     max_answers: int | None
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> "Asked":
+        """Take the options of a question out of all of them."""
+        return cls(**taken(options, *(field.name for field in fields(cls))))
 
     def __post_init__(self) -> None:
         special = {
@@ -105,65 +73,48 @@ class Asked:
         return self.domain is not None or self.domain_file is not None
 
     @property
+    def is_about_answers(self) -> bool:
+        """Whether each user has exactly one of a list of answers, the default question."""
+        others = (self.vector, self.dictionary, self.max_answers)
+        return not self.mean and others == (None, None, None)
+
+    @property
     def is_given(self) -> bool:
         """Whether anything is asked."""
         return self.has_domain or not self.is_about_answers
-
-    @property
-    def is_discovering(self) -> bool:
-        """Whether the possible answers are those that stand in the table."""
-        return self.is_about_answers and not self.has_domain
-
-    @property
-    def is_about_answers(self) -> bool:
-        """Whether each user has exactly one of a list of answers, the default question."""
-        return not (
-            self.mean
-            or self.vector is not None
-            or self.dictionary is not None
-            or self.max_answers is not None
-        )
 
     def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
         """Return the question, or None where its answers were not listed.
 
         A simulation gets the public key of hash functions from its seed, too.
         """
-        from shuffledp.collection.questions import (
-            AnswerSets,
-            Categories,
-            Mean,
-            VectorMean,
-            Words,
-        )
+        from shuffledp.collection import questions
         from shuffledp.collection.source.tables import read_domain
 
         if self.limits is not None:
             low, high = self.limits
-            return Mean(low=low, high=high, name=name)
+            return questions.Mean(low=low, high=high, name=name)
         if self.vector is not None and self.norm is not None:
-            return VectorMean(names=self.vector, norm_bound=self.norm)
+            return questions.VectorMean(names=self.vector, norm_bound=self.norm)
         if self.dictionary is not None:
-            words = read_domain(self.dictionary)
-            return Words(dictionary=words, **({} if seed is None else {"key": _key(seed)}))
-        if self.domain_file is not None:
-            domain: tuple[str, ...] | None = read_domain(self.domain_file)
-        else:
-            domain = self.domain
+            key = {} if seed is None else {"key": _key(seed)}
+            return questions.Words(dictionary=read_domain(self.dictionary), **key)
+        domain = self.domain if self.domain_file is None else read_domain(self.domain_file)
         if domain is None:
             return None
         if self.max_answers is not None:
-            return AnswerSets(domain=domain, max_answers=self.max_answers)
-        return Categories(domain=domain)
+            return questions.AnswerSets(domain=domain, max_answers=self.max_answers)
+        return questions.Categories(domain=domain)
+
+    def listed_question(self) -> "Question":
+        """Return the question of a collection yet to come."""
+        question = self.question()
+        if question is None:
+            raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+        return question
 
     def open(
-        self,
-        table: Path,
-        column: str | None,
-        reading: dict[str, Any],
-        *,
-        seed: int | None = None,
-        on_progress: "Progress | None" = None,
+        self, table: Path, column: str | None, seed: int | None, **reading: Any
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
         from shuffledp.collection.questions import Categories
@@ -172,7 +123,7 @@ class Asked:
         if (column is None) != (self.vector is not None):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
         question = self.question(name=column or "mean", seed=seed)
-        values = open_column(table, column, question, on_progress=on_progress, **reading)
+        values = open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:
             return Categories(values.domain), values  # which reading may have added to
         return question, values

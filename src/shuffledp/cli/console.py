@@ -6,14 +6,14 @@ rich is imported when something is printed, since ``--json`` and ``--help`` do w
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from shuffledp._version import __version__
-from shuffledp.collection.output import json_text
+from shuffledp.collection.output import json_text, results_folder
 from shuffledp.core.display import one_line, visible
 from shuffledp.core.progress import Progress
 
@@ -27,20 +27,29 @@ _LONGEST_LINE = 300
 _SCHEMA_VERSION = 1
 
 
-def print_json(value: Mapping[str, object]) -> None:
-    """Print one JSON object on one line: what was found, then what was asked, and of which version.
+def is_json() -> bool:
+    """Return whether the command is to print JSON."""
+    return bool(click.get_current_context().meta["shuffledp.json"])
 
-    docs/schemas has a JSON Schema of each command's; what has another meaning gets another number.
+
+def print_json(value: Mapping[str, object]) -> bool:
+    """Print one JSON object on one line if --json asks for it, and say whether: then that is all.
+
+    First what was found, then what was asked, and of which version; docs/schemas has a JSON Schema
+    of each command's. What has another meaning gets another number.
     """
-    context = click.get_current_context()
-    asked = {name: _plain(each) for name, each in context.params.items() if name != "as_json"}
-    about = {
-        "command": context.command_path,
-        "inputs": {name: each for name, each in asked.items() if each is not None},
-        "schema_version": _SCHEMA_VERSION,
-        "shuffledp_version": __version__,
-    }
-    click.echo(json_text({**value, **about}))
+    if is_json():
+        context = click.get_current_context()
+        about = {
+            "command": context.command_path,
+            "inputs": {
+                name: _plain(each) for name, each in context.params.items() if each is not None
+            },
+            "schema_version": _SCHEMA_VERSION,
+            "shuffledp_version": __version__,
+        }
+        click.echo(json_text({**value, **about}))
+    return is_json()
 
 
 def _plain(value: object) -> object:
@@ -78,10 +87,11 @@ def print_warnings(warnings: Iterable[str]) -> None:
         say("warning", warning)
 
 
-def read_paths(*written: Path) -> list[Path]:
-    """Return the files that the command's options name, but for those that it writes."""
+def new_folder(out: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
+    """Return `results_folder`, which holds none of the files that the command's options name."""
     given = click.get_current_context().params.values()
-    return [each for each in given if isinstance(each, Path) and each not in written]
+    read = [each for each in given if isinstance(each, Path) and each != out]
+    return results_folder(out, overwrite=overwrite, inputs=read)
 
 
 def show(*renderables: "RenderableType") -> None:
@@ -139,14 +149,12 @@ def print_paragraph(title: str, text: str) -> None:
 
 
 @contextmanager
-def progress_bar(
-    *, hidden: bool = False, hints: Mapping[str, str] | None = None
-) -> Iterator[Progress | None]:
+def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | None]:
     """Yield a callback that moves a bar on stderr, or None where stderr is no terminal.
 
     Hints say beside a stage what would be quicker.
     """
-    if hidden or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -161,19 +169,17 @@ def progress_bar(
         console=Console(stderr=True),
         transient=True,
     ) as bar:
-        yield _Stages(bar, hints or {})
+        yield stages(bar, hints or {})
 
 
-class _Stages:
-    """Gives every stage of a run a line of its own in a progress display."""
+def stages(bar: "ProgressBar", hints: Mapping[str, str]) -> Progress:
+    """Return what gives every stage of a run a line of its own in a progress display."""
+    tasks: dict[str, TaskID] = {}
 
-    def __init__(self, bar: "ProgressBar", hints: Mapping[str, str]) -> None:
-        self._bar, self._hints = bar, hints
-        self._tasks: dict[str, TaskID] = {}
+    def move(stage: str, done: int, total: int | None) -> None:
+        if stage not in tasks:
+            hint = f" ({hints[stage]})" if stage in hints else ""
+            tasks[stage] = bar.add_task(_with_options(stage) + hint, total=total)
+        bar.update(tasks[stage], completed=done, total=total)
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Move the bar of ``stage``."""
-        if stage not in self._tasks:
-            hint = f" ({self._hints[stage]})" if stage in self._hints else ""
-            self._tasks[stage] = self._bar.add_task(_with_options(stage) + hint, total=total)
-        self._bar.update(self._tasks[stage], completed=done, total=total)
+    return move

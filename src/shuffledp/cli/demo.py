@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from shuffledp.cli.console import print_facts, print_paragraph, print_table, print_warnings
-from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
+from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
+from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
 from shuffledp.report.formatting import percent
 from shuffledp.report.wording import guarantee_facts
 
@@ -16,25 +17,22 @@ if TYPE_CHECKING:
     from shuffledp.collection.source.surveys import Survey
 
 
-@click.command()
-@click.option(
-    "--out",
-    type=PATH,
-    default=Path("demo-results"),
-    show_default=True,
-    help="Folder to create, with one folder a survey.",
+@cli.command()
+@options(
+    """
+    --out PATH       Folder to create, with one folder a survey.  [default: demo-results]
+    --epsilon FLOAT  Central epsilon.  [default: 1.0]
+    --delta FLOAT    Failure probability.  [default: 1e-06]
+    """,
+    SEED,
+    OVERWRITE,
 )
-@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Central epsilon.")
-@click.option("--delta", type=float, default=1e-6, show_default=True, help="Failure probability.")
-@seed_option
-@overwrite_option
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
     """Ask the sensitive questions of two real surveys again, privately.
 
     Prints the private estimates beside the true frequencies, which only a demo can know. Needs
     statsmodels: pip install 'shuffledp[datasets]'.
     """
-    from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.plan import plan as make_plan
     from shuffledp.collection.questions import Categories
     from shuffledp.collection.results import About
@@ -46,21 +44,14 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     done: list[tuple[Survey, Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
         for survey in surveys():
-            plan = make_plan(
-                Categories(survey.domain),
-                num_users=len(survey.answers),
-                epsilon=epsilon,
-                delta=delta,
-            )
+            question, num_users = Categories(survey.domain), len(survey.answers)
+            plan = make_plan(question, num_users=num_users, epsilon=epsilon, delta=delta)
             about = About(title=survey.title, question=survey.question)
             result = replace(run_plan(plan, survey.answers, seed=seed), about=about)
-            (folder / survey.name).mkdir()
-            write_results(
-                result,
-                folder / survey.name,
-                parameters={"survey": survey.name},
-                findings=json_of_run(result),
-            )
+            own = folder / survey.name
+            own.mkdir()
+            parameters = {"survey": survey.name}
+            write_results(result, own, parameters=parameters, findings=json_of_run(result))
             done.append((survey, result))
     for asked, found in done:
         _print_survey(asked, found, out / asked.name)
@@ -68,30 +59,22 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
 
 def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
-    from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import privacy_statement
     from shuffledp.report.wording import main_estimates
 
     found, people = result.estimates, len(survey.answers)
     click.echo(f"{survey.title}\n{survey.question}\n")
-    print_table(
-        ("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"),
+    columns = main_estimates(result), found.lower.tolist(), found.upper.tolist()
+    rows = [
         (
-            (
-                answer,
-                percent(survey.answers.count(answer) / people, 1),
-                percent(estimate, 1),
-                f"{percent(lower, 1)} to {percent(upper, 1)}",
-            )
-            for answer, estimate, lower, upper in zip(
-                survey.domain,
-                main_estimates(result),
-                found.lower.tolist(),
-                found.upper.tolist(),
-                strict=True,
-            )
-        ),
-    )
+            answer,
+            percent(survey.answers.count(answer) / people, 1),
+            percent(estimate, 1),
+            f"{percent(lower, 1)} to {percent(upper, 1)}",
+        )
+        for answer, estimate, lower, upper in zip(survey.domain, *columns, strict=True)
+    ]
+    print_table(("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows)
     click.echo()
     print_facts(guarantee_facts(result.guarantee))
     for title, text in privacy_statement(result).paragraphs[:2]:

@@ -4,22 +4,21 @@ from pathlib import Path
 
 import click
 
-from shuffledp.cli.options import PATH
+from shuffledp.cli.options import PATH, cli, options
+from shuffledp.collection.output import whole_file
 
-_FORMS = ("notice", "label", "registry")  # of report.explain, which --help must not load
 
-
-@click.command(epilog="Example: shuffledp explain results --as notice --out notice.md")
+@cli.command(epilog="Example: shuffledp explain results --as notice --out notice.md")
 @click.argument("results", type=PATH)
-@click.option(
-    "--as",
-    "form",
-    type=click.Choice(_FORMS),
-    required=True,
-    help="A notice for participants and a privacy label, both in Markdown, or an entry for the "
-    "public registry of deployments in YAML.",
+@options(
+    # The forms of report.explain, which --help must not load.
+    """
+    form=--as [notice|label|registry]
+        A notice for participants and a privacy label, both in Markdown, or an entry for the public
+        registry of deployments in YAML.  [required]
+    --out FILE  Write it to a file instead.
+    """
 )
-@click.option("--out", type=PATH, metavar="FILE", help="Write it to a file instead.")
 def explain(*, results: Path, form: str, out: Path | None) -> None:
     """Say what the collection in RESULTS promises, in a form that others ask for.
 
@@ -27,7 +26,6 @@ def explain(*, results: Path, form: str, out: Path | None) -> None:
     marked TO BE FILLED IN; --title, --question, --organisation and --contact of `shuffledp run`
     leave less of that.
     """
-    from shuffledp.collection.output import whole_file
     from shuffledp.report.explain import FORMS, read_record
 
     text = FORMS[form](read_record(results))

@@ -8,26 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import options as shared
 from shuffledp.cli.console import (
+    new_folder,
     print_facts,
     print_json,
     print_list,
     print_table,
     print_warnings,
     progress_bar,
-    read_paths,
 )
-from shuffledp.cli.options import (
-    PATH,
-    answer_list,
-    json_option,
-    out_option,
-    overwrite_option,
-    require_target,
-    seed_option,
-    show_values_option,
-    whole_number,
-)
+from shuffledp.cli.options import cli, options, require_target, taken
+from shuffledp.collection.output import REPORT_FILE
+from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
@@ -35,41 +28,23 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.results import MonitorResult
 
 _HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
-
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
 PROTOCOLS = ("predrawn-signs", "sampled-change")
 
-_max_changes_option = click.option(
-    "--max-changes",
-    type=whole_number,
-    required=True,
-    metavar="K",
-    help="Changes of a user's value that are followed, counting the first value.",
-)
-
-_delta_option = click.option(
-    "--delta", type=float, required=True, help="Central failure probability, far below 1/users."
-)
-
-_categories_option = click.option(
-    "--categories",
-    type=answer_list,
-    metavar="A,B,...",
-    help="Values are one of these, rather than on or off.",
-)
-
-_confidence_option = click.option(
-    "--confidence",
-    type=float,
-    default=0.95,
-    show_default=True,
-    help="That the bands of all periods hold at once with.",
-)
+_MAX_CHANGES = """
+    --max-changes K
+        Changes of a user's value that are followed, counting the first value.  [required]
+    """
+_DELTA = "--delta FLOAT  Central failure probability, far below 1/users.  [required]"
+_CATEGORIES = "--categories A,B,...  Values are one of these, rather than on or off."
+_CONFIDENCE = """
+    --confidence FLOAT  That the bands of all periods hold at once with.  [default: 0.95]
+    """
 
 
-@click.group()
+@cli.group()
 def monitor() -> None:
     """Track how many users have a value, period by period, as values change.
 
@@ -82,31 +57,25 @@ def monitor() -> None:
     epilog="Example: shuffledp monitor plan --periods 365 --max-changes 4 --num-users 1000000 "
     "--epsilon0 1 --delta 1e-8"
 )
-@click.option("--periods", type=whole_number, required=True, metavar="D", help="How many periods.")
-@_max_changes_option
-@click.option(
-    "--num-users",
-    type=whole_number,
-    required=True,
-    metavar="N",
-    help="Honest users who take part from the first period to the last.",
+@options(
+    "--periods D  How many periods.  [required]",
+    _MAX_CHANGES,
+    """
+    --num-users N
+        Honest users who take part from the first period to the last.  [required]
+    --epsilon0 FLOAT  Local privacy loss of all that a user ever sends, in nats.
+    --epsilon FLOAT   Central target instead, for all that is ever published.
+    """,
+    _DELTA,
+    _CATEGORIES,
+    f"""
+    --protocol [{"|".join(PROTOCOLS)}]
+        How clients randomize; by default the first, up to 62 changes.
+    """,
+    _CONFIDENCE,
+    shared.JSON,
 )
-@click.option(
-    "--epsilon0", type=float, help="Local privacy loss of all that a user ever sends, in nats."
-)
-@click.option(
-    "--epsilon", type=float, help="Central target instead, for all that is ever published."
-)
-@_delta_option
-@_categories_option
-@click.option(
-    "--protocol",
-    type=click.Choice(PROTOCOLS),
-    help="How clients randomize; by default the first, up to 62 changes.",
-)
-@_confidence_option
-@json_option
-def plan(*, categories: tuple[str, ...] | None, as_json: bool, **asked: Any) -> None:
+def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     """Say how exact running counts will be, how private, and whether to monitor at all.
 
     The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
@@ -124,107 +93,72 @@ def plan(*, categories: tuple[str, ...] | None, as_json: bool, **asked: Any) -> 
         )
     planned = plan_monitoring(domain=categories, **asked)
     print_warnings(planned.cautions)
-    if as_json:
-        print_json(planned.to_dict())
-        return
-    _print_plan(planned)
+    if not print_json(planned.to_dict()):
+        _print_plan(planned)
 
 
 def _print_plan(planned: "MonitorPlan") -> None:
     """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
-    from shuffledp.report.monitor import (
-        HEADINGS,
-        comparison_rows,
-        design_facts,
-        error_facts,
-    )
+    from shuffledp.report import monitor as words
 
-    print_facts([*error_facts(planned), *_guarantee_facts(planned), *design_facts(planned)])
+    central = planned.central
+    epsilon, epsilon0 = (_up(each.upper) for each in (central, planned.local))
+    guarantees = [
+        ("epsilon", f"{epsilon} (proved upper bound, of all that is ever published)"),
+        ("gap", gap_text(central, "epsilon")),
+        ("delta", given(planned.delta)),
+        ("epsilon0", f"{epsilon0} (of all that a user ever sends, without a shuffler)"),
+    ]
+    print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
     click.echo()
-    print_table(HEADINGS, comparison_rows(planned))
+    print_table(words.HEADINGS, words.comparison_rows(planned))
     click.echo()
     print_facts([("advice", planned.advice)])
     click.echo()
-    print_facts([("method", planned.central.method), ("source", planned.central.source)])
-    print_list("assumptions", planned.central.assumptions)
+    print_facts([("method", central.method), ("source", central.source)])
+    print_list("assumptions", central.assumptions)
 
 
-def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return the central guarantee and the local one."""
-    from shuffledp.report.formatting import given, rounded
-
-    def safe(value: float) -> str:
-        return rounded(value, up=True, digits=6)
-
-    central, local = planned.central, planned.local
-    return [
-        ("epsilon", f"{safe(central.upper)} (proved upper bound, of all that is ever published)"),
-        ("gap", gap_text(central, "epsilon")),
-        ("delta", given(planned.delta)),
-        ("epsilon0", f"{safe(local.upper)} (of all that a user ever sends, without a shuffler)"),
-    ]
+def _up(value: float) -> str:
+    """Return an upper bound, rounded up."""
+    return rounded(value, up=True, digits=6)
 
 
 @monitor.command(
     epilog="Example: shuffledp monitor simulate states.parquet --user id --time day --value flag "
     "--max-changes 4 --epsilon0 1 --delta 1e-8 --out results/"
 )
-@click.argument("table", type=PATH)
-@click.option("--user", required=True, metavar="COLUMN", help="Column that says whose row it is.")
-@click.option(
-    "--time", required=True, metavar="COLUMN", help="Column with numbers from 1, dates or times."
+@click.argument("table", type=shared.PATH)
+@options(
+    """
+    --user COLUMN   Column that says whose row it is.  [required]
+    --time COLUMN   Column with numbers from 1, dates or times.  [required]
+    --value COLUMN  Column with the value from then on.  [required]
+    """,
+    _MAX_CHANGES,
+    """
+    --epsilon0 FLOAT
+        Local privacy loss of all that a user ever reports, in nats.  [required]
+    """,
+    _DELTA,
+    shared.OUT.format("results"),
+    _CATEGORIES,
+    f"""
+    --periods D     How many periods are planned; by default up to the last row.
+    --start TIME    Where period 1 begins; by default 1, or the earliest day.
+    --every LENGTH
+        Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.
+    --protocol [{"|".join(PROTOCOLS)}]  How clients randomize.  [default: {PROTOCOLS[0]}]
+    --smoothed      Use later reports for earlier periods, too.
+    """,
+    _CONFIDENCE,
+    shared.SEED,
+    "--stop-after T  Simulate up to this period only.",
+    shared.OVERWRITE,
+    shared.SHOW_VALUES,
+    shared.JSON,
 )
-@click.option(
-    "--value", required=True, metavar="COLUMN", help="Column with the value from then on."
-)
-@_max_changes_option
-@click.option(
-    "--epsilon0",
-    type=float,
-    required=True,
-    help="Local privacy loss of all that a user ever reports, in nats.",
-)
-@_delta_option
-@out_option("results")
-@_categories_option
-@click.option(
-    "--periods",
-    type=whole_number,
-    metavar="D",
-    help="How many periods are planned; by default up to the last row.",
-)
-@click.option(
-    "--start", metavar="TIME", help="Where period 1 begins; by default 1, or the earliest day."
-)
-@click.option(
-    "--every",
-    metavar="LENGTH",
-    help="Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(PROTOCOLS),
-    default=PROTOCOLS[0],
-    show_default=True,
-    help="How clients randomize.",
-)
-@click.option("--smoothed", is_flag=True, help="Use later reports for earlier periods, too.")
-@_confidence_option
-@seed_option
-@click.option(
-    "--stop-after", type=whole_number, metavar="T", help="Simulate up to this period only."
-)
-@overwrite_option
-@show_values_option
-@json_option
-def simulate(
-    *,
-    table: Path,
-    out: Path,
-    overwrite: bool,
-    as_json: bool,
-    **asked: Any,
-) -> None:
+def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.
 
     A row says that a user has a value from a time on, until the user's next row. A table with a
@@ -233,7 +167,6 @@ def simulate(
     Writes estimates.csv, result.json and report.html into the folder of --out: running counts with
     bands, and the true ones beside them, which only a simulation knows.
     """
-    from shuffledp.collection.output import REPORT_FILE, results_folder
     from shuffledp.monitoring.histories import open_histories
     from shuffledp.monitoring.results import write_monitor_result
     from shuffledp.monitoring.simulation import simulate_monitoring
@@ -241,29 +174,29 @@ def simulate(
     from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
-    reading = {name: asked.pop(name) for name in _READING}
-    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
-        with progress_bar(hidden=as_json, hints=_HINTS) as on_progress:
+    reading = taken(asked, *_READING)
+    with new_folder(out, overwrite=overwrite) as folder:
+        with progress_bar(_HINTS) as on_progress:
             histories = open_histories(table, **reading, on_progress=on_progress)
             result = simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
     print_warnings(result.warnings)
-    if as_json:
-        print_json(result.to_json_dict())
-        return
-    _print_monitored(result, out)
+    if not print_json(result.to_json_dict()):
+        _print_monitored(result, out)
 
 
 def _print_monitored(result: "MonitorResult", out: Path) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
-    from shuffledp.collection.output import REPORT_FILE
-    from shuffledp.report.formatting import rounded
-    from shuffledp.report.monitor import band_text, users_and_share
+    from shuffledp.report import monitor as words
 
     running, num_users = result.running, result.num_users
     half_widths = (running.upper - running.lower) / 2.0
+    widest, mean, error = (
+        words.users_and_share(float(each), num_users)
+        for each in (half_widths.max(), half_widths.mean(), result.root_mean_square_error)
+    )
     ignored = "none"
     if result.num_ignored_changes:
         ignored = f"{result.num_ignored_changes:,} of {result.num_limited_users:,} users"
@@ -271,16 +204,13 @@ def _print_monitored(result: "MonitorResult", out: Path) -> None:
     facts = [
         ("users", f"{num_users:,}"),
         ("periods", f"{result.through:,} of {result.design.periods:,}"),
-        ("band", f"±{users_and_share(float(half_widths.max()), num_users)} at most"),
-        ("", f"±{users_and_share(float(half_widths.mean()), num_users)} on average"),
-        ("", band_text(running.confidence)),
+        ("band", f"±{widest} at most"),
+        ("", f"±{mean} on average"),
+        ("", words.band_text(running.confidence)),
         ("outside the band", f"{result.num_outside_bands:,} of {half_widths.size:,} true counts"),
-        (
-            "error found",
-            f"{users_and_share(result.root_mean_square_error, num_users)}, root mean square",
-        ),
+        ("error found", f"{error}, root mean square"),
         ("ignored changes", ignored),
-        ("epsilon0", f"{rounded(result.local.upper, up=True, digits=6)} (all a user ever sends)"),
+        ("epsilon0", f"{_up(result.local.upper)} (all a user ever sends)"),
         *((name, value) for name, value in central if name != "users"),
         ("report", str(out / REPORT_FILE)),
     ]

@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from shuffledp.cli.console import print_facts
-from shuffledp.cli.options import PATH, require_service
+from shuffledp.cli.options import PATH, cli, options, require_service
 
-_CONFIG = click.option("--config", type=PATH, required=True, help="The server's file of settings.")
+_CONFIG = "--config PATH  The server's file of settings.  [required]"
 
 
-@click.group()
+@cli.group()
 def keys() -> None:
     """Make the next keys of a task, or destroy one that has served."""
 
@@ -42,9 +42,11 @@ def rotate(*, folder: Path) -> None:
 
 
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
-@_CONFIG
-@click.option("--epoch", type=click.IntRange(0), help="Of the shuffler: the key of this epoch.")
-@click.option("--number", type=click.IntRange(0, 255), help="Of the analyzer: the old key.")
+@options(
+    _CONFIG,
+    click.option("--epoch", type=click.IntRange(0), help="Of the shuffler: the key of this epoch."),
+    click.option("--number", type=click.IntRange(0, 255), help="Of the analyzer: the old key."),
+)
 def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     """Destroy a key: what is still sealed to it is noise from then on.
 
@@ -70,9 +72,8 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
 
 
-@click.command(epilog="Example: shuffledp restore --verify --config task/shuffler.toml")
-@_CONFIG
-@click.option("--verify", is_flag=True, required=True, help="Check it; nothing else is done.")
+@cli.command(epilog="Example: shuffledp restore --verify --config task/shuffler.toml")
+@options(_CONFIG, "--verify  Check it; nothing else is done.  [required]")
 @click.pass_context
 def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
     """Check a server's store that was put back from a backup, before the server is started.

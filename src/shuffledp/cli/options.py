@@ -1,13 +1,20 @@
-"""Options that several commands share, and checks that click does not know."""
+"""The program, and its options: a table as ``--help`` shows it declares those of a command.
+
+Options that several commands share stand here, with the kinds of values and checks across options.
+"""
 
 import csv
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from shuffledp._version import __version__
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
@@ -16,22 +23,37 @@ if TYPE_CHECKING:
     from shuffledp.collection.results import About
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="shuffledp", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Collect answers to a sensitive question privately, in the shuffle model.
+
+    Each user randomizes the own answer, a shuffler mixes the reports, and the analyst sees
+    nothing else.
+    """
+
+
+@cli.group()
+def network() -> None:
+    """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
+
+    account and curve say how private that is after how many rounds; prepare, relay, peer and
+    collect do it. `shuffledp run --shuffler network` simulates it on one machine.
+    """
+
+
+# --------------------------------------------------------------------- kinds of values
 PATH = click.Path(path_type=Path)
 
-# Written out, since --help must not load the randomizers; a test compares them.
-RANDOMIZER_NAMES = {
-    "categories": (
-        "k-rr",
-        "symmetric-unary",
-        "optimized-unary",
-        "optimized-local-hashing",
-        "hadamard-response",
-        "subset-selection",
-    ),
-    "--mean": ("duchi", "piecewise"),
-    "--vector": ("privunit",),
-    "--dictionary": ("count-mean-sketch",),
-}
+
+def _number(text: str) -> float:
+    """Return a number, or NaN where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
 
 
 def whole_number(text: str) -> int:
@@ -45,14 +67,21 @@ def whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
+        number = _number(text)
     if not number.is_integer() or abs(number) > 2**53:
         raise click.BadParameter(f"{text!r} is not a whole number; write it like 100000 or 1e5")
     return int(number)
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Return whole numbers separated by commas.
+
+    Examples
+    --------
+    >>> whole_numbers("10, 20")
+    (10, 20)
+    """
+    return tuple(whole_number(part) for part in text.split(",") if text)
 
 
 def share(text: str) -> float:
@@ -63,13 +92,35 @@ def share(text: str) -> float:
     >>> share("0.9")
     0.9
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
+    number = _number(text)
     if not 0.0 < number <= 1.0:
         raise click.BadParameter(f"{text!r} is not in (0, 1]: write it like 0.9")
     return number
+
+
+def number_range(text: str) -> tuple[float, float]:
+    """Return the two limits of a range, such as ``0, 120``."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two numbers with a comma between them; write it like 0,120"
+        ) from None
+    return low, high
+
+
+def duration(text: str) -> int:
+    """Return seconds of a time such as ``90``, ``30s``, ``15m``, ``6h`` or ``1d``.
+
+    Examples
+    --------
+    >>> duration("1d"), duration("90")
+    (86400, 90)
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if found is None or not int(found[1]):
+        raise click.BadParameter(f"{text!r} is no time: write it like 30s, 15m, 6h or 1d")
+    return int(found[1]) * {"m": 60, "h": 3600, "d": 86_400}.get(found[2], 1)
 
 
 def rounds_or_auto(text: str) -> int | str:
@@ -89,245 +140,6 @@ def answer_list(text: str) -> tuple[str, ...]:
     return tuple(answer.strip() for answer in row)
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object instead of text."
-)
-
-
-def _show_values(context: click.Context, _parameter: click.Parameter, shown: bool) -> None:
-    """Show values in messages for as long as the command runs."""
-    if shown:
-        context.with_resource(showing_values())
-
-
-show_values_option = click.option(
-    "--show-values",
-    is_flag=True,
-    expose_value=False,
-    callback=_show_values,
-    help="Show the values that are refused in error messages, not their rows alone.",
-)
-
-max_epsilon0_option = click.option(
-    "--max-epsilon0",
-    type=float,
-    help="Largest local privacy loss allowed beside --epsilon: what holds without the shuffler.",
-)
-
-
-def require_target(
-    *, epsilon: float | None, delta: float | None, max_epsilon0: float | None = None
-) -> None:
-    """Raise unless what is given of a target is epsilons > 0 and a delta in (0, 1)."""
-    if epsilon is not None:
-        require_positive("epsilon", epsilon)
-    if delta is not None:
-        require_open_unit("delta", delta)
-    if max_epsilon0 is not None:
-        require_positive("max_epsilon0", max_epsilon0)
-        if epsilon is None:
-            raise click.UsageError("--max-epsilon0 limits what --epsilon allows: give that too")
-
-
-seed_option = click.option(
-    "--seed",
-    type=whole_number,
-    metavar="N",
-    help="Make a reproducible simulation, which protects nobody and says so.",
-)
-
-randomizer_option = click.option(
-    "--randomizer",
-    metavar="NAME",
-    help="; ".join(f"{kind}: {', '.join(names)}" for kind, names in RANDOMIZER_NAMES.items())
-    + "; --max-answers: sampled:NAME or split:NAME with a NAME of categories.",
-)
-
-
-def added(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options, in the order of ``--help``."""
-
-    def add(command: Command) -> Command:
-        for option in reversed(tuple(options)):
-            command = option(command)
-        return command
-
-    return add
-
-
-def out_option(what: str, *, required: bool = True) -> Callable[[Command], Command]:
-    """Return the option that names the folder to create, ``what`` it holds."""
-    return click.option("--out", type=PATH, required=required, help=f"Folder to create for {what}.")
-
-
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace a folder of earlier results."
-)
-
-plan_option = click.option(
-    "--plan",
-    "plan_file",
-    type=PATH,
-    metavar="FILE",
-    help="Collect as planned in this file of `shuffledp plan --out`.",
-)
-
-#: How a result is estimated, and who asked what: for commands that end in a report.
-estimate_options = added(
-    (
-        click.option(
-            "--confidence", type=float, default=0.95, show_default=True, help="Of each interval."
-        ),
-        click.option(
-            "--interval",
-            type=click.Choice(["wilson", "wald", "clopper-pearson"]),
-            default="wilson",
-            show_default=True,
-            help="Kind of interval, for shares.",
-        ),
-        click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once."),
-        click.option(
-            "--post-process",
-            "post_processing",
-            multiple=True,
-            metavar="STEP",
-            help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
-        ),
-        click.option("--title", default="", help="Heading of the report."),
-        click.option(
-            "--question",
-            default="",
-            help="The question as people were asked it, for the report.",
-        ),
-        click.option("--organisation", default="", help="Who asks, for the report."),
-        click.option(
-            "--contact", default="", help="Whom to ask about the collection, for the report."
-        ),
-    )
-)
-
-
-def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Take options out of all of them."""
-    return {name: options.pop(name) for name in names}
-
-
-def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "About"]:
-    """Take `estimate_options` out of all of them: how to estimate, and who asked what."""
-    from shuffledp.collection.results import About
-
-    intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
-    require_open_unit("confidence", intervals["confidence"])
-    words = taken(options, "title", "question", "organisation", "contact")
-    return intervals, About(**words, date=datetime.now(UTC).date().isoformat())
-
-
-_IMAGES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}
-
-
-def page_path(
-    _context: click.Context, _parameter: click.Parameter, path: Path | None
-) -> Path | None:
-    """Return where a page goes, unless its name promises an image."""
-    if path is not None and path.suffix.lower() in _IMAGES:
-        raise click.BadParameter(f"{path}: figures are pages; end the name in .html")
-    return path
-
-
-def figure_option(what: str) -> Callable[[Command], Command]:
-    """Return the option that writes a page with charts, ``what`` they show."""
-    return click.option(
-        "--figure", type=PATH, callback=page_path, help=f"Write a page (HTML) with {what}."
-    )
-
-
-k_option = click.option(
-    "--k",
-    "domain_size",
-    type=whole_number,
-    metavar="K",
-    help="Number of possible answers, for categories.",
-)
-dimension_option = click.option(
-    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."
-)
-
-#: Which of the two is asked for, and the law of a report: for commands of the accountant.
-law_options = added(
-    (
-        click.option("--delta", type=float, help="Failure probability: asks for epsilons."),
-        click.option("--epsilon", type=float, help="Central epsilon in nats: asks for deltas."),
-        click.option(
-            "--randomizer",
-            metavar="NAME",
-            help=f"Categories: {', '.join(RANDOMIZER_NAMES['categories'])}; numbers: "
-            f"{', '.join(RANDOMIZER_NAMES['--mean'])}; vectors: "
-            f"{', '.join(RANDOMIZER_NAMES['--vector'])}; by default any.",
-        ),
-        k_option,
-        dimension_option,
-    )
-)
-
-
-def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given, and in its range."""
-    require_target(epsilon=epsilon, delta=delta)
-    if (epsilon is None) == (delta is None):
-        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
-
-
-confidence_option = click.option(
-    "--confidence", type=float, default=0.95, show_default=True, help="Of each interval."
-)
-
-# --------------------------------------------------------------------- networks
-protocol_option = click.option(
-    "--protocol",
-    type=click.Choice(["all", "single"]),
-    default="all",
-    show_default=True,
-    help="Holders hand in all reports they hold, or one.",
-)
-
-lazy_option = click.option(
-    "--lazy",
-    "laziness",
-    type=float,
-    default=0.0,
-    show_default=True,
-    metavar="P",
-    help="Chance that a report stays where it is in a round, by a coin of its own.",
-)
-
-positions_option = click.option(
-    "--positions",
-    type=click.Choice(["auto", "exact", "spectral"]),
-    default="auto",
-    show_default=True,
-    help="Follow all reports exactly, or bound where they are by eigenvalues.",
-)
-
-users_option = click.option(
-    "--users",
-    type=click.Choice(["worst", "all"]),
-    default="worst",
-    show_default=True,
-    help="all: beside the worst user, epsilon for shares of the users.",
-)
-
-terms_argument = click.argument("terms", type=PATH)
-graph_option = click.option(
-    "--graph",
-    type=PATH,
-    required=True,
-    help="File of edges: who passes reports on to whom.",
-)
-relay_option = click.option(
-    "--relay", "url", required=True, metavar="URL", help="Where the relay is, as it printed."
-)
-
-
 def digest(text: str) -> bytes:
     """Return the digest that 64 hexadecimal digits spell.
 
@@ -345,17 +157,228 @@ def digest(text: str) -> bytes:
     return value
 
 
+def page_path(text: str) -> Path:
+    """Return where a page goes, unless its name promises an image."""
+    path = Path(text)
+    if path.suffix.lower() in {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}:
+        raise click.BadParameter(f"{path}: figures are pages; end the name in .html")
+    return path
+
+
+_KINDS: dict[str, Any] = {
+    name: kind
+    for kind, names in {
+        str: "ADDRESS ADDRESS:PORT C COLUMN LENGTH LIST NAME R STEP TEXT TIME URL",
+        float: "FLOAT P SECONDS X",
+        whole_number: "D G H K M N NODE S T",
+        whole_numbers: "K,K,... N,N,...",
+        answer_list: "A,B A,B,...",
+        number_range: "LOW,HIGH",
+        rounds_or_auto: "T|auto",
+        share: "SHARE",
+        duration: "DURATION",
+        digest: "HEX",
+        PATH: "FILE FOLDER PATH",
+    }.items()
+    for name in names.split()
+}
+
+
+# --------------------------------------------------------------------- tables of options
+def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of tables, in the order of ``--help``.
+
+    An entry of a table is ``name=--flag KIND  Help.  [default: value] [required] [repeated]``, and
+    goes on in indented lines. The name is the parameter's, where it is not the flag's. KIND is in
+    `_KINDS`, unless ``kinds`` has that of the parameter, or ``[one|of|these]``; a flag has none.
+    ``[=value]`` is a default that ``--help`` does not show. An option for which this is not enough
+    stands among the tables, as click makes it.
+    """
+    added: list[Callable[..., Any]] = []
+    for table in tables:
+        if isinstance(table, str):
+            entries = re.split(r"\n(?=\S)", dedent(table).strip())
+            added += [_option(entry, kinds) for entry in entries]
+        else:
+            added.append(table)
+
+    def add(command: Command) -> Command:
+        for option in reversed(added):
+            command = option(command)
+        return command
+
+    return add
+
+
+_ENTRY = re.compile(
+    r"(?:(?P<name>\w+)=)?(?P<flag>--\S+)(?: (?P<kind>\S+))?(?:(?:  |\n)\s*(?P<help>.*?))?"
+    r"(?:\s*\[(?P<show>default: |=)(?P<default>[^\]]*)\])?(?P<required>\s*\[required\])?"
+    r"(?P<multiple>\s*\[repeated\])?",
+    re.DOTALL,
+)
+
+
+def _option(entry: str, kinds: dict[str, Any]) -> Callable[..., Any]:
+    """Return the option that an entry of a table declares."""
+    found = _ENTRY.fullmatch(entry)
+    assert found is not None, entry  # noqa: S101  # the tables are ours
+    flag, kind, default = found["flag"], found["kind"], found["default"]
+    name = found["name"] or flag[2:].replace("-", "_")
+    how: dict[str, Any] = {"help": " ".join((found["help"] or "").split()) or None}
+    how |= {each: True for each in ("required", "multiple") if found[each]}
+    if kind is None:
+        # A flag that is set by default is cleared by the option.
+        how |= {"is_flag": True} if default is None else {"flag_value": False, "default": True}
+    elif kind.startswith("["):
+        how["type"] = click.Choice(kind[1:-1].split("|"))
+    else:
+        how |= {"type": kinds[name] if name in kinds else _KINDS[kind], "metavar": kind}
+    if kind is not None and default is not None:
+        how |= {"default": default, "show_default": found["show"] != "="}
+    return click.option(flag, name, **how)
+
+
+# --------------------------------------------------------------------- shared options
+# Written out, since --help must not load the randomizers; a test compares them.
+RANDOMIZER_NAMES = {
+    "categories": (
+        "k-rr",
+        "symmetric-unary",
+        "optimized-unary",
+        "optimized-local-hashing",
+        "hadamard-response",
+        "subset-selection",
+    ),
+    "--mean": ("duchi", "piecewise"),
+    "--vector": ("privunit",),
+    "--dictionary": ("count-mean-sketch",),
+}
+_NAMES = {kind: ", ".join(names) for kind, names in RANDOMIZER_NAMES.items()}
+
+
+def _set_json(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    """Have `print_json` print, and the command nothing else."""
+    context.meta["shuffledp.json"] = is_wanted
+
+
+JSON = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_json,
+    help="Print one JSON object instead of text.",
+)
+
+
+def _show_values(context: click.Context, _parameter: click.Parameter, shown: bool) -> None:
+    """Show values in messages for as long as the command runs."""
+    if shown:
+        context.with_resource(showing_values())
+
+
+SHOW_VALUES = click.option(
+    "--show-values",
+    is_flag=True,
+    expose_value=False,
+    callback=_show_values,
+    help="Show the values that are refused in error messages, not their rows alone.",
+)
+
+OUT = "--out PATH  Folder to create for {}.  [required]"
+OVERWRITE = "--overwrite  Replace a folder of earlier results."
+SEED = "--seed N  Make a reproducible simulation, which protects nobody and says so."
+K = "domain_size=--k K  Number of possible answers, for categories."
+DIMENSION = "--dimension D  Length of the vectors, for vectors."
+CONFIDENCE = "--confidence FLOAT  Of each interval.  [default: 0.95]"
+PLAN = "plan_file=--plan FILE  Collect as planned in this file of `shuffledp plan --out`."
+MAX_EPSILON0 = """
+    --max-epsilon0 FLOAT  Largest local privacy loss allowed beside --epsilon: what holds without
+        the shuffler.
+    """
+RANDOMIZER = (
+    f"--randomizer NAME  {'; '.join(f'{kind}: {names}' for kind, names in _NAMES.items())}; "
+    "--max-answers: sampled:NAME or split:NAME with a NAME of categories."
+)
+
+# Which of the two is asked for, and the law of a report: for commands of the accountant.
+LAW = f"""
+    --delta FLOAT      Failure probability: asks for epsilons.
+    --epsilon FLOAT    Central epsilon in nats: asks for deltas.
+    --randomizer NAME  Categories: {_NAMES["categories"]}; numbers: {_NAMES["--mean"]}; vectors:
+        {_NAMES["--vector"]}; by default any.
+    {K}
+    {DIMENSION}
+    """
+
+# How a result is estimated, and who asked what: for commands that end in a report.
+ESTIMATING = f"""
+    {CONFIDENCE}
+    --interval [wilson|wald|clopper-pearson]
+        Kind of interval, for shares.  [default: wilson]
+    --simultaneous  Intervals that all hold at once.
+    post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
+        given more than once.  [repeated]
+    --title TEXT         Heading of the report.  [=]
+    --question TEXT      The question as people were asked it, for the report.  [=]
+    --organisation TEXT  Who asks, for the report.  [=]
+    --contact TEXT       Whom to ask about the collection, for the report.  [=]
+    """
+
+# Of networks.
+PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
+LAZY = """
+    laziness=--lazy P  Chance that a report stays where it is in a round, by a coin of its own.
+        [default: 0.0]
+    """
+USERS = """
+    --users [worst|all]  all: beside the worst user, epsilon for shares of the users.
+        [default: worst]
+    """
+
+
+# --------------------------------------------------------------------- what options say together
+def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take options out of all of them."""
+    return {name: options.pop(name) for name in names}
+
+
+def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "About"]:
+    """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
+    from shuffledp.collection.results import About
+
+    intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
+    require_open_unit("confidence", intervals["confidence"])
+    words = taken(options, "title", "question", "organisation", "contact")
+    return intervals, About(**words, date=datetime.now(UTC).date().isoformat())
+
+
+def require_target(
+    *, epsilon: float | None, delta: float | None, max_epsilon0: float | None = None
+) -> None:
+    """Raise unless what is given of a target is epsilons > 0 and a delta in (0, 1)."""
+    if epsilon is not None:
+        require_positive("epsilon", epsilon)
+    if delta is not None:
+        require_open_unit("delta", delta)
+    if max_epsilon0 is not None:
+        require_positive("max_epsilon0", max_epsilon0)
+        if epsilon is None:
+            raise click.UsageError("--max-epsilon0 limits what --epsilon allows: give that too")
+
+
+def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
+    """Raise unless exactly one of the two is given, and in its range."""
+    require_target(epsilon=epsilon, delta=delta)
+    if (epsilon is None) == (delta is None):
+        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
+
+
 def require_service() -> None:
     """Raise unless the packages of the extra ``service`` are installed."""
-    try:
-        import httpx
-        import starlette
-        import uvicorn
-    except ModuleNotFoundError as error:
-        if error.name not in ("httpx", "starlette", "uvicorn"):
-            raise
-        raise MissingPackageError(
-            "relays and peers need more packages: run pip install 'shuffledp[service]'",
-            name=error.name,
-        ) from None
-    del httpx, starlette, uvicorn
+    for name in ("httpx", "starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise MissingPackageError(
+                "relays and peers need more packages: run pip install 'shuffledp[service]'",
+                name=name,
+            )

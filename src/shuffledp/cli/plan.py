@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from shuffledp.cli.asked import Asked, question_options
+from shuffledp.cli import options as shared
+from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.console import print_facts, print_json, print_list, print_table, print_warnings
-from shuffledp.cli.options import (
-    PATH,
-    dimension_option,
-    figure_option,
-    json_option,
-    max_epsilon0_option,
-    randomizer_option,
-    require_target,
-    whole_number,
-)
+from shuffledp.cli.options import cli, options
 from shuffledp.core.errors import DomainError
+from shuffledp.report import wording
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.account import Calibration
@@ -32,53 +24,35 @@ if TYPE_CHECKING:
 _LARGEST_K = 10**7
 
 
-@click.command(
+@cli.command(
     epilog="Example: shuffledp plan --num-users 100000 --domain yes,no,refused --epsilon 0.5 "
     "--delta 1e-8"
 )
-@click.option("--num-users", type=whole_number, metavar="N", help="Honest users expected.")
-@question_options
-@click.option(
-    "--k",
-    "domain_size",
-    type=whole_number,
-    metavar="K",
-    help="Number of answers, instead of a list.",
+@options(
+    "--num-users N  Honest users expected.",
+    QUESTION,
+    """
+    domain_size=--k K  Number of answers, instead of a list.
+    --epsilon FLOAT    Central epsilon to meet, in nats.
+    --delta FLOAT      Failure probability, far below 1/users.
+    """,
+    shared.MAX_EPSILON0,
+    """
+    --rounds T  Collections about the same people that have to meet it together; 1 by default.
+    --epsilon0 FLOAT
+        Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
+    """,
+    shared.DIMENSION,
+    shared.RANDOMIZER,
+    """
+    --figure PATH  Write a page (HTML) with the error of every randomizer as a chart.
+    --out FILE     Keep the plan, for --plan of others.
+    """,
+    shared.JSON,
+    figure=shared.page_path,
 )
-@click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
-@click.option("--delta", type=float, help="Failure probability, far below 1/users.")
-@max_epsilon0_option
-@click.option(
-    "--rounds",
-    type=whole_number,
-    metavar="T",
-    help="Collections about the same people that have to meet it together; 1 by default.",
-)
-@click.option(
-    "--epsilon0",
-    type=float,
-    help="Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.",
-)
-@dimension_option
-@randomizer_option
-@figure_option("the error of every randomizer as a chart")
-@click.option("--out", type=PATH, metavar="FILE", help="Keep the plan, for --plan of others.")
-@json_option
-def plan(  # noqa: PLR0913  # one parameter an option
-    *,
-    num_users: int | None,
-    domain_size: int | None,
-    epsilon: float | None,
-    delta: float | None,
-    max_epsilon0: float | None,
-    rounds: int | None,
-    epsilon0: float | None,
-    dimension: int | None,
-    randomizer: str | None,
-    figure: Path | None,
-    out: Path | None,
-    as_json: bool,
-    **asked: Any,
+def plan(
+    *, max_epsilon0: float | None, figure: Path | None, out: Path | None, **asked: Any
 ) -> None:
     """Choose the randomizer and the largest epsilon0 that meet a central target.
 
@@ -90,50 +64,30 @@ def plan(  # noqa: PLR0913  # one parameter an option
     """
     from shuffledp.collection.account import calibrate
     from shuffledp.collection.plan import plan as make_plan
+    from shuffledp.report import write_report
 
-    require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
-    words = Asked(**asked)
-    has_question = words.has_domain or not words.is_about_answers
-    if epsilon0 is not None or not (has_question or domain_size is not None):
-        if has_question or (figure, out, max_epsilon0) != (None, None, None):
+    words = Asked.of(asked)
+    goal = shared.taken(asked, "epsilon", "delta")
+    shared.require_target(**goal, max_epsilon0=max_epsilon0)
+    if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):
+        if words.is_given or (figure, out, max_epsilon0) != (None, None, None):
             raise click.UsageError(
                 "--epsilon0 is for finding another number: leave out the question, --figure, --out "
                 "and --max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
-        solution = calibrate(
-            epsilon0=epsilon0,
-            num_users=num_users,
-            rounds=rounds,
-            epsilon=epsilon,
-            delta=delta,
-            randomizer=randomizer,
-            domain_size=domain_size,
-            dimension=dimension,
-        )
-        _print_solution(solution, as_json=as_json)
+        _print_solution(calibrate(**goal, **asked))
         return
-    if num_users is None or epsilon is None or delta is None:
+    goal |= shared.taken(asked, "num_users", "randomizer")
+    if None in (goal["num_users"], goal["epsilon"], goal["delta"]):
         raise click.UsageError("give --num-users, --epsilon and --delta")
-    question = _question(words, domain_size)
-    chosen = make_plan(
-        question,
-        num_users=num_users,
-        epsilon=epsilon,
-        delta=delta,
-        max_epsilon0=max_epsilon0,
-        randomizer=randomizer,
-        rounds=rounds or 1,
-    )
+    goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
+    chosen = make_plan(_question(words, asked["domain_size"]), **goal)
     if figure is not None:
-        from shuffledp.report import write_report
-
         write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
     print_warnings(chosen.warnings)
-    if as_json:
-        print_json(chosen.to_json_dict())
-    else:
+    if not print_json(chosen.to_json_dict()):
         _print_plan(chosen)
 
 
@@ -151,14 +105,13 @@ def _question(asked: Asked, k: int | None) -> "Question":
     return Categories(domain=tuple(map(str, range(k))))
 
 
-def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
+def _print_solution(solution: "Calibration") -> None:
     """Print the number that was found, then what holds with it."""
     from shuffledp.collection.results import delta_cautions
 
     guarantee = solution.guarantee
     print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
-    if as_json:
-        print_json(solution.to_json_dict())
+    if print_json(solution.to_json_dict()):
         return
     found = {
         "epsilon0": ("largest epsilon0", rounded(solution.epsilon0, up=False, digits=6)),
@@ -168,43 +121,34 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
     facts = [found[solution.found]] if solution.found in found else []
     if solution.found != "epsilon0":
         facts.append(("epsilon0", given(solution.epsilon0)))
-    print_facts([*facts, *guarantee_facts(guarantee)])
+    print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     from shuffledp.report.precedents import nearest
-    from shuffledp.report.wording import (
-        PLAN_HEADINGS,
-        curve_table,
-        expected_errors,
-        plan_rows,
-        without_shuffler_line,
-    )
 
+    law, guarantee = chosen.randomizer, chosen.guarantee
     print_facts(
         [
             ("question", chosen.question.describe()),
-            ("randomizer", chosen.randomizer.name),
-            ("epsilon0", rounded(chosen.randomizer.epsilon0, up=True, digits=6)),
-            ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
-            *expected_errors(chosen),
-            *guarantee_facts(chosen.guarantee),
-            (
-                "no shuffler",
-                without_shuffler_line(chosen.randomizer.profile, rounds=chosen.rounds),
-            ),
+            ("randomizer", law.name),
+            ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
+            ("bytes a report", f"{law.num_report_bytes:,}"),
+            *wording.expected_errors(chosen),
+            *wording.guarantee_facts(guarantee),
+            ("no shuffler", wording.without_shuffler_line(law.profile, rounds=chosen.rounds)),
         ]
     )
     click.echo()
-    print_table(PLAN_HEADINGS, plan_rows(chosen))
-    headings, rows = curve_table(chosen, chosen.errors_by_epsilon())
+    print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
+    headings, rows = wording.curve_table(chosen, chosen.errors_by_epsilon())
     if rows:
         click.echo()
         print_table(headings, rows)
     known = [
-        *nearest(chosen.randomizer.epsilon0, is_local=True),
-        *nearest(chosen.guarantee.epsilon_upper, is_local=False),
+        *nearest(law.epsilon0, is_local=True),
+        *nearest(guarantee.epsilon_upper, is_local=False),
     ]
     click.echo()
     print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

@@ -4,6 +4,7 @@ The page has the curves, the table, and what each method states and where.
 """
 
 import math
+from functools import partial
 
 from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
@@ -27,28 +28,25 @@ def headings(comparison: BoundComparison) -> tuple[str, ...]:
 
 def scenario_text(scenario: Scenario) -> str:
     """Say what the bounds are about."""
-    given_name = "epsilon" if scenario.asked == "delta" else "delta"
+    law = "any randomizer"
+    if scenario.randomizer is not None:
+        sizes = {"k": scenario.domain_size, "dimension": scenario.dimension}
+        shown = (f" {name} = {size}," for name, size in sizes.items() if size is not None)
+        law = f"{scenario.randomizer},{''.join(shown)}"
     return (
-        f"{randomizer_text(scenario)} with epsilon0 = {given(scenario.epsilon0)}, "
-        f"{users_text(scenario.num_users)}, {given_name} = {given(scenario.given)}"
+        f"{law} with epsilon0 = {given(scenario.epsilon0)}, {users_text(scenario.num_users)}, "
+        f"{_given_text(scenario)}"
     )
+
+
+def _given_text(scenario: Scenario) -> str:
+    """Say which of epsilon and delta is given."""
+    return f"{'epsilon' if scenario.asked == 'delta' else 'delta'} = {given(scenario.given)}"
 
 
 def users_text(num_users: int) -> str:
     """Return a number of users in words."""
     return "1 user" if num_users == 1 else f"{num_users:,} users"
-
-
-def randomizer_text(scenario: Scenario) -> str:
-    """Name the randomizer with its parameters."""
-    if scenario.randomizer is None:
-        return "any randomizer"
-    parameters = "".join(
-        f", {name} = {value}"
-        for name, value in (("k", scenario.domain_size), ("dimension", scenario.dimension))
-        if value is not None
-    )
-    return f"{scenario.randomizer}{parameters},"
 
 
 def bound_rows(comparison: BoundComparison) -> list[tuple[str, ...]]:
@@ -72,14 +70,16 @@ def bound_rows(comparison: BoundComparison) -> list[tuple[str, ...]]:
 
 def missing_rows(comparison: BoundComparison) -> list[tuple[str, str]]:
     """Return every other method, and why it says nothing here."""
-    rows = []
-    for each in comparison.bounds:
-        if each.standing is Standing.NO_GAIN:
-            value = number(each.value, up=True)
-            rows.append((each.method.name, f"{value}: {each.reason}"))
-        elif each.standing is not Standing.BOUND:
-            rows.append((each.method.name, each.reason))
-    return rows
+    return [
+        (
+            each.method.name,
+            f"{number(each.value, up=True)}: {each.reason}"
+            if each.standing is Standing.NO_GAIN
+            else each.reason,
+        )
+        for each in comparison.bounds
+        if each.standing is not Standing.BOUND
+    ]
 
 
 def number(value: float | None, *, up: bool) -> str:
@@ -119,15 +119,12 @@ def _key_figures(here: BoundComparison) -> list[tuple[str, ...]]:
     if here.lower is not None:
         lower = f"{asked} >= {_short(here.lower, up=False)}"
         gap = gap_percent(1.0 - here.lower / here.best if here.best else 0.0)
+    users, epsilon0 = f"{here.scenario.num_users:,}", f"epsilon0 = {given(here.scenario.epsilon0)}"
     return [
         ("Best bound", f"{asked} <= {_short(here.best, up=True)}", here.bounds[0].method.name),
         ("Unavoidable", lower, LOWER_END),
         ("Gap", gap, "of the best bound"),
-        (
-            "Users",
-            f"{here.scenario.num_users:,}",
-            f"epsilon0 = {given(here.scenario.epsilon0)}",
-        ),
+        ("Users", users, epsilon0),
     ]
 
 
@@ -138,18 +135,14 @@ def _short(value: float, *, up: bool) -> str:
 
 def _caption(curves: BoundCurves) -> str:
     """Say what is drawn, and why a curve may be missing."""
-    scenario = curves.here.scenario
-    given_name = "epsilon" if scenario.asked == "delta" else "delta"
-    fixed = (
-        f"epsilon0 = {given(scenario.epsilon0)}"
-        if curves.over is Over.NUM_USERS
-        else users_text(scenario.num_users)
-    )
+    scenario, fixed = curves.here.scenario, f"epsilon0 = {given(curves.here.scenario.epsilon0)}"
+    if curves.over is not Over.NUM_USERS:
+        fixed = users_text(scenario.num_users)
     return (
-        f"Proved upper bounds on {scenario.asked} with {fixed} and {given_name} = "
-        f"{given(scenario.given)}. A curve ends where its method does not apply, or says no more "
-        "than the local guarantee. Below the dashed line no analysis can go; the dotted line is "
-        "the collection that was asked about."
+        f"Proved upper bounds on {scenario.asked} with {fixed} and {_given_text(scenario)}. A "
+        "curve ends where its method does not apply, or says no more than the local guarantee. "
+        "Below the dashed line no analysis can go; the dotted line is the collection that was "
+        "asked about."
     )
 
 
@@ -161,10 +154,10 @@ def bound_lines(curves: BoundCurves) -> list[Line]:
     useful = {each.method.name: each.value for each in curves.here.useful}
     names = [each.method.name for each in curves.here.bounds]
     drawn = [name for name in names if any(value is not None for value in curves.curve(name))]
+    over = partial(Line, x=tuple(map(float, curves.positions)))
     lines = [
-        Line(
+        over(
             name=name,
-            x=tuple(map(float, curves.positions)),
             y=curves.curve(name),
             colour=COLOURS[index % len(COLOURS)],
             dash=_STROKES[index // len(COLOURS) % len(_STROKES)],
@@ -173,16 +166,9 @@ def bound_lines(curves: BoundCurves) -> list[Line]:
         for index, name in enumerate(drawn)
     ]
     if any(value is not None for value in curves.lower_curve):
-        lower = Line(
-            name="lower end",
-            x=tuple(map(float, curves.positions)),
-            y=curves.lower_curve,
-            colour="var(--ink)",
-            dash="dash",
-            note=f"{LOWER_END}; here {number(curves.here.lower, up=False)}",
-            up=False,
-        )
-        lines.append(lower)
+        note = f"{LOWER_END}; here {number(curves.here.lower, up=False)}"
+        below = partial(over, colour="var(--ink)", dash="dash", up=False)
+        lines.append(below(name="lower end", y=curves.lower_curve, note=note))
     return lines
 
 
@@ -193,14 +179,11 @@ def bounds_figure(curves: BoundCurves) -> Figure:
     limits = None
     if min(drawn, default=1.0) < _LEAST_DELTA:
         limits = (_LEAST_DELTA, 10.0 ** math.ceil(math.log10(max(drawn))))
+    title = {"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked]
     return lines_figure(
         "chart-bounds",
         lines,
         x=Axis(title=_TITLES[curves.over], is_log=True),
-        y=Axis(
-            title={"epsilon": "\u03b5", "delta": "\u03b4"}[scenario.asked],
-            is_log=True,
-            limits=limits,
-        ),
+        y=Axis(title=title, is_log=True, limits=limits),
         here=getattr(scenario, curves.over.field),
     )

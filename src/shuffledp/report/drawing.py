@@ -133,7 +133,12 @@ def lines_figure(
         marks.append(_straight(*up, "var(--ink-soft)", dash=DASHES["dot"]))
     marks += [mark for each in lines for mark in plot.line(each, x.title)]
     places = sorted({place for each in lines for place in each.x})
-    values = [dict(zip(each.x, each.y, strict=True)) if each.x else each.y[0] for each in lines]
+    columns = []
+    for each in lines:
+        values = (
+            dict(zip(each.x, each.y, strict=True)) if each.x else dict.fromkeys(places, each.y[0])
+        )
+        columns.append([_number(values.get(place), each) for place in places])
     legend = {
         each.name: LegendEntry(
             each.colour, each.name, f": {each.note}" if each.note else "", DASHES[each.dash]
@@ -144,32 +149,15 @@ def lines_figure(
     return Figure(
         name=name,
         drawing=plot.drawing(marks),
-        description=(
-            f"Line chart of {len(lines)} lines: {y.title} against {x.title}. The table below holds "
-            "the numbers."
-        ),
+        description=f"Line chart of {len(lines)} lines: {y.title} against {x.title}. The table "
+        "below holds the numbers.",
         headings=(x.title, *(each.name for each in lines)),
-        rows=tuple(
-            (
-                f"{place:,.6g}",
-                *(
-                    _number(each.get(place) if isinstance(each, dict) else each, of)
-                    for each, of in zip(values, lines, strict=True)
-                ),
-            )
-            for place in places
-        ),
+        rows=tuple(zip((f"{place:,.6g}" for place in places), *columns, strict=True)),
         legend=(*legend.values(), *shades),
     )
 
 
-def bars_figure(
-    name: str,
-    bars: Sequence[Bar],
-    *,
-    x: Axis,
-    description: str,
-) -> Figure:
+def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) -> Figure:
     """Return horizontal bars from top to bottom, each with its label on the left."""
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
     ends = (end for each in bars for end in each.interval or ())
@@ -181,11 +169,7 @@ def bars_figure(
         beside=[each.text for each in bars if each.value > half_longest],
     )
     marks = [mark for place, each in enumerate(bars) for mark in plot.bar(place, each)]
-    return Figure(
-        name=name,
-        drawing=plot.drawing(marks),
-        description=description,
-    )
+    return Figure(name=name, drawing=plot.drawing(marks), description=description)
 
 
 def isolated(text: str, limit: int) -> str:
@@ -226,9 +210,9 @@ class _Scale:
         if high <= low:
             low, high = low - 0.5, high + 0.5
         pad = _PAD * (high - low)
-        return cls(
-            axis, low if low == 0.0 and not axis.is_log else low - pad, high + pad, first, last
-        )
+        if low != 0.0 or axis.is_log:
+            low -= pad
+        return cls(axis, low, high + pad, first, last)
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
@@ -294,17 +278,15 @@ class _Plot:
 
     def drawing(self, marks: Sequence[Mark]) -> Drawing:
         """Return the chart with its marks."""
-        left, right = self.x.first, self.x.last
+        left, top, width = self.x.first, self.top, self.x.last - self.x.first
         return Drawing(
             width=_WIDTH,
             height=self.height,
-            plot={
-                "x": left, "y": self.top, "width": right - left, "height": self.bottom - self.top
-            },
+            plot={"x": left, "y": top, "width": width, "height": self.bottom - top},
             frame=[*self._x_frame(), *self._y_frame()],
             marks=[mark for mark in marks if mark.tag != "text"],
             texts=[mark for mark in marks if mark.tag == "text"],
-        )  # fmt: skip
+        )
 
     def _x_frame(self) -> Iterator[Mark]:
         """Yield labels below the plot, as many as have room, and its lower edge."""
@@ -355,35 +337,24 @@ class _Plot:
         if not line.x:
             level = self.y(float(line.y[0] or 0.0))
             points = [(self.x.first, level), (self.x.last, level)]
-        attributes = {"class": "trace", "d": "".join(map(_path, _pieces(points))), "fill": "none"}
+        path = {"class": "trace", "d": "".join(map(_path, _pieces(points))), "fill": "none"}
         style = f"stroke:{line.colour};stroke-width:{line.width}"
-        yield Mark(
-            "path", attributes | {"style": style, "stroke-dasharray": DASHES[line.dash] or None}
-        )
+        dashes = {"stroke-dasharray": DASHES[line.dash] or None}
+        yield Mark("path", {**path, "style": style, **dashes})
         if len(line.x) <= _MOST_POINTS:
             for point, x, y in zip(points, line.x, line.y, strict=False):
                 if point is not None:
                     title = f"{isolated(line.name, 60)}\n{x:,.6g} {unit}\n{_number(y, line)}"
-                    place = {"cx": point[0], "cy": point[1], "r": 2.5}
-                    fill = {"style": f"fill:{line.colour}"}
-                    yield Mark("circle", {"class": "point", **place, **fill}, title=title)
+                    place = {"class": "point", "cx": point[0], "cy": point[1], "r": 2.5}
+                    yield Mark("circle", place | {"style": f"fill:{line.colour}"}, title=title)
 
-    def bar(self, place: int, bar: Bar) -> Iterator[Mark]:
+    def bar(self, row: int, bar: Bar) -> Iterator[Mark]:
         """Yield a bar, its whiskers and its text."""
-        zero, end, middle = self.x(0.0), self.x(bar.value), self.y(place)
-        above, below = self.y(place - 0.31), self.y(place + 0.31)
-        yield Mark(
-            "rect",
-            {
-                "class": "bar",
-                "x": min(zero, end),
-                "y": above,
-                "width": round(abs(end - zero), 1),
-                "height": round(below - above, 1),
-                "style": f"fill:{bar.colour}",
-            },
-            title=bar.title,
-        )
+        zero, end, middle = self.x(0.0), self.x(bar.value), self.y(row)
+        above, below = self.y(row - 0.31), self.y(row + 0.31)
+        size = {"width": round(abs(end - zero), 1), "height": round(below - above, 1)}
+        place = {"class": "bar", "x": min(zero, end), "y": above, **size}
+        yield Mark("rect", place | {"style": f"fill:{bar.colour}"}, title=bar.title)
         if bar.interval is not None:
             low, high = map(self.x, bar.interval)
             caps = (f"M{each} {middle - _CAP}V{middle + _CAP}" for each in (low, high))

@@ -10,9 +10,8 @@ Standard': Toward an Expert-Informed Privacy Label for Differential Privacy", ar
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from shuffledp.core.errors import DataError
@@ -23,17 +22,15 @@ TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
 
 # What happens to the randomized answers, by the shuffler's name.
-_SHUFFLES: Mapping[str, str] = MappingProxyType(
-    {
-        "uniform": "The randomized answers of all participants are mixed before anyone looks at "
-        "them, and nothing is kept that tells whose is whose.",
-        "mallows": "The randomized answers are mixed among participants who are alike in public "
-        "respects, such as where they live.",
-        "displacement": "Each randomized answer is moved to a random place near the participant's.",
-        "network": "The randomized answers are passed on at random from participant to "
-        "participant, encrypted, before they are handed in.",
-    }
-)
+_SHUFFLES = {
+    "uniform": "The randomized answers of all participants are mixed before anyone looks at "
+    "them, and nothing is kept that tells whose is whose.",
+    "mallows": "The randomized answers are mixed among participants who are alike in public "
+    "respects, such as where they live.",
+    "displacement": "Each randomized answer is moved to a random place near the participant's.",
+    "network": "The randomized answers are passed on at random from participant to "
+    "participant, encrypted, before they are handed in.",
+}
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -72,10 +69,8 @@ def participant_notice(record: Mapping[str, Any]) -> str:
     """
     about, epsilon, delta = _about(record), _upper(record, "epsilon"), _upper(record, "delta")
     epsilon0, num_users = float(record["epsilon0"]), int(record["num_users"])
-    who = about.get("organisation") or "Those who run this collection"
-    if epsilon is None:
-        learned = "No limit is proved on what the mixed answers tell about you."
-    else:
+    learned = "No limit is proved on what the mixed answers tell about you."
+    if epsilon is not None:
         learned = (
             "There is a limit even for somebody who sees all mixed answers and knows the true "
             f"answer of everybody else: of two answers that seemed equally likely, the true one "
@@ -85,7 +80,7 @@ def participant_notice(record: Mapping[str, Any]) -> str:
         if delta:
             learned += f" The chance that this limit fails for you is at most {one_in(delta)}."
     parts = [
-        f"# {about.get('title') or 'How your answer is protected'}",
+        f"# {about.get('title', 'How your answer is protected')}",
         f"**What is asked.** {_asked(record)}",
         "**What leaves your device.** Not your answer, but a report that is drawn by chance. Which "
         "reports are likely depends on your answer, but every report can come from every answer. "
@@ -98,9 +93,10 @@ def participant_notice(record: Mapping[str, Any]) -> str:
         "**What is not promised.** What the results say about people like you is not hidden, "
         "whether you take part or not. Another collection about the same thing adds to what can "
         "be learned.",
-        f"**What is published.** {who} publish estimates from {num_users:,} randomized answers.",
+        f"**What is published.** {about.get('organisation', 'Those who run this collection')} "
+        f"publish estimates from {num_users:,} randomized answers.",
     ]
-    if about.get("contact"):
+    if "contact" in about:
         parts.append(f"**Questions?** {about['contact']}")
     return "\n\n".join(parts) + "\n"
 
@@ -109,60 +105,58 @@ def privacy_label(record: Mapping[str, Any]) -> str:
     """Return the privacy label as a Markdown table: a parameter a row, upper bounds rounded up."""
     about, guarantee = _about(record), record["guarantee"]
     rounds = int(guarantee.get("rounds", 1))
+    epsilon, delta = (
+        "without a proved bound" if value is None else f"<= {brief(value)}"
+        for value in (_upper(record, "epsilon"), _upper(record, "delta"))
+    )
+    many, a_round = ("s", " a round") if rounds > 1 else ("", "")
     rows = {
-        "Deployment": about.get("title") or TO_FILL_IN,
-        "Organisation": about.get("organisation") or TO_FILL_IN,
-        "Privacy budget": f"epsilon {_shown(record, 'epsilon')} in all, {rounds:,} release"
-        + ("s" if rounds > 1 else ""),
-        "Epsilon": f"{_shown(record, 'epsilon')}, an upper bound that is proved",
+        "Deployment": about.get("title", TO_FILL_IN),
+        "Organisation": about.get("organisation", TO_FILL_IN),
+        "Privacy budget": f"epsilon {epsilon} in all, {rounds:,} release{many}",
+        "Epsilon": f"{epsilon}, an upper bound that is proved",
         "Epsilon of each report by itself": rounded(float(record["epsilon0"]), up=True),
-        "Delta": _shown(record, "delta"),
-        "Unit of privacy": "one user, who gives one report" + (" a round" if rounds > 1 else ""),
+        "Delta": delta,
+        "Unit of privacy": f"one user, who gives one report{a_round}",
         "Neighbouring datasets": "differ in the value of one user; the number of users is public",
         "Model": f"shuffle ({record['shuffler']})",
         "Mechanism": _title(record),
         "Accounting": f"{guarantee['method']}: {guarantee['source']}",
         "Trusted for epsilon": " ".join(map(str, guarantee["assumptions"])),
         "Software": f"shuffledp {record.get('shuffledp_version', '')}".rstrip(),
-        "Contact": about.get("contact") or TO_FILL_IN,
+        "Contact": about.get("contact", TO_FILL_IN),
     }
     lines = ["| Differential privacy | |", "|---|---|"]
-    lines += [f"| {name} | {_cell(value)} |" for name, value in rows.items()]
+    for name, value in rows.items():
+        cell = shown_label(str(value)).replace("|", "\\|")
+        lines.append(f"| {name} | {cell} |")
     return "\n".join(lines) + "\n"
 
 
 def registry_entry(record: Mapping[str, Any]) -> str:
     """Return an entry for the public registry of deployments, in YAML; the rest is marked."""
     about = _about(record)
-    administrative = {
-        "notes": about.get("contact") or "",
-        "status": "Draft",
-        "registry_authors": [about.get("organisation") or TO_FILL_IN],
-        "tier": 3,
-    }
-    parts = {**_product(record), **_protection(record), "administrative": administrative}
-    return "\n".join(_yaml({"url_slug": TO_FILL_IN, "deployment": parts})) + "\n"
-
-
-def _product(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is published, as the registry asks for it."""
-    about = _about(record)
-    curator = {
-        "data_curator_name": about.get("organisation") or TO_FILL_IN,
-        "data_curator_type": TO_FILL_IN,
-    }
-    return {
+    curator = about.get("organisation", TO_FILL_IN)
+    parts = {
         "basic": {
-            "name": about.get("title") or TO_FILL_IN,
-            "data_curators": [curator],
+            "name": about.get("title", TO_FILL_IN),
+            "data_curators": [{"data_curator_name": curator, "data_curator_type": TO_FILL_IN}],
             "description": _asked(record),
             "intended_use": TO_FILL_IN,
             "data_product_type": "Summary statistics",
             "data_product_region": TO_FILL_IN,
             "data_product_sector": TO_FILL_IN,
-            "publication_date": about.get("date") or TO_FILL_IN,
-        }
+            "publication_date": about.get("date", TO_FILL_IN),
+        },
+        **_protection(record),
+        "administrative": {
+            "notes": about.get("contact", ""),
+            "status": "Draft",
+            "registry_authors": [curator],
+            "tier": 3,
+        },
     }
+    return "\n".join(_yaml({"url_slug": TO_FILL_IN, "deployment": parts})) + "\n"
 
 
 def _protection(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,9 +204,7 @@ def _protection(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-FORMS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
-    {"notice": participant_notice, "label": privacy_label, "registry": registry_entry}
-)
+FORMS = {"notice": participant_notice, "label": privacy_label, "registry": registry_entry}
 
 
 def _about(record: Mapping[str, Any]) -> dict[str, str]:
@@ -227,12 +219,6 @@ def _upper(record: Mapping[str, Any], name: str) -> float | None:
     return None if upper is None else float(upper)
 
 
-def _shown(record: Mapping[str, Any], name: str) -> str:
-    """Return epsilon or delta, rounded up where it was computed."""
-    value = _upper(record, name)
-    return "without a proved bound" if value is None else f"<= {brief(value)}"
-
-
 def _title(record: Mapping[str, Any]) -> str:
     """Return the full name of the randomizer."""
     name = str(record.get("randomizer", TO_FILL_IN))
@@ -241,18 +227,13 @@ def _title(record: Mapping[str, Any]) -> str:
 
 def _asked(record: Mapping[str, Any]) -> str:
     """Return the question and its possible answers."""
-    question = _about(record).get("question") or f"{TO_FILL_IN}: the question as it is put."
+    question = _about(record).get("question", f"{TO_FILL_IN}: the question as it is put.")
     if record.get("question", {}).get("kind") != "frequencies":
         return question
     answers = [shown_label(str(answer)) for answer in record["domain"]]
     more = len(answers) - _MOST_ANSWERS
     listed = ", ".join(answers[:_MOST_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
     return f"{question} Possible answers: {listed}."
-
-
-def _cell(text: object) -> str:
-    """Return text as a cell of a Markdown table."""
-    return shown_label(str(text)).replace("|", "\\|")
 
 
 def _yaml(value: Mapping[str, Any], indent: str = "") -> list[str]:
@@ -262,12 +243,9 @@ def _yaml(value: Mapping[str, Any], indent: str = "") -> list[str]:
         if isinstance(each, Mapping):
             lines += [f"{indent}{name}:", *_yaml(each, indent + "  ")]
         elif isinstance(each, list):
-            items = [
-                _yaml(item, "") if isinstance(item, Mapping) else [json.dumps(item)]
-                for item in each
-            ]
             lines.append(f"{indent}{name}:")
-            for first, *rest in items:
+            for item in each:
+                first, *rest = _yaml(item) if isinstance(item, Mapping) else [json.dumps(item)]
                 lines += [f"{indent}  - {first}", *(f"{indent}    {line}" for line in rest)]
         else:
             text = json.dumps(each, ensure_ascii=False)

@@ -134,12 +134,9 @@ def one_in(probability: float) -> str:
 def display_width(text: str) -> int:
     """Return how many terminal columns a text takes: wide characters two, combining ones none."""
     return sum(
-        0
-        if unicodedata.combining(character) or character in _JOINERS
-        else 2
-        if unicodedata.east_asian_width(character) in {"W", "F"}
-        else 1
+        2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
         for character in text
+        if not unicodedata.combining(character) and character not in _JOINERS
     )
 
 

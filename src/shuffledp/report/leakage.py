@@ -7,7 +7,6 @@ chance than was computed; see `shuffledp.leakage.account.percentages`.
 import math
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.bound import Bound
 from shuffledp.leakage.account import LeakageAccount, describe_counts, percentages
 from shuffledp.report.formatting import rounded
 
@@ -33,13 +32,9 @@ _ROUND_OFF = 0.01
 
 def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
     """Return how often the guess is right, such as ``"52.25%"`` or ``"at most 60%"``."""
-    return _chance(account.prior, account.bound(channel), unit)
-
-
-def _chance(prior: float, bound: Bound, unit: str) -> str:
-    """Return a chance that is known, or its upper end."""
-    after, before, is_known = percentages(prior, bound)
-    if bound.upper - prior <= _NEGLIGIBLE:
+    bound = account.bound(channel)
+    after, before, is_known = percentages(account.prior, bound)
+    if bound.upper - account.prior <= _NEGLIGIBLE:
         return f"{before}{unit}"
     return f"{'' if is_known else 'at most '}{after}{unit}"
 
@@ -93,28 +88,24 @@ def belief(account: LeakageAccount) -> str:
 
 def account_rows(account: LeakageAccount) -> list[tuple[str, str, str, str]]:
     """Return rows for a table: what is seen, chance of a right guess, and both leakages."""
-    nothing = ("nothing", blind_chance(account, " %"), "0", "1")
-    return [
-        nothing,
-        *((SEEN[name], chance(account, name, " %"), *gained(account, name)) for name in SEEN),
-    ]
+    rows = [(SEEN[name], chance(account, name, " %"), *gained(account, name)) for name in SEEN]
+    return [("nothing", blind_chance(account, " %"), "0", "1"), *rows]
 
 
 def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
     """Return names and values that say what the chances rest on."""
-    facts = [("adversary", f"{adversary_name(account)}; {belief(account)}")]
-    if account.adversary != "uninformed":
-        facts.append(("known answers", _knowledge(account)))
     law = [] if account.truth is None else [f"truth with p = {account.truth:.6g}"]
     if account.epsilon0 is not None:
         law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")
-    return [
-        *facts,
-        *([("randomizer", ", ".join(law))] if law else []),
+    facts = [
+        ("adversary", f"{adversary_name(account)}; {belief(account)}"),
+        ("known answers", None if account.adversary == "uninformed" else _knowledge(account)),
+        ("randomizer", ", ".join(law) or None),
         ("users", f"{account.num_users:,}"),
         ("method", account.both.method),
         ("source", account.both.source),
     ]
+    return [(name, text) for name, text in facts if text is not None]
 
 
 def _knowledge(account: LeakageAccount) -> str:
@@ -136,7 +127,12 @@ def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
     seen = {"nothing": [blind_chance(account) for account in accounts]}
     for name, heading in zip(SEEN, _HEADINGS, strict=True):
         seen[heading] = [chance(account, name) for account in accounts]
-    names = [_who(account) for account in accounts]
+    assumptions = dict.fromkeys(text for each in accounts for text in each.both.assumptions)
+    # An adversary is named with what it believes where that is not the same for all answers.
+    names = [
+        f"{adversary_name(each)}{'' if each.has_uniform_prior else '; chosen prior'}"
+        for each in accounts
+    ]
     return {
         "leakage": leakage,
         "leakage_words": (
@@ -151,16 +147,8 @@ def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
             (name, f"{account.both.method}: {account.both.source}")
             for name, account in zip(names, accounts, strict=True)
         ],
-        "leakage_assumptions": list(
-            dict.fromkeys(text for account in accounts for text in account.both.assumptions)
-        ),
+        "leakage_assumptions": list(assumptions),
     }
-
-
-def _who(account: LeakageAccount) -> str:
-    """Name an adversary, and what it believes where that is not the same for all answers."""
-    name = adversary_name(account)
-    return name if account.has_uniform_prior else f"{name}; chosen prior"
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -1,10 +1,23 @@
-"""What is said of monitoring, on pages and in the terminal: plans, and how a simulation ran."""
+"""What is said of monitoring: plans and simulations in the terminal, and a simulation's page.
+
+For its privacy statement read `shuffledp.report.statement` on why "the odds change by at most a
+factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
+"""
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from shuffledp.report.formatting import decimals_for, fixed, given, percent, rounded
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.report import formatting
+from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
+from shuffledp.report.formatting import brief, decimals_for, fixed, given, odds_factor, rounded
+from shuffledp.report.page import page_html, render_page
+from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
@@ -22,7 +35,9 @@ class MonitorView:
 def share_text(count: float, num_users: int) -> str:
     """Return a count as a share of all users, with the decimals that a thousandth of it needs."""
     share = count / num_users
-    return percent(share, decimals_for([abs(share) * 1e2], most=6) if abs(share) < 0.01 else 2)
+    return formatting.percent(
+        share, decimals_for([abs(share) * 1e2], most=6) if abs(share) < 0.01 else 2
+    )
 
 
 def users_and_share(count: float, num_users: int) -> str:
@@ -46,6 +61,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     values = "on or off"
     if result.values:
         values = f"{len(result.values):,} values, {design.encoding.name} encoding"
+    found = fixed(result.root_mean_square_error, 0)
+    most = fixed(float(running.standard_errors.max()), 0)
     smoothed = ", smoothed over all periods afterwards" if running.is_smoothed else ""
     return [
         ("Values", values),
@@ -53,8 +70,7 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
         ("Estimator", f"weighted least squares over all sums of reports{smoothed}; unbiased"),
         (
             "Error found",
-            f"{fixed(result.root_mean_square_error, 0)} users, root mean square over all counts; "
-            f"expected at most {fixed(float(running.standard_errors.max()), 0)}",
+            f"{found} users, root mean square over all counts; expected at most {most}",
         ),
     ]
 
@@ -71,15 +87,16 @@ def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     single = float(planned.half_widths(simultaneous=False).mean())
     proven = float(planned.proven_errors.max())
     percentage = given(round(100.0 * planned.confidence, 6))
+    widest, mean, one, bounded = (
+        f"\u00b1{users_and_share(float(width), num_users)}"
+        for width in (widths.max(), widths.mean(), single, proven)
+    )
     return [
-        ("error", f"\u00b1{users_and_share(float(widths.max()), num_users)} in the worst period"),
-        ("", f"\u00b1{users_and_share(float(widths.mean()), num_users)} on average"),
+        ("error", f"{widest} in the worst period"),
+        ("", f"{mean} on average"),
         ("", band_text(planned.confidence)),
-        (
-            "one period",
-            f"\u00b1{users_and_share(single, num_users)} on average, {percentage}% for each alone",
-        ),
-        ("proven", f"\u00b1{users_and_share(proven, num_users)}, without a normal approximation"),
+        ("one period", f"{one} on average, {percentage}% for each alone"),
+        ("proven", f"{bounded}, without a normal approximation"),
     ]
 
 
@@ -89,17 +106,14 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     values = "on or off"
     if design.encoding.domain_size > 1:
         values = f"{design.encoding.domain_size:,}, {design.encoding.name} encoding"
+    reports, bits = fixed(planned.reports_per_user, 1), counted(planned.bits_per_report, "bit")
     return [
         ("users", f"{planned.num_users:,}"),
         ("periods", f"{design.periods:,} ({counted(design.num_levels, 'level')})"),
         ("changes", f"{design.max_changes:,} a user at most, counting the first value"),
         ("values", values),
         ("protocol", design.protocol),
-        (
-            "a user sends",
-            f"{fixed(planned.reports_per_user, 1)} reports in all, on average, of "
-            f"{counted(planned.bits_per_report, 'bit')} each",
-        ),
+        ("a user sends", f"{reports} reports in all, on average, of {bits} each"),
     ]
 
 
@@ -138,3 +152,216 @@ def _error(error: float, num_users: int) -> tuple[str, str]:
     if math.isinf(error):
         return "infinite", "-"
     return fixed(error, 0), share_text(error, num_users)
+
+
+# --------------------------------------------------------------------- the page of a simulation
+SEEDED = (
+    "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
+    "nobody: do not publish it as private."
+)
+
+MOST_CURVES = 6  # more cannot be told apart; the table and estimates.csv are complete
+_MOST_ROWS = 1_000
+_MANY_ROWS = 30
+_LONGEST_LABEL = 40
+_MOST_LABELS = 8  # along the axis
+
+
+class Curve(NamedTuple):
+    """The running count of a value over the periods, in users."""
+
+    label: str  # empty where there is only one
+    estimates: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    truth: NDArray[np.float64]
+
+
+@page_html.register
+def _(subject: MonitorView) -> str:
+    result = subject.result
+    num, curves = result.through, curves_of(result)
+    rows, value = table_rows(result), ("Value",) if result.values else ()
+    shown = len(rows) // len(curves)
+    return render_page(
+        "monitor.html",
+        title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
+        result=result,
+        what=subject.what,
+        seeded=SEEDED if result.is_simulation else "",
+        key_figures=_key_figures(result),
+        running=running_figure(result),
+        band=band_text(result.running.confidence),
+        num_curves=len(curves),
+        num_drawn=len(drawn(curves)),
+        headings=("Period", *value, "Estimate", "Standard error", "Band", "True count"),
+        rows=rows,
+        is_long=len(rows) > _MANY_ROWS,
+        which_periods=f"All {num:,} periods" if shown == num else f"{shown:,} of the periods",
+        paragraphs=statement_paragraphs(result),
+        statement_facts=statement_facts(result),
+        facts=result_facts(result),
+    )
+
+
+def curves_of(result: "MonitorResult") -> list[Curve]:
+    """Return a curve for each value."""
+    running = result.running
+    arrays = (running.counts, running.standard_errors, running.lower, running.upper, result.truth)
+    columns = [np.asarray(each, dtype=float).reshape(result.through, -1).T for each in arrays]
+    return [Curve(*each) for each in zip(result.values or ("",), *columns, strict=True)]
+
+
+def drawn(curves: list[Curve]) -> list[Curve]:
+    """Return the curves of the chart: all, or those with the largest estimates, in their order."""
+    by_size = sorted(range(len(curves)), key=lambda place: -curves[place].estimates.max())
+    return [curves[place] for place in sorted(by_size[:MOST_CURVES])]
+
+
+def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
+    """Return a row for each period and value; of many, periods spread evenly over the time."""
+    num, curves = result.through, curves_of(result)
+    decimals = decimals_for([float(curve.errors.min()) for curve in curves], most=1)
+    most = max(_MOST_ROWS // len(curves), 2)
+    places = sorted({round(each) for each in np.linspace(0, num - 1, min(num, most)).tolist()})
+
+    def number(values: NDArray[np.float64], place: int) -> str:
+        return fixed(float(values[place]), decimals).replace("-", "\u2212")
+
+    return [
+        (
+            result.period_labels[place],
+            *((formatting.shorten(curve.label, 60),) if result.values else ()),
+            number(curve.estimates, place),
+            number(curve.errors, place),
+            f"{number(curve.lower, place)} to {number(curve.upper, place)}",
+            fixed(float(curve.truth[place]), 0),
+        )
+        for place in places
+        for curve in curves
+    ]
+
+
+def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
+    """Return the strip on top: what can be said of a period, and what it costs."""
+    running, central = result.running, result.central
+    worst = share_text(float((running.upper - running.lower).max()) / 2.0, result.num_users)
+    band = f"of users, in the worst period: {band_text(running.confidence)}"
+    epsilon = f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}"
+    periods = counted(result.design.periods, "period")
+    epsilon0 = f"epsilon0 <= {rounded(result.local.upper, up=True)}"
+    return [
+        ("Error of a count", f"\u00b1{worst}", band),
+        (
+            "Central privacy loss",
+            epsilon,
+            f"all {periods} together, delta = {brief(central.delta_upper)}",
+        ),
+        ("Local privacy loss", epsilon0, "all that a user sends, without the shuffler"),
+    ]
+
+
+# --------------------------------------------------------------------- statement
+def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
+    """Return titles and texts; every number is rounded to the safe side."""
+    design, central, local = result.design, result.central, result.local.upper
+    epsilon, delta, periods = central.epsilon_upper, central.delta_upper, design.periods
+    revealed = limit_text(
+        f"An adversary who sees the shuffled reports of all {periods:,} periods and knows "
+        "everybody else's history faces a limit on what it can learn about any one person. "
+        f"Whatever two histories of at most {counted(design.max_changes, 'change')} it weighs "
+        "against each other, all reports together change",
+        "both",
+        epsilon=epsilon,
+        delta=delta,
+        shown=rounded(epsilon, up=True),
+    )
+    most = "once" if design.max_changes == 1 else f"{design.max_changes:,} times"
+    ignored = "In this run there were none."
+    if result.num_ignored_changes:
+        ignored = (
+            f"In this run that were {counted(result.num_ignored_changes, 'change')} of "
+            f"{counted(result.num_limited_users, 'user')}: the estimates are of the histories "
+            "without them."
+        )
+    return [
+        *([("This was a simulation.", SEEDED)] if result.is_simulation else []),
+        ("What the reports reveal.", revealed),
+        exception_paragraph(
+            # No exception where all that is claimed is the local guarantee.
+            delta if epsilon < local else 0.0,
+            brief(delta),
+            result.num_users,
+            without="what is claimed is the local guarantee, which holds without exception.",
+        ),
+        (
+            "If the shuffler fails.",
+            "Every user randomized on the own device. Whoever sees all that one user ever sends, "
+            "from the first period to the last, with the name on it, changes the odds by a factor "
+            f"of at most {odds_factor(local)} (epsilon0 = {rounded(local, up=True)}).",
+        ),
+        (
+            "What counts as one person's data.",
+            f"The whole history, over all {periods:,} periods. Both limits are for everything a "
+            "person sends in that time; they are not to be multiplied by the number of periods.",
+        ),
+        (
+            "What is not private here.",
+            "The true counts on this page, and the number of ignored changes. A simulation has "
+            "everybody's history at hand; a real server has not. Nothing above covers them: do not "
+            "publish them.",
+        ),
+        (
+            f"Users who change more than {most}.",
+            "Their later changes are ignored on their own device, so their privacy is that of "
+            f"everybody else. The estimates miss these changes. {ignored}",
+        ),
+        (
+            "What it does not promise.",
+            "It does not hide what is true of a group: the estimates can tell something about a "
+            "person through the people who resemble them. It does not hide that somebody takes "
+            "part. And it covers these periods only: whoever is monitored again, or asked "
+            "something else, spends more, and the losses add up.",
+        ),
+    ]
+
+
+def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
+    """Return the central guarantee, how far it is from what is unavoidable, then the local one."""
+    local = result.local
+    return [
+        *((name.capitalize(), text) for name, text in guarantee_facts(result.central)),
+        ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
+        ("Source", local.source),
+    ]
+
+
+# --------------------------------------------------------------------- chart
+def running_figure(result: "MonitorResult") -> Figure:
+    """Return the estimates as lines in their bands, and the true counts dashed."""
+    curves = drawn(curves_of(result))
+    colours = ["var(--accent)"] if len(curves) == 1 else COLOURS
+    through = result.through
+    over = partial(Line, x=tuple(map(float, range(1, through + 1))))
+    estimates = [
+        over(
+            name=formatting.shorten(curve.label, _LONGEST_LABEL) if curve.label else "estimate",
+            y=tuple(curve.estimates.tolist()),
+            band=(tuple(curve.lower.tolist()), tuple(curve.upper.tolist())),
+            colour=colour,
+        )
+        for curve, colour in zip(curves, colours, strict=False)
+    ]
+    name = "true count, known only because this is a simulation"
+    dashed = partial(over, name=name, colour="var(--ink)", dash="dash", width=1.3)
+    truths = [dashed(y=tuple(curve.truth.tolist())) for curve in curves]
+    step = max(1, -(-(through - 1) // (_MOST_LABELS - 1)))
+    labels = [(float(at + 1), result.period_labels[at]) for at in range(0, through, step)]
+    return lines_figure(
+        "chart-running",
+        [*estimates, *truths],
+        x=Axis(title="Period", limits=(0.5, through + 0.5), labels=tuple(labels)),
+        y=Axis(title="Users"),
+        band=band_text(result.running.confidence),
+    )

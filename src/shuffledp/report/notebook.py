@@ -16,9 +16,7 @@ from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 from shuffledp.report.wording import (
     PLAN_HEADINGS,
-    EstimateRow,
-    estimate_headings,
-    estimate_rows,
+    estimate_table,
     expected_errors,
     plan_rows,
     randomizer_title,
@@ -56,15 +54,14 @@ def terminal_text(subject: object) -> str:
 @notebook_html.register
 def _(subject: Result) -> str:
     statement = privacy_statement(subject)
-    rows = estimate_rows(subject)
-    return render(
-        "notebook.html",
+    headings, rows = _cells(subject)
+    return _fragment(
+        statement.headline,
+        [_summary(subject)],
+        headings,
+        rows[:_MOST_ROWS],
         alert=f"Simulation. {SIMULATION_WARNING}" if subject.is_simulation else "",
         warnings=subject.warnings,
-        headline=statement.headline,
-        lines=[_summary(subject)],
-        headings=_cells(estimate_headings(subject)),
-        rows=[_cells(row) for row in rows[:_MOST_ROWS]],
         num_more=max(0, len(rows) - _MOST_ROWS),
         # What epsilon means is true only together with its exception, delta.
         paragraphs=[
@@ -77,15 +74,12 @@ def _(subject: Result) -> str:
 
 @terminal_text.register
 def _(subject: Result) -> str:
-    rows = estimate_rows(subject)
+    headings, rows = _cells(subject)
     lines = [_summary(subject)]
     if subject.is_simulation:
         lines.append(f"SIMULATION. {SIMULATION_WARNING}")
     lines += [f"Warning: {visible(warning)}" for warning in subject.warnings]
-    lines += [
-        "",
-        *same_width([_cells(estimate_headings(subject)), *map(_cells, rows[:_MOST_ROWS])]),
-    ]
+    lines += ["", *same_width([headings, *rows[:_MOST_ROWS]])]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
     return "\n".join([*lines, "", privacy_statement(subject).headline])
@@ -93,8 +87,8 @@ def _(subject: Result) -> str:
 
 @notebook_html.register
 def _(subject: Plan) -> str:
-    expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
-    return _table(_plan_line(subject), expected, PLAN_HEADINGS, plan_rows(subject))
+    line, *expected = _plan_lines(subject)
+    return _fragment(line, expected, PLAN_HEADINGS, plan_rows(subject))
 
 
 @notebook_html.register
@@ -103,20 +97,20 @@ def _(subject: Frames) -> str:
     rows = [*zip(*(_shown(name, cells) for name, cells in columns.items()), strict=True)]
     title = getattr(subject, "title", type(subject).__name__)
     lines = [f"The first {_MOST_ROWS} of {len(rows):,} rows."] if len(rows) > _MOST_ROWS else []
-    return _table(title, lines, tuple(columns), rows[:_MOST_ROWS])
+    return _fragment(title, lines, tuple(columns), rows[:_MOST_ROWS])
 
 
 @notebook_html.register
 def _(subject: Shown) -> str:
     found = [(each.name, getattr(subject, each.name)) for each in fields(subject)]  # type: ignore[arg-type]  # all are dataclasses
     rows = [(name.replace("_", " "), text) for name, value in found if (text := _value(value))]
-    return _table(type(subject).__name__, [], ("", "value"), rows)
+    return _fragment(type(subject).__name__, [], ("", "value"), rows)
 
 
 @notebook_html.register
 def _(subject: RunLeakage) -> str:
     rows = [(each.sentence, rounded(each.both.upper, up=True)) for each in subject.accounts]
-    return _table(type(subject).__name__, [*subject.notes], ("", "right guess at most"), rows)
+    return _fragment(type(subject).__name__, [*subject.notes], ("", "right guess at most"), rows)
 
 
 def _value(value: object) -> str:
@@ -147,37 +141,32 @@ def _shown(name: str, cells: Sequence[object]) -> list[str]:
     ]
 
 
-def _table(
-    title: str, lines: list[str], headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+def _fragment(
+    headline: str,
+    lines: list[str],
+    headings: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    **more: object,
 ) -> str:
-    """Return a table below a headline."""
-    return render(
-        "notebook.html",
-        alert="",
-        warnings=(),
-        headline=title,
-        lines=lines,
-        headings=headings,
-        rows=rows,
-        num_more=0,
-        paragraphs=(),
-    )
+    """Return a table below a headline, with warnings above and paragraphs below if there are."""
+    facts = {"headline": headline, "lines": lines, "headings": headings, "rows": rows}
+    nothing = {"alert": "", "warnings": (), "num_more": 0, "paragraphs": ()}
+    return render("notebook.html", **(nothing | facts | more))
 
 
 @terminal_text.register
 def _(subject: Plan) -> str:
-    expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
-    table = same_width([PLAN_HEADINGS, *plan_rows(subject)])
-    return "\n".join([_plan_line(subject), *expected, "", *table])
+    return "\n".join([*_plan_lines(subject), "", *same_width([PLAN_HEADINGS, *plan_rows(subject)])])
 
 
-def _plan_line(plan: Plan) -> str:
-    """Say on one line what will be run and what holds then."""
-    return (
+def _plan_lines(plan: Plan) -> list[str]:
+    """Say on one line what will be run and what holds then, and how large errors will be."""
+    return [
         f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
         f"{plan.question.describe()}: epsilon <= "
-        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
-    )
+        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}",
+        *(f"{name}: {text}" for name, text in expected_errors(plan)),
+    ]
 
 
 def _summary(result: Result) -> str:
@@ -189,7 +178,10 @@ def _summary(result: Result) -> str:
     )
 
 
-def _cells(row: EstimateRow) -> tuple[str, ...]:
-    """Return the columns, the label shortened."""
-    label = shorten(row.value, _LONGEST_LABEL).replace("\u2026", "...")
-    return (label, *row.few_numbers)
+def _cells(result: Result) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the narrow table of estimates, labels shortened."""
+    headings, rows = estimate_table(result, is_narrow=True)
+    return headings, [
+        (shorten(label, _LONGEST_LABEL).replace("\u2026", "..."), *numbers)
+        for label, *numbers in rows
+    ]

@@ -2,23 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from shuffledp.collection.plan import Plan
+from shuffledp.report import wording
 from shuffledp.report.charts import ChartPage, Section
 from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.page import page_html
 from shuffledp.report.precedents import PRECEDENTS
-from shuffledp.report.wording import (
-    PLAN_HEADINGS,
-    curve_table,
-    error_text,
-    local_limits,
-    plan_rows,
-    randomizer_title,
-    wording,
-)
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
 
@@ -30,8 +23,8 @@ def _(subject: Plan) -> str:
         Section(
             "errors",
             "What each randomizer would give",
-            PLAN_HEADINGS,
-            plan_rows(subject),
+            wording.PLAN_HEADINGS,
+            wording.plan_rows(subject),
             figure_of_errors(subject),
             "Expected standard error of an estimate about these users, "
             f"{subject.question.expected_for}; less is better. The chosen one is darker.",
@@ -39,7 +32,7 @@ def _(subject: Plan) -> str:
         Section(
             "curve",
             "Error against epsilon",
-            *curve_table(subject, points),
+            *wording.curve_table(subject, points),
             figure_of_curve(subject, points),
             "Expected standard error at other central targets, all else as planned.",
         ),
@@ -65,7 +58,7 @@ def _(subject: Plan) -> str:
 
 def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """Return the strip of figures on top: both guarantees first."""
-    epsilon0, odds, guess = local_limits(plan.randomizer.profile, rounds=plan.rounds)
+    epsilon0, odds, guess = wording.local_limits(plan.randomizer.profile, rounds=plan.rounds)
     return (
         (
             "Central privacy loss",
@@ -79,7 +72,7 @@ def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             "Standard error",
-            error_text(plan, plan.expected_standard_error),
+            wording.error_text(plan, plan.expected_standard_error),
             f"expected, {plan.question.expected_for}",
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
@@ -91,16 +84,12 @@ def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]
     points = [each for each in points if all(map(math.isfinite, each[1]))]
     if len(points) < 2:
         return None
-    second = plan.runner_up
+    second, over = plan.runner_up, partial(Line, x=tuple(epsilon for epsilon, _ in points))
     laws = [plan.randomizer, *(() if second is None else (second.randomizer,))]
+    each_errors = zip(*(errors for _, errors in points), strict=True)
     lines = [
-        Line(
-            name=randomizer_title(law),
-            x=tuple(epsilon for epsilon, _ in points),
-            y=tuple(errors[place] for _, errors in points),
-            colour=colour,
-        )
-        for place, (law, colour) in enumerate(zip(laws, COLOURS, strict=False))
+        over(name=wording.randomizer_title(law), y=errors, colour=colour)
+        for law, errors, colour in zip(laws, each_errors, COLOURS, strict=False)
     ]
     return lines_figure(
         "chart-curve",
@@ -124,9 +113,9 @@ def figure_of_errors(plan: Plan) -> Figure:
             Bar(
                 label=each.randomizer.name,
                 value=error if is_near else 0.0,
-                text=error_text(plan, error) if is_near else "more than 20 times the least",
+                text=wording.error_text(plan, error) if is_near else "more than 20 times the least",
                 colour="var(--accent)" if each is plan else "var(--accent-soft)",
-                title=f"{randomizer_title(each.randomizer)}\n"
+                title=f"{wording.randomizer_title(each.randomizer)}\n"
                 f"\u03b5\u2080 = {rounded(each.randomizer.epsilon0, up=True)}\n"
                 f"{each.randomizer.num_report_bytes:,} bytes a report",
             )
@@ -134,7 +123,7 @@ def figure_of_errors(plan: Plan) -> Figure:
     return bars_figure(
         "chart-errors",
         bars,
-        x=Axis(is_share=wording(plan.question).is_share),
+        x=Axis(is_share=wording.wording(plan.question).is_share),
         description=(
             f"Bar chart of the expected standard error of {len(choices)} randomizers. The table "
             "below holds the same numbers."

@@ -4,33 +4,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
+from shuffledp.collection.results import NetworkFacts, Result
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
+from shuffledp.report import shuffles, wording
 from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
 from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
-from shuffledp.report.shuffles import (
-    group_rows,
-    network_rows,
-    preservation_rows,
-    shuffle_rows,
-    walk_rows,
-)
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
-from shuffledp.report.wording import (
-    delta_text,
-    epsilon_text,
-    estimate_headings,
-    estimate_rows,
-    local_limits,
-    main_estimates,
-    randomizer_title,
-    wording,
-)
 
-_MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
@@ -46,35 +29,49 @@ _CAPTIONS = (
 def _(subject: Result) -> str:
     curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
     kind = "Simulated" if subject.is_simulation else "Private"
+    words, about = wording.wording(subject.question), subject.about.to_json_dict()
+    asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    statement = privacy_statement(subject)
+    target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
+    missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
+    headings, rows = wording.estimate_table(subject)
+    caption = f"Bars are estimated {words.plural}, whiskers {headings[-1]}s."
+    if len(rows) > _MOST_BARS:
+        caption += (
+            f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
+            "their size, they tend to be a little too large."
+        )
     return render_page(
         "run.html",
         title=subject.about.title or f"{kind} estimates from {subject.num_users:,} users",
-        asked_by=[
-            (name.capitalize(), text)
-            for name, text in subject.about.to_json_dict().items()
-            if name != "title"
-        ],
+        asked_by=asked_by,
         result=subject,
-        words=wording(subject.question),
+        words=words,
         simulation_warning=SIMULATION_WARNING,
-        missed="" if meets_target(subject) else _missed(subject),
-        asked_privacy=_target(subject),
+        missed="" if meets_target(subject) else missed,
+        asked_privacy=target,
         key_figures=_key_figures(subject),
         labels=subject.domain[:_MOST_LISTED],
         between="; " if any("," in label for label in subject.domain) else ", ",
         randomness=_randomness(subject),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
-        randomizer_title=randomizer_title(subject.randomizer),
+        randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject),
-        **_estimates(subject),
-        statement=privacy_statement(subject),
-        summary=_summary(subject),
+        headings=headings,
+        rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
+        are_many=len(rows) > _MOST_BARS,
+        bars_caption=caption,
+        statement=statement,
+        summary=_summary(subject, asked_by, statement.paragraphs),
         **leakage_facts(of_run(subject)),
-        **({} if subject.groups is None else _groups(subject.groups)),
-        **({} if subject.network is None else _network(subject.network)),
-        by_rounds=figure_by_rounds(subject.network),
+        **_shuffle(subject),
         outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
+
+
+def _with_minus(numbers: Sequence[str]) -> list[str]:
+    """Return numbers with real minus signs."""
+    return [number.replace("-", "\u2212") for number in numbers]
 
 
 def _randomness(result: Result) -> str:
@@ -86,146 +83,91 @@ def _randomness(result: Result) -> str:
     return "cryptographic, keyed by the operating system"
 
 
-def _target(result: Result) -> str:
-    """Return what was asked for."""
-    return f"epsilon <= {brief(result.target_epsilon)} at delta <= {brief(result.target_delta)}"
-
-
-def _missed(result: Result) -> str:
-    """Say what was asked for and not met."""
-    return (
-        f"Asked for was {_target(result)}; this run gives epsilon <= "
-        f"{epsilon_text(result.guarantee)} at delta <= {delta_text(result.guarantee)}."
-    )
-
-
 def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
-    epsilon0, odds, guess = local_limits(result.randomizer.profile)
-    central = "proved upper bound"
-    if math.isfinite(guarantee.epsilon_upper):
-        chance = best_guess(guarantee.epsilon_upper, guarantee.delta_upper)
-        central += (
-            f": odds up to {odds_factor(guarantee.epsilon_upper)}, right guess up to {chance}"
-        )
+    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
+    epsilon0, odds, guess = wording.local_limits(result.randomizer.profile)
+    limits, central = "odds up to {}, right guess up to {}", "proved upper bound"
+    if math.isfinite(epsilon):
+        central += ": " + limits.format(odds_factor(epsilon), best_guess(epsilon, delta))
+    shown_epsilon, shown_delta = map(wording.upper_text, (guarantee.epsilon, guarantee.delta))
     return [
-        ("Central privacy loss", f"epsilon <= {epsilon_text(guarantee)}", central),
-        ("Failure chance", f"delta <= {delta_text(guarantee)}", "for each user"),
-        (
-            "Without the shuffler",
-            f"epsilon0 = {epsilon0}",
-            f"odds up to {odds}, right guess up to {guess}",
-        ),
+        ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
+        ("Failure chance", f"delta <= {shown_delta}", "for each user"),
+        ("Without the shuffler", f"epsilon0 = {epsilon0}", limits.format(odds, guess)),
         ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler"),
     ]
 
 
-def _estimates(result: Result) -> dict[str, Any]:
-    """Return the complete table, and how to read the chart."""
-    head, rows = estimate_headings(result), estimate_rows(result)
-    are_many = len(rows) > _MOST_BARS
-    plural = wording(result.question).plural
-    caption = f"Bars are estimated {plural}, whiskers {head.interval}s."
-    if are_many:
-        caption += (
-            f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
-            "their size, they tend to be a little too large."
-        )
-    return {
-        "headings": (head.value, *head.numbers),
-        "rows": [
-            (row.value, *(number.replace("-", _MINUS) for number in row.numbers)) for row in rows
-        ],
-        "are_many": are_many,
-        "bars_caption": caption,
-    }
-
-
 # What the one printed page says of the guarantees; the key figures stand above it.
-_SUMMARIZED = frozenset(
-    {
-        "What the reports reveal.",
-        "The exception.",
-        "If the shuffler fails.",
-        "If reports are followed on their way.",
-    }
-)
+_SUMMARIZED = {
+    "What the reports reveal.",
+    "The exception.",
+    "If the shuffler fails.",
+    "If reports are followed on their way.",
+}
 
 
-def _summary(result: Result) -> dict[str, Any]:
+def _summary(
+    result: Result, asked_by: list[tuple[str, str]], paragraphs: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
     """Return what fits a printed page beside the headline and the key figures."""
-    about, law = result.about.to_json_dict(), result.randomizer
-    head, rows = estimate_headings(result), estimate_rows(result)
-    asked = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    law = result.randomizer
+    loss = f"epsilon0 = {rounded(law.epsilon0, up=True)}"
+    headings, rows = wording.estimate_table(result, is_narrow=True)
     return {
-        "facts": [
-            *asked,
-            ("Randomizer", f"{randomizer_title(law)}, epsilon0 = {rounded(law.epsilon0, up=True)}"),
-        ],
-        "headings": (head.value, *head.few_numbers),
+        "facts": [*asked_by, ("Randomizer", f"{wording.randomizer_title(law)}, {loss}")],
+        "headings": headings,
         "rows": [
-            (
-                shorten(row.value, _LONGEST_SUMMARIZED),
-                *(number.replace("-", _MINUS) for number in row.few_numbers),
-            )
-            for row in rows[:_MOST_SUMMARIZED]
+            (shorten(label, _LONGEST_SUMMARIZED), *_with_minus(numbers))
+            for label, *numbers in rows[:_MOST_SUMMARIZED]
         ],
         "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
-        "paragraphs": [
-            paragraph
-            for paragraph in privacy_statement(result).paragraphs
-            if paragraph[0] in _SUMMARIZED
-        ],
+        "paragraphs": [each for each in paragraphs if each[0] in _SUMMARIZED],
     }
 
 
-def _groups(facts: GroupFacts) -> dict[str, Any]:
-    """Return what a shuffle within groups did."""
-    return {
-        "group_rows": group_rows(facts),
-        "shuffle_rows": shuffle_rows(facts),
-        "preservation_rows": preservation_rows(facts),
-        "orders_tried": [(name, f"{number:,}") for name, number in facts.orders_tried],
-    }
-
-
-def _network(facts: NetworkFacts) -> dict[str, Any]:
-    """Return what an exchange through a network did."""
-    return {
-        "is_exchange": isinstance(facts, ExchangeFacts),
-        "network_rows": network_rows(facts),
-        "walk_rows": walk_rows(facts),
-    }
+def _shuffle(result: Result) -> dict[str, Any]:
+    """Return what a shuffle within groups did, or an exchange through a network."""
+    found: dict[str, Any] = {"by_rounds": figure_by_rounds(result.network)}
+    if (groups := result.groups) is not None:
+        found |= {
+            "group_rows": shuffles.group_rows(groups),
+            "shuffle_rows": shuffles.shuffle_rows(groups),
+            "preservation_rows": shuffles.preservation_rows(groups),
+            "orders_tried": [(name, f"{number:,}") for name, number in groups.orders_tried],
+        }
+    if (exchange := result.network) is not None:
+        found |= {
+            "is_exchange": isinstance(exchange, ExchangeFacts),
+            "network_rows": shuffles.network_rows(exchange),
+            "walk_rows": shuffles.walk_rows(exchange),
+        }
+    return found
 
 
 # --------------------------------------------------------------------- charts
 def figure_of_estimates(result: Result) -> Figure:
     """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
-    rows, words, values = estimate_rows(result), wording(result.question), main_estimates(result)
+    (*_, interval), rows = wording.estimate_table(result, is_narrow=True)
+    words, values = wording.wording(result.question), wording.main_estimates(result)
     lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
-    interval = estimate_headings(result).interval
     shown = list(range(len(rows)))
     if len(rows) > _MOST_BARS:
         shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
     which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {_MOST_BARS} largest"
+    bars = []
+    for i in shown:
+        label, *_, estimate, _error, ends = rows[i]
+        title = f"{isolated(label, 60)}\n{estimate}\n{interval}: {ends}"
+        bars.append(Bar(label=label, value=values[i], title=title, interval=(lower[i], upper[i])))
     return bars_figure(
         "chart-estimates",
-        [
-            Bar(
-                label=rows[i].value,
-                value=values[i],
-                title=f"{isolated(rows[i].value, 60)}\n{rows[i].estimate}\n"
-                f"{interval}: {rows[i].interval}",
-                interval=(lower[i], upper[i]),
-            )
-            for i in shown
-        ],
+        bars,
         x=Axis(is_share=words.is_share),
-        description=(
-            f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. The table of "
-            "estimates holds the same numbers."
-        ),
+        description=f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. The "
+        "table of estimates holds the same numbers.",
     )
 
 

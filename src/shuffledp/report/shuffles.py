@@ -16,45 +16,37 @@ _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
 
 def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
     """Return the ordinal guarantee in plain words, as title and text."""
+    chances = "; ".join(
+        f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
+        f"{each.group_size:,}: {percent(each.most_probable, 1)}"
+        for each in facts.reidentification
+    )
+    reidentified = (
+        "An adversary names as many rows as there are people in a household, and wins if more than "
+        f"half of these rows hold the household's reports. Its chance is at most: {chances}."
+    )
+    if not facts.reidentification:
+        reidentified = (
+            "The theorem on re-identification says nothing here: the smallest group is too small "
+            "for it, which needs twice as many people as an adversary looks for, or the "
+            "randomizer may exceed epsilon0 with a chance of delta0."
+        )
     return (
-        ("What the order reveals.", _odds(facts)),
-        ("Whose answer is whose.", _reidentification(facts)),
+        (  # Theorem 4.1
+            "What the order reveals.",
+            "Take an adversary who knows every report outside a person's group, and all reports "
+            "inside it, but not whose is which. The released order changes its odds between any "
+            "two answers of that person by a factor of at most "
+            f"{rounded(facts.odds_factor, up=True)}, which is e^alpha for alpha = "
+            f"{rounded(facts.alpha, up=True)}.",
+        ),
+        ("Whose answer is whose.", reidentified),  # Theorem 4.2
         (
             "What stays visible.",
             "Statistics of a whole group are meant to be learned, and so is anything about a "
             "person that follows from them. Hidden is which members of a group gave which of its "
             "answers.",
         ),
-    )
-
-
-def _odds(facts: GroupFacts) -> str:
-    """Say what Theorem 4.1 says."""
-    factor = rounded(facts.odds_factor, up=True)
-    return (
-        "Take an adversary who knows every report outside a person's group, and all reports inside "
-        "it, but not whose is which. The released order changes its odds between any two answers "
-        f"of that person by a factor of at most {factor}, which is e^alpha for alpha = "
-        f"{rounded(facts.alpha, up=True)}."
-    )
-
-
-def _reidentification(facts: GroupFacts) -> str:
-    """Say what Theorem 4.2 says."""
-    if not facts.reidentification:
-        return (
-            "The theorem on re-identification says nothing here: the smallest group is too small "
-            "for it, which needs twice as many people as an adversary looks for, or the "
-            "randomizer may exceed epsilon0 with a chance of delta0."
-        )
-    words = "; ".join(
-        f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
-        f"{each.group_size:,}: {percent(each.most_probable, 1)}"
-        for each in facts.reidentification
-    )
-    return (
-        "An adversary names as many rows as there are people in a household, and wins if more than "
-        f"half of these rows hold the household's reports. Its chance is at most: {words}."
     )
 
 
@@ -72,46 +64,37 @@ def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
 
 
 def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
-    """Return names and values that describe the shuffle."""
+    """Return names and values that describe the shuffle: a Mallows model, or noise on places."""
+    loss = ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}")
+    moved = f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
     if facts.rank_distance is None:
-        return _displacement_rows(facts)
-    sensitivity = f"{facts.sensitivity:,}"
-    published = facts.published_sensitivity
+        scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
+        if 0.0 < facts.theta < math.inf:
+            scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
+        least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
+        hidden = (
+            f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
+            "for half of the people"
+        )
+        return [
+            loss,
+            ("Noise on places", scale),
+            ("Places", facts.reference_order),
+            ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
+            ("A report moves", moved),
+            ("Others who hide it", hidden),
+        ]
+    sensitivity, published = f"{facts.sensitivity:,}", facts.published_sensitivity
     if published is not None and facts.sensitivity:
         times = published / facts.sensitivity
         sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
     return [
-        ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
+        loss,
         ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
         ("Reference order", facts.reference_order),
         ("Sensitivity", sensitivity),
-        ("A report moves", _moved(facts)),
+        ("A report moves", moved),
     ]
-
-
-def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
-    """Return names and values that describe noise on places."""
-    scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
-    if 0.0 < facts.theta < math.inf:
-        scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
-    least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
-    return [
-        ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
-        ("Noise on places", scale),
-        ("Places", facts.reference_order),
-        ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
-        ("A report moves", _moved(facts)),
-        (
-            "Others who hide it",
-            f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
-            "for half of the people",
-        ),
-    ]
-
-
-def _moved(facts: GroupFacts) -> str:
-    """Say how far a report moves."""
-    return f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
 
 
 def preservation_rows(facts: GroupFacts) -> list[tuple[str, ...]]:
@@ -148,26 +131,38 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
     if isinstance(facts, ExchangeFacts) and facts.num_absences:
         passed *= 1.0 - facts.num_absences / (facts.num_users * facts.rounds)
         gap += " if nobody is away"
+    protocol = "all: everybody hands in all reports they hold"
+    if facts.protocol != "all":
+        protocol = (
+            "single: everybody hands in one of the reports they hold; "
+            f"{facts.num_released:,} reports, and {facts.num_dummies:,} empty answers of those who "
+            "held none"
+        )
+    published = "says no more than epsilon0"
+    if facts.published_epsilon is not None:
+        epsilon = rounded(facts.published_epsilon, up=True)
+        published = f"epsilon <= {epsilon} (Liew et al., corrected)"
+    messages = (
+        f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best connected "
+        f"holds about {fixed(facts.most_held, 1)}"
+    )
     return [
         ("Rounds", f"{facts.rounds:,}{chosen}{lazy}"),
         *(_attendance_rows(facts) if isinstance(facts, ExchangeFacts) else []),
-        ("Protocol", _protocol(facts)),
+        ("Protocol", protocol),
         ("Spectral gap", gap),
         ("Separation left", rounded(facts.separation, up=True, digits=2)),
         ("Uniform shuffle", f"epsilon <= {rounded(facts.uniform_epsilon, up=True)}"),
-        ("Published theorem", _published(facts)),
+        ("Published theorem", published),
         ("Hidden least", f"the report of user {shorten(facts.worst_user, 40)}"),
         ("Laws of holders", facts.method),
-        (
-            "Messages",
-            f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best "
-            f"connected holds about {fixed(facts.most_held, 1)}",
-        ),
+        ("Messages", messages),
     ]
 
 
 def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
     """Return names and values about those who took part, and what got lost."""
+    came = f"{facts.num_users:,} of {facts.num_invited:,} users registered"
     away = "nobody, in any round"
     if facts.num_absences:
         away = (
@@ -177,37 +172,13 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
     traffic = "every user sent the same number of envelopes in each round"
     if facts.is_traffic_even:
         traffic += ", as many to each neighbour"
+    overload = f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta"
     return [
-        (
-            "Took part",
-            f"{facts.num_users:,} of {facts.num_invited:,} users registered, and "
-            f"{facts.num_handed_in:,} handed in",
-        ),
+        ("Took part", f"{came}, and {facts.num_handed_in:,} handed in"),
         ("Away", away),
         ("Traffic", traffic),
-        (
-            "Overflow",
-            f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta, "
-            "that somebody held more reports than envelopes",
-        ),
+        ("Overflow", f"{overload}, that somebody held more reports than envelopes"),
     ]
-
-
-def _protocol(facts: NetworkFacts) -> str:
-    """Say what holders handed in."""
-    if facts.protocol == "all":
-        return "all: everybody hands in all reports they hold"
-    return (
-        f"single: everybody hands in one of the reports they hold; {facts.num_released:,} reports, "
-        f"and {facts.num_dummies:,} empty answers of those who held none"
-    )
-
-
-def _published(facts: NetworkFacts) -> str:
-    """Say what the paper's theorem gives."""
-    if facts.published_epsilon is None:
-        return "says no more than epsilon0"
-    return f"epsilon <= {rounded(facts.published_epsilon, up=True)} (Liew et al., corrected)"
 
 
 def network_paragraph(facts: NetworkFacts) -> tuple[str, str]:

@@ -11,15 +11,15 @@ import math
 from dataclasses import dataclass
 
 from shuffledp.collection.results import Guarantee, Result
-from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
 from shuffledp.report.wording import (
-    delta_text,
-    epsilon_text,
+    computed_name,
     gap_percent,
     guarantee_facts,
+    guarantee_text,
     local_limits,
+    upper_text,
 )
 
 Paragraph = tuple[str, str]  # a short title and its text
@@ -58,7 +58,7 @@ def privacy_statement(result: Result) -> Statement:
         *(() if result.network is None else (network_paragraph(result.network),)),
         exception_paragraph(
             guarantee.delta_upper,
-            delta_text(guarantee),
+            upper_text(guarantee.delta),
             guarantee.num_users,
             without="delta = 0, so the limit always holds.",
         ),
@@ -75,10 +75,7 @@ def privacy_statement(result: Result) -> Statement:
     if result.is_simulation:
         paragraphs.insert(0, ("This was a simulation.", _SIMULATION_NOTE))
     return Statement(
-        headline=(
-            f"epsilon <= {epsilon_text(guarantee)} at delta <= {delta_text(guarantee)} "
-            f"for each of {guarantee.num_users:,} users"
-        ),
+        headline=f"{guarantee_text(guarantee)} for each of {guarantee.num_users:,} users",
         paragraphs=tuple(paragraphs),
         facts=tuple((name.capitalize(), text) for name, text in guarantee_facts(guarantee)),
     )
@@ -100,15 +97,14 @@ _SIMULATION_NOTE = (
 
 def _what_reports_reveal(result: Result) -> Paragraph:
     """Say what epsilon means, as a change of odds and as a guess."""
-    guarantee = result.guarantee
-    title = "What the reports reveal."
+    guarantee, title = result.guarantee, "What the reports reveal."
+    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
     seen = (
         f"all {result.num_users:,} shuffled reports"
         if result.network is None
         else "all reports handed in, and who handed in which,"
     )
     adversary = f"An adversary who sees {seen} and knows everyone else's answer"
-    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
     text = limit_text(
@@ -117,7 +113,7 @@ def _what_reports_reveal(result: Result) -> Paragraph:
         "both answers",
         epsilon=epsilon,
         delta=delta,
-        shown=epsilon_text(guarantee),
+        shown=upper_text(guarantee.epsilon),
     )
     if guarantee.num_users != result.num_users:
         text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
@@ -155,7 +151,7 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
 def _certainty(guarantee: Guarantee) -> Paragraph:
     """Say how far the upper bound is from what is proved to be unavoidable."""
     title = "How sharp this is."
-    bound, name = guarantee.bound, _computed_name(guarantee)
+    bound, name = guarantee.bound, computed_name(guarantee)
     text = f"{name} = {rounded(bound.upper, up=True)} is a proved upper bound."
     if bound.lower is None or bound.gap is None:
         return title, f"{text} How much smaller the true {name} is, is not known."
@@ -169,11 +165,9 @@ def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
     epsilon0, odds, guess = local_limits(profile)
-    exception = (
-        ""
-        if profile.delta0 == 0.0
-        else f", except with a chance of at most {rounded(profile.delta0, up=True)}"
-    )
+    exception = ""
+    if profile.delta0 != 0.0:
+        exception = f", except with a chance of at most {rounded(profile.delta0, up=True)}"
     title, before = "If the shuffler fails.", "before it was shuffled"
     if result.network is not None:
         title, before = "If reports are followed on their way.", "before it was passed on"
@@ -183,8 +177,3 @@ def _without_shuffler(result: Result) -> Paragraph:
         f"at most {odds}{exception}. Between two answers that seemed equally likely it guesses "
         f"right with a chance of at most {guess}."
     )
-
-
-def _computed_name(guarantee: Guarantee) -> str:
-    """Name the parameter that was computed."""
-    return "epsilon" if isinstance(guarantee.epsilon, Bound) else "delta"

@@ -5,9 +5,8 @@ means.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.results import Guarantee, Result
@@ -31,20 +30,18 @@ if TYPE_CHECKING:
     from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
-RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "k-rr": "k-ary randomized response",
-        "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
-        "optimized-unary": "Optimized unary encoding (OUE)",
-        "optimized-local-hashing": "Optimized local hashing (OLH)",
-        "hadamard-response": "Hadamard response",
-        "subset-selection": "Subset selection",
-        "duchi": "Duchi's one-bit mechanism",
-        "piecewise": "Piecewise mechanism",
-        "privunit": "PrivUnit",
-        "count-mean-sketch": "Count-mean sketch (CMS)",
-    }
-)
+RANDOMIZER_TITLES = {
+    "k-rr": "k-ary randomized response",
+    "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
+    "optimized-unary": "Optimized unary encoding (OUE)",
+    "optimized-local-hashing": "Optimized local hashing (OLH)",
+    "hadamard-response": "Hadamard response",
+    "subset-selection": "Subset selection",
+    "duchi": "Duchi's one-bit mechanism",
+    "piecewise": "Piecewise mechanism",
+    "privunit": "PrivUnit",
+    "count-mean-sketch": "Count-mean sketch (CMS)",
+}
 
 _KINDS_OF_MEANS = ("mean", "vector-mean")
 
@@ -64,8 +61,7 @@ def randomizer_title(randomizer: Any) -> str:
 class Wording:
     """How to speak about the estimates of one kind."""
 
-    label: str  # heading of what is estimated
-    labels: str
+    label: str  # heading of what is estimated, in the singular
     estimate: str  # heading of the estimates
     plural: str  # what they are, in running text
     format: Callable[[float, int], str]  # of a value with a number of decimals
@@ -76,7 +72,6 @@ class Wording:
 
 _FREQUENCIES = Wording(
     label="Answer",
-    labels="Answers",
     estimate="Frequency",
     plural="frequencies",
     format=percent,
@@ -90,7 +85,6 @@ _FREQUENCIES = Wording(
 
 _MEANS = Wording(
     label="Column",
-    labels="Columns",
     estimate="Mean",
     plural="means",
     format=fixed,
@@ -113,95 +107,49 @@ def wording(question: "Question") -> Wording:
 def main_estimates(result: Result) -> list[float]:
     """Return the frequencies, or the means."""
     columns = result.estimates.columns()
-    values: list[float] = columns.get(
-        "frequency", columns.get("mean", next(iter(columns.values())))
-    ).tolist()
-    return values
+    found = next(each for each in ("frequency", "mean", *columns) if each in columns)
+    return list(columns[found].tolist())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateRow:
-    """One estimate, every number formatted; ``count`` is empty where nothing is counted."""
+def estimate_table(
+    result: Result, *, is_narrow: bool = False
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and a row for each label: a count if any, estimate, errors, interval.
 
-    value: str
-    count: str
-    estimate: str
-    standard_error: str
-    population_standard_error: str
-    interval: str
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The columns beside the label that there are."""
-        return (*self.few_numbers[:-1], self.population_standard_error, self.interval)
-
-    @property
-    def few_numbers(self) -> tuple[str, ...]:
-        """The same about these users only, for narrow tables."""
-        counted = (self.count,) if self.count else ()
-        return (*counted, self.estimate, self.standard_error, self.interval)
-
-
-def estimate_headings(result: Result) -> EstimateRow:
-    """Return the headings of the columns."""
-    words = wording(result.question)
-    kind = "simultaneous interval" if result.estimates.is_simultaneous else "interval"
-    return EstimateRow(
-        value=words.label,
-        count="Estimated count" if "count" in result.estimates.columns() else "",
-        estimate=words.estimate,
-        standard_error="Standard error",
-        population_standard_error="Population standard error",
-        interval=f"{given(round(100.0 * result.estimates.confidence, 6))}% {kind}",
-    )
-
-
-def estimate_rows(result: Result) -> list[EstimateRow]:
-    """Return a row for each estimate in the order of the question's labels."""
+    A narrow table leaves out the error about a population.
+    """
     estimates, words = result.estimates, wording(result.question)
     errors = estimates.standard_error.tolist()
     decimals = decimals_for([words.unit * error for error in errors])
-    count_decimals = decimals_for([result.num_users * error for error in errors])
+
+    def texts(values: list[float]) -> list[str]:
+        return [words.format(value, decimals) for value in values]
+
+    table = {words.label: [shown_label(label) for label in result.domain]}
     counts = estimates.columns().get("count")
-    shown_counts = [""] * len(errors)
     if counts is not None:
-        shown_counts = [fixed(count, count_decimals) for count in counts.tolist()]
-    columns = zip(
-        result.domain,
-        shown_counts,
-        main_estimates(result),
-        errors,
-        estimates.population_standard_error.tolist(),
-        estimates.lower.tolist(),
-        estimates.upper.tolist(),
-        strict=True,
-    )
-    return [
-        EstimateRow(
-            value=shown_label(value),
-            count=count,
-            estimate=words.format(estimate, decimals),
-            standard_error=words.format(error, decimals),
-            population_standard_error=words.format(of_population, decimals),
-            interval=f"{words.format(lower, decimals)} to {words.format(upper, decimals)}",
-        )
-        for value, count, estimate, error, of_population, lower, upper in columns
-    ]
+        count_decimals = decimals_for([result.num_users * error for error in errors])
+        table["Estimated count"] = [fixed(count, count_decimals) for count in counts.tolist()]
+    table |= {words.estimate: texts(main_estimates(result)), "Standard error": texts(errors)}
+    if not is_narrow:
+        of_population = estimates.population_standard_error.tolist()
+        table["Population standard error"] = texts(of_population)
+    kind = "simultaneous interval" if estimates.is_simultaneous else "interval"
+    ends = zip(texts(estimates.lower.tolist()), texts(estimates.upper.tolist()), strict=True)
+    confidence = given(round(100.0 * estimates.confidence, 6))
+    table[f"{confidence}% {kind}"] = [f"{lower} to {upper}" for lower, upper in ends]
+    return tuple(table), list(zip(*table.values(), strict=True))
 
 
-def epsilon_text(guarantee: Guarantee) -> str:
-    """Return the upper bound on epsilon: as given, or rounded up."""
-    return _safe(guarantee.epsilon)
-
-
-def delta_text(guarantee: Guarantee) -> str:
-    """Return the upper bound on delta: as given, or rounded up."""
-    return _safe(guarantee.delta)
-
-
-def _safe(value: Bound | float) -> str:
+def upper_text(value: Bound | float) -> str:
     """Return a bound rounded up, or a given number as it is where that is short."""
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
+
+
+def guarantee_text(guarantee: Guarantee) -> str:
+    """Return both upper bounds on one line."""
+    epsilon, delta = upper_text(guarantee.epsilon), upper_text(guarantee.delta)
+    return f"epsilon <= {epsilon} at delta <= {delta}"
 
 
 def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, str]:
@@ -232,30 +180,26 @@ def plan_rows(plan: "Plan") -> list[tuple[str, ...]]:
     """Return name, epsilon0, bytes, standard error and epsilon of each randomizer and model."""
     target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
     reached = plan.guarantee.epsilon_upper
-    choices: list[tuple[str, Any]] = [
-        ("chosen:", plan),
-        *(("or", each) for each in plan.alternatives),
-    ]
+    choices: list[Any] = [plan, *plan.alternatives]
     rows: list[tuple[str, ...]] = [
         (
-            f"{name} {choice.randomizer.name}",
-            rounded(choice.randomizer.epsilon0, up=True),
-            f"{choice.randomizer.num_report_bytes:,}",
-            error_text(plan, choice.expected_standard_error),
-            target
-            if choice is not plan or reached > 0.99 * plan.target_epsilon
-            else rounded(reached, up=True),
+            f"{'chosen:' if each is plan else 'or'} {each.randomizer.name}",
+            rounded(each.randomizer.epsilon0, up=True),
+            f"{each.randomizer.num_report_bytes:,}",
+            error_text(plan, each.expected_standard_error),
+            rounded(reached, up=True)
+            if each is plan and reached <= 0.99 * plan.target_epsilon
+            else target,
         )
-        for name, choice in choices
+        for each in choices
     ]
     for name, model in (
         ("without a shuffler", plan.local_model),
         ("with a trusted curator", plan.central_model),
     ):
         error = error_text(plan, model.standard_error_at_same_epsilon)
-        rows.append((name, "", "", error, target))
         cost = rounded(model.epsilon_for_same_error, up=True)
-        rows.append((f"same error {name}", "", "", own, cost))
+        rows += [(name, "", "", error, target), (f"same error {name}", "", "", own, cost)]
     return rows
 
 
@@ -290,30 +234,27 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
 
 def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
     """Return the proved upper bound first, then how far it is from what is unavoidable."""
-    bound = guarantee.bound
-    name, given_name = ("epsilon", "delta")
-    given_value = guarantee.delta_upper
-    if isinstance(guarantee.delta, Bound):
-        name, given_name = given_name, name
-        given_value = guarantee.epsilon_upper
+    bound, name = guarantee.bound, computed_name(guarantee)
+    other, value = "delta", guarantee.delta_upper
+    if name == "delta":
+        other, value = "epsilon", guarantee.epsilon_upper
+    users = f"{guarantee.num_users:,}"
+    batches = [("users", users)]
+    if guarantee.rounds != 1:
+        batches = [("rounds", f"{guarantee.rounds:,}"), ("users", f"{users} in the smallest batch")]
     return [
         (name, f"{rounded(bound.upper, up=True, digits=6)} (proved upper bound)"),
         ("gap", gap_text(bound, name)),
-        (given_name, given(given_value)),
-        *_batches(guarantee),
+        (other, given(value)),
+        *batches,
         ("method", bound.method),
         ("source", bound.source),
     ]
 
 
-def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return how many users there are, and how many rounds, if there are several."""
-    if guarantee.rounds == 1:
-        return [("users", f"{guarantee.num_users:,}")]
-    return [
-        ("rounds", f"{guarantee.rounds:,}"),
-        ("users", f"{guarantee.num_users:,} in the smallest batch"),
-    ]
+def computed_name(guarantee: Guarantee) -> str:
+    """Name the parameter that was computed."""
+    return "epsilon" if isinstance(guarantee.epsilon, Bound) else "delta"
 
 
 def gap_text(bound: Bound, name: str) -> str:

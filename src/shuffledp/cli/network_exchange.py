@@ -1,0 +1,416 @@
+"""``shuffledp network prepare``, ``relay``, ``peer``, ``collect``: a collection along a graph.
+
+Its terms, what carries its mail, taking part as one user or as many, and what the analyzer does.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli import options as shared
+from shuffledp.cli.asked import QUESTION, Asked
+from shuffledp.cli.console import (
+    new_folder,
+    print_facts,
+    print_json,
+    print_list,
+    print_warnings,
+    progress_bar,
+)
+from shuffledp.cli.deployment import say_url
+from shuffledp.cli.options import network, options, require_service
+from shuffledp.cli.run import print_estimates
+from shuffledp.collection.output import write_results
+from shuffledp.core.checks import require_non_negative, require_open_unit
+from shuffledp.core.errors import DataError
+from shuffledp.report.wording import guarantee_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shuffledp.collection.question import Question
+    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.peers.node_values import NodeValues
+    from shuffledp.deploy.peers.peer_runner import PeersOutcome
+    from shuffledp.deploy.peers.protocol.terms import Terms
+    from shuffledp.network.graph import Graph
+
+_TERMS = click.argument("terms", type=shared.PATH)
+_GRAPH = "--graph PATH  File of edges: who passes reports on to whom.  [required]"
+_RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
+
+
+@network.command(
+    epilog="Example: shuffledp network prepare --graph edges.csv --domain yes,no --epsilon0 1 "
+    "--rounds 20 --out collection/"
+)
+@options(
+    _GRAPH,
+    QUESTION,
+    "text=--question TEXT  The question in words, for users to read.  [=]",
+    shared.RANDOMIZER,
+    """
+    --epsilon0 FLOAT  Local epsilon of every report.  [required]
+    --rounds T        Rounds of the exchange.  [required]
+    """,
+    shared.PROTOCOL,
+    shared.LAZY,
+    """
+    --least-registered N
+        Fewest registered users with whom a peer takes part; by default half of all.
+    --even-traffic
+        Send each neighbour equally many messages: more of them, and the relay learns less.
+    --delta FLOAT     Also say the central epsilon at this delta.
+    """,
+    shared.OUT.format("terms and key"),
+    shared.JSON,
+)
+def prepare(
+    *,
+    graph: Path,
+    text: str,
+    randomizer: str | None,
+    epsilon0: float,
+    delta: float | None,
+    out: Path,
+    **given: Any,
+) -> None:
+    """Write the public terms of a collection, and the analyzer's private key.
+
+    Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
+    """
+    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.peers import preparing
+    from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+    from shuffledp.network.graph_files import read_graph
+    from shuffledp.network.mixing import NetworkMixing
+
+    if delta is not None:
+        require_open_unit("delta", delta)
+    question = Asked.of(given).listed_question()
+    asked = AskedTerms.of(question, randomizer or next(iter(question.candidates())), epsilon0, text)
+    users = read_graph(graph)
+    laziness = preparing.require_laziness_grid(given.pop("laziness"))
+    NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
+    keys = PrivateKeys.generate()
+    terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
+    expected = None if delta is None else _expected(terms, users, asked, delta)
+    terms_path, key_path = preparing.write_collection(out, terms, keys)
+    record = {
+        "terms": str(terms_path),
+        "key": str(key_path),
+        "terms_digest": terms.digest().hex(),
+        "num_users": terms.num_users,
+        "rounds": terms.rounds,
+        "slots": max(terms.slots),
+        "envelope_bytes": terms.envelope_bytes,
+    }
+    facts = [
+        ("terms", f"{terms_path} (public: everybody needs it)"),
+        ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
+        ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
+        *preparing.traffic_facts(terms, users),
+    ]
+    if expected is not None:
+        record["guarantee"] = expected.to_json_dict()
+        facts += guarantee_facts(expected)[:3]
+        facts.append(("assuming", "all register, none is ever away, all arrives"))
+    if not print_json(record):
+        print_facts(facts)
+
+
+def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+    """Return the guarantee if everybody takes part in every round."""
+    import numpy as np
+
+    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+
+    everybody = np.arange(terms.num_users)
+    record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
+    arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
+    with progress_bar() as on_progress:
+        exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
+        return exchange.guarantee(asked.randomizer.profile, delta=delta)
+
+
+@network.command(
+    epilog="Example: shuffledp network relay collection/terms.json --graph edges.csv "
+    "--store relay.db --port 8000 --round-seconds 60"
+)
+@_TERMS
+@options(
+    _GRAPH,
+    """
+    --store PATH
+        File in which the relay keeps all; started again with it, it goes on.  [required]
+    --host ADDRESS
+        Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS before.
+        [default: 127.0.0.1]
+    """,
+    click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one."),
+    """
+    --round-seconds FLOAT  Length of a round.  [default: 60.0]
+    --register-seconds FLOAT
+        Begin after this time with those who registered, rather than wait for all.
+    --clock [interval|all]
+        Rounds end after their time, or as soon as all have sent.  [default: interval]
+    --until-collected  Stop once the analyzer has all in a file.
+    """,
+)
+def relay(
+    *, terms: Path, graph: Path, store: Path, host: str, port: int, clock: str, **given: Any
+) -> None:
+    """Pass sealed messages between the peers of TERMS, round by round.
+
+    Prints its URL and serves until it is stopped. Killed at any moment and started again with the
+    same store it loses nothing.
+    """
+    require_service()
+    from shuffledp.deploy.peers.preparing import read_terms
+    from shuffledp.deploy.peers.relay_server import serve_relay
+    from shuffledp.network.graph_files import read_graph
+
+    read, _ = read_terms(terms)
+    given |= {"address": (host, port), "is_eager": clock == "all"}
+    serve_relay(read, read_graph(graph), store, on_ready=say_url, **given)
+
+
+@network.command(
+    epilog="Example: shuffledp network peer collection/terms.json --graph edges.csv --relay "
+    "http://127.0.0.1:8000 --user 7 --answer yes --state me.db"
+)
+@_TERMS
+@options(
+    _GRAPH,
+    _RELAY,
+    """
+    --state PATH
+        File for keys and reports, to go on from; readable by you only.  [required]
+    --user NODE    Take part as this node.
+    --answer TEXT
+        The value of --user; asked for if left out, since others may see a command line.
+    --table PATH   Values of many users, one row each; instead of --user and --answer.
+    --column TEXT  Column of --table with the values.
+    id_column=--id COLUMN
+        Column of --table with the users' names in the graph; else row numbers are nodes.
+    most_epsilon0=--max-epsilon0 X
+        Most epsilon0, in nats, of all reports on one question; by default 4.
+    --least-users N  Fewest registered users to take part with; by default 10.
+    most_megabytes=--max-megabytes X  Most traffic in all; by default 100.
+    --terms-digest HEX   Take part by these terms only; their digest is printed.
+    --most-absences N
+        Hand in nothing after more missed rounds than this; by default a quarter of all.
+    --roster-digest HEX  Take part with the users of this roster only; its digest is printed.
+    """,
+)
+def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> None:
+    """Take part in the collection of TERMS, as one user or as many.
+
+    Says first what is asked, what a report tells, and what taking part costs; refuses more than the
+    limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
+    started again with the same state, it goes on where it was.
+    """
+    values = shared.taken(given, "user", "answer", "table", "column", "id_column")
+    user, table = values["user"], values["table"]
+    if (table is None) == (user is None) or (table and values["answer"] is not None):
+        raise click.UsageError("give --user and --answer, or --table")
+    if table is None and (values["column"], values["id_column"]) != (None, None):
+        raise click.UsageError("--column and --id are for --table")
+    require_service()
+    from shuffledp.core.entropy import Entropy
+    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
+    from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
+    from shuffledp.deploy.peers.protocol.terms import Limits
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
+    from shuffledp.deploy.peers.stores import PeerStore
+    from shuffledp.network.graph_files import read_graph
+
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    read, asked = read_terms(terms)
+    edges = read_graph(graph)
+    read.require_graph(edges)
+    limits.require_terms(read, edges, user or 0)
+    how: dict[str, Any] = {"entropy": Entropy.from_operating_system(), "limits": limits}
+    print_warnings(cautions_about(url, "relay"))
+    with PeerStore(state, read) as store, RelayClient(url, answer_sizes(read, edges)) as client:
+        print_facts(
+            [
+                *asked.facts(),
+                *traffic_facts(read, edges),
+                ("least crowd", f"{max(read.least_registered, limits.least_users):,} users"),
+                *([] if user is None else spending_facts(store, asked, "")),
+                ("terms", read.digest().hex()),
+            ]
+        )
+        names, drawn = _names_and_values(asked.question, edges, **values)
+        if user is not None and store.states().keys() - names:
+            raise DataError(f"{state} is of another user: name a file of this user's own")
+        draw_reports(store, read, edges, asked, names=names, values=drawn, **how)
+        with progress_bar() as on_progress:
+            how |= {} if on_progress is None else {"on_progress": on_progress}
+            runner = PeerRunner(
+                terms=read,
+                graph=edges,
+                store=store,
+                nodes=list(names),
+                client=client,
+                on_roster=lambda found: print_facts([("roster", found)]),
+                **how,
+            )
+            outcome = runner.run()
+    _print_outcome(outcome)
+
+
+def _names_and_values(
+    question: "Question",
+    graph: "Graph",
+    *,
+    user: int | None,
+    answer: str | None,
+    table: Path | None,
+    column: str | None,
+    id_column: str | None,
+) -> "tuple[dict[int, str], Callable[[], NodeValues]]":
+    """Return names by node, the same in all collections, and what reads their values."""
+    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
+
+    if table is not None:
+        many = read_node_values(
+            question,
+            table,
+            column,
+            labels=graph.labels,
+            num_nodes=graph.num_users,
+            id_column=id_column,
+        )
+        return {node: graph.name_of(node) for node in sorted(many.nodes.tolist())}, lambda: many
+
+    def of_one() -> "NodeValues":
+        said = str(click.prompt("Answer")) if answer is None else answer
+        return value_of_one(question, user or 0, said)
+
+    return {user or 0: ""}, of_one
+
+
+_ENDED_BADLY = {
+    "late": "came after registration had ended and took no part",
+    "lost": "came after handing in had ended: the reports they held are lost",
+    "withheld": "missed more rounds than --most-absences and handed in nothing: a relay that "
+    "refuses all that one user sends would get a report whose author it knows",
+    "short": "missed mail that was sent to them, or heard of others who did: the analyzer is told, "
+    "and claims no more than epsilon0",
+}
+
+
+def _print_outcome(outcome: "PeersOutcome") -> None:
+    """Print how it went, and what went wrong."""
+    found = [
+        f"{len(nodes):,} users, node {nodes[0]} among them, {what}"
+        for name, what in _ENDED_BADLY.items()
+        if (nodes := getattr(outcome, name))
+    ]
+    if outcome.num_dropped:
+        found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
+    if outcome.refused:
+        reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
+        found.append(f"messages were refused: {reasons}")
+    print_warnings(found)
+    print_facts(
+        [
+            ("handed in", f"{outcome.num_handed_in:,} of {outcome.num_users:,} users"),
+            ("rounds missed", f"{outcome.absences:,}"),
+            ("transcript", ", ".join(each[:16] for each in outcome.transcripts) or "none"),
+        ]
+    )
+
+
+@network.command(
+    epilog="Example: shuffledp network collect collection/terms.json --key "
+    "collection/analyzer.key --graph edges.csv --relay http://127.0.0.1:8000 --delta 1e-6 "
+    "--out results/"
+)
+@_TERMS
+@options(
+    _GRAPH,
+    _RELAY,
+    """
+    --key PATH       The analyzer's private key, as prepare wrote it.  [required]
+    --delta FLOAT    Failure probability, far below 1/users.  [required]
+    """,
+    shared.OUT.format("results"),
+    "--wait SECONDS  Give up waiting for the end.",
+    shared.CONFIDENCE,
+    shared.OVERWRITE,
+    shared.JSON,
+)
+def collect(
+    *,
+    terms: Path,
+    graph: Path,
+    url: str,
+    key: Path,
+    out: Path,
+    overwrite: bool,
+    delta: float,
+    confidence: float,
+    wait: float | None,
+) -> None:
+    """Fetch what was handed in to the collection of TERMS, and estimate.
+
+    Waits until the collection is over. Keeps what was fetched in a file beside --key, from which it
+    can be run again, and has the relay delete it. Writes estimates.csv, privacy.json and
+    report.html into the folder of --out: all of them, or nothing.
+    """
+    require_service()
+    require_open_unit("delta", delta)
+    require_open_unit("confidence", confidence)
+    if wait is not None:
+        require_non_negative("wait", wait)
+    from shuffledp.collection.question import EstimateOptions
+    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.deploy.peers.preparing import read_key, read_terms
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
+    from shuffledp.deploy.peers.stores import FetchedStore
+    from shuffledp.leakage.of_runs import json_of_run
+    from shuffledp.network.graph_files import read_graph
+    from shuffledp.report import network_rows, walk_rows
+
+    read, asked = read_terms(terms)
+    keys = read_key(key, read)
+    edges = read_graph(graph)
+    read.require_graph(edges)
+    print_warnings(cautions_about(url, "relay"))
+    options = EstimateOptions(confidence=confidence)
+    with (
+        new_folder(out, overwrite=overwrite) as folder,
+        RelayClient(url, answer_sizes(read, edges)) as client,
+        # What was fetched is kept beside the key that opens it.
+        FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
+        progress_bar() as on_progress,
+    ):
+        fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
+        result = collection_result(
+            read,
+            asked,
+            edges,
+            fetched,
+            delta=delta,
+            options=options,
+            graph_name=graph.name,
+            on_progress=on_progress,
+        )
+        facts, findings = fetched_facts(read, fetched), json_of_run(result)
+        write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
+    print_warnings(result.warnings)
+    if fetched.not_forgotten:
+        kept = "the relay may still have what was handed in; while it serves, run this command"
+        print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
+    if print_json({**result.to_json_dict(), **findings, "collection": facts}):
+        return
+    exchange = result.network
+    rows = [] if exchange is None else [*network_rows(exchange), *walk_rows(exchange)]
+    print_estimates(result, rows, out)
+    print_list("assumptions", result.guarantee.bound.assumptions)

@@ -1,0 +1,76 @@
+"""Options are declared by tables as --help shows them."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from shuffledp.cli.options import options
+
+TABLE = """
+    --num-users N  How many
+        of them.  [required]
+    domain_size=--k K
+        Number of answers (in [2, 9]).  [default: 1e1]
+    --silent N     [=3]
+    --bare N       [default: 30]
+    --kind [a|b]   Which.  [default: b]
+    --step STEP    One after the other.  [repeated]
+    --clip         Or not.
+    header=--no-header  None there.  [=True]
+    --own N        Of another kind.
+    """
+
+
+@click.command()
+@options("--first TEXT", TABLE, click.option("--last", type=int), own=float)
+def command(**found):
+    click.echo(repr(found))
+
+
+def run(*arguments):
+    outcome = CliRunner().invoke(command, arguments)
+    return outcome.output if outcome.exit_code else eval(outcome.output)  # noqa: S307  # ours
+
+
+def test_values_have_their_kinds_names_and_defaults():
+    assert run("--num-users", "1e3") == {
+        "first": None,
+        "num_users": 1000,
+        "domain_size": 10,
+        "silent": 3,
+        "bare": 30,
+        "kind": "b",
+        "step": (),
+        "clip": False,
+        "header": True,
+        "own": None,
+        "last": None,
+    }
+
+
+def test_what_is_given_counts():
+    steps = ("--step", "x", "--step", "y")
+    found = run("--num-users", "2", *steps, "--clip", "--no-header", "--own", "0.5", "--k", "7")
+    assert (found["step"], found["clip"], found["header"]) == (("x", "y"), True, False)
+    assert (found["own"], found["domain_size"]) == (0.5, 7)
+
+
+@pytest.mark.parametrize("wrong", [[], ["--num-users", "x"], ["--num-users", "2", "--kind", "c"]])
+def test_what_is_wrong_is_refused(wrong):
+    assert "Error: " in run(*wrong)
+
+
+def test_help_is_the_table():
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    for entry in (
+        "--first TEXT --num-users N How many of them. [required] --k K Number of answers (in "
+        "[2, 9]). [default: 1e1] --silent N --bare N [default: 30] --kind [a|b] Which. "
+        "[default: b]",
+        "--no-header None there. --own N Of another kind. --last INTEGER",
+    ):
+        assert entry in text
+
+
+def test_an_unknown_kind_is_no_option():
+    with pytest.raises(KeyError, match="NUMBR"):
+        options("--num-users NUMBR  How many.")
