@@ -277,9 +277,7 @@ def _weights(num_items: int, theta: float, num_bits: int) -> CumulativeWeights:
         value -= 1
     sums = accumulate([*reversed(below), *above])
     return CumulativeWeights(
-        first=mode - len(below),
-        sums=tuple(sums),
-        is_complete=mode + len(above) - 1 == num_items,
+        first=mode - len(below), sums=tuple(sums), is_complete=mode + len(above) - 1 == num_items
     )
 
 

@@ -69,7 +69,7 @@ def read_coordinates(
         for name in names:
             require_column(name, schema.names(), location)
         selected = frame.select(
-            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names)),
+            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names))
         ).collect()
     if selected.is_empty():
         raise DataError(f"{location.name} has no rows: give one row a person")
@@ -268,10 +268,7 @@ class OpenedGroups:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
         if name == DisplacementShuffler.name:
             return DisplacementShuffler.for_groups(
-                self.groups,
-                alpha,
-                coordinates=self.coordinates,
-                metric=self.grouping.metric_used,
+                self.groups, alpha, coordinates=self.coordinates, metric=self.grouping.metric_used
             )
         return MallowsShuffler.for_groups(
             self.groups,

@@ -39,11 +39,7 @@ from shuffledp.groups.exact_draws import (
     draw_exponential_above,
     draw_geometric,
 )
-from shuffledp.groups.permutations import (
-    LIBRARY_MARGIN,
-    require_num_items,
-    require_theta,
-)
+from shuffledp.groups.permutations import LIBRARY_MARGIN, require_num_items, require_theta
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
 MAX_TERMS = 5 * 10**8

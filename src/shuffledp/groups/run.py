@@ -41,12 +41,7 @@ _MOST_SIMULATED = 300_000
 
 
 def rows_writer(
-    table: str | PathLike[str],
-    folder: Path,
-    *,
-    column: str,
-    public: tuple[str, ...],
-    setting: Plan,
+    table: str | PathLike[str], folder: Path, *, column: str, public: tuple[str, ...], setting: Plan
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports, in the order of the rows, beside public columns.
 

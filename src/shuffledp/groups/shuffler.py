@@ -33,11 +33,7 @@ from shuffledp.groups.permutations import (
     require_theta,
     theta_below,
 )
-from shuffledp.groups.reference_orders import (
-    ReferenceOrder,
-    choose_reference_order,
-    sensitivity,
-)
+from shuffledp.groups.reference_orders import ReferenceOrder, choose_reference_order, sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,7 @@ from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.estimation.frequencies import (
-    expected_standard_error,
-)
+from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
 from shuffledp.randomizers.checks import (
     LARGEST_K,
@@ -277,9 +275,7 @@ class SampledAnswers(SetRandomizer):
         blanket, for its worst pair, bounds this one too. It is not always attained.
         """
         return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            blanket=self.base.profile.blanket,
+            epsilon0=self.epsilon0, family=RandomizerFamily.OTHER, blanket=self.base.profile.blanket
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:

@@ -14,12 +14,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel
 from shuffledp.randomizers.checks import fingerprint_of, set_fields
-from shuffledp.randomizers.number_randomizer import (
-    NumberRandomizer,
-    Span,
-    blocks_of,
-    round_to_grid,
-)
+from shuffledp.randomizers.number_randomizer import NumberRandomizer, Span, blocks_of, round_to_grid
 from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
 
 

@@ -20,11 +20,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError
-from shuffledp.core.exact_atoms import (
-    ExactAtom,
-    outward_atoms,
-    rounded_atoms,
-)
+from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports

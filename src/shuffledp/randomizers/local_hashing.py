@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from shuffledp.randomizers.linear_hashing import (
-    LARGEST_NUM_BUCKETS,
-    HashedReports,
-    settle_response,
-)
+from shuffledp.randomizers.linear_hashing import LARGEST_NUM_BUCKETS, HashedReports, settle_response
 from shuffledp.randomizers.thresholds import flip_odds, flip_threshold
 
 

@@ -20,9 +20,7 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
-from shuffledp.estimation.frequencies import (
-    expected_standard_error as expected_noise,
-)
+from shuffledp.estimation.frequencies import expected_standard_error as expected_noise
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.randomizers.checks import (
     fingerprint_of,

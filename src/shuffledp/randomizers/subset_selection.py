@@ -12,29 +12,13 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
-from shuffledp.core.exact_atoms import (
-    ExactAtom,
-    outward_atoms,
-    rounded_atoms,
-)
+from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    require_codes,
-    require_small_channel,
-)
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    exp_lower,
-    log_ratio_upper,
-)
-from shuffledp.randomizers.unary_encoding import (
-    bytes_per_row,
-    column_sums,
-    require_rows,
-    set_bits,
-)
+from shuffledp.randomizers.checks import require_codes, require_small_channel
+from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
+from shuffledp.randomizers.unary_encoding import bytes_per_row, column_sums, require_rows, set_bits
 
 _LARGEST_CHANNEL_K = 8
 

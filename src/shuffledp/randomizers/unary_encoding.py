@@ -20,11 +20,7 @@ from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    require_codes,
-    require_reports,
-    require_small_channel,
-)
+from shuffledp.randomizers.checks import require_codes, require_reports, require_small_channel
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
 _LARGEST_CHANNEL_K = 8
@@ -327,10 +323,7 @@ def set_bits(rows: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
 def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.uint8]:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
     rows: NDArray[np.uint8] = require_reports(
-        reports,
-        fingerprint=fingerprint,
-        dtype=np.dtype(np.uint8),
-        row_shape=(bytes_per_row(k),),
+        reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
     )
     if k % 8:
         is_beyond = rows[:, -1] >> np.uint8(k % 8) != 0

@@ -23,28 +23,16 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, SupportsFloat
 
-from shuffledp.accounting.amplification.atom_law import (
-    SMALLEST_DELTA,
-    AtomLaw,
-    atom_epsilon_above,
-)
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
 from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.registry import (
-    account_epsilon,
-    carried_over,
-    least_over,
-)
+from shuffledp.accounting.amplification.registry import account_epsilon, carried_over, least_over
 from shuffledp.accounting.amplification.stated_blanket import (
     STATED_BLANKET,
     dominating_laws,
     violated_hypothesis,
 )
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_extended,
-)
+from shuffledp.core.checks import require_at_least, require_delta, require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
