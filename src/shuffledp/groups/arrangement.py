@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from shuffledp.collection.arrangements import Stage
 from shuffledp.collection.results import Guarantee
 from shuffledp.collection.shuffling import InMemoryShuffle
+from shuffledp.core.arrays import Floats
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
@@ -71,7 +71,7 @@ class DisplacementArrangement(_InMemory):
     remedy: ClassVar[str] = "lower alpha (which adds more noise to places)"
 
     shuffler: DisplacementShuffler
-    crowds: NDArray[np.float64] = field(init=False, repr=False)
+    crowds: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "crowds", self.shuffler.crowds_lower())

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -72,7 +73,7 @@ class PublicPlaces:
     ``"m"``, or ``"units"`` for the unit of the columns.
     """
 
-    cells: NDArray[np.int64] = field(repr=False)
+    cells: Integers = field(repr=False)
     side: float = 1.0
     unit: str = "places"
     name: str = "as given"
@@ -255,7 +256,7 @@ class DisplacementShuffler:
         """Return theta Delta, the alpha for any groups of the same people; errs upwards."""
         return alpha_above(self.theta, self.places.sensitivity(groups))
 
-    def crowds_lower(self) -> NDArray[np.float64]:
+    def crowds_lower(self) -> Floats:
         """Return the expected number of others who hide each person's report.
 
         Sum over the others i of exp(-theta d(c_i, c_v)) for each person v; errs downwards, by a few
@@ -270,7 +271,7 @@ class DisplacementShuffler:
             return (counts[place.ravel()] - 1).astype(np.float64)
         return self._tree.crowds_lower(self.theta)
 
-    def noisy_places(self, entropy: Entropy) -> NDArray[np.int64]:
+    def noisy_places(self, entropy: Entropy) -> Integers:
         """Draw the cell at which each person's report is released, exactly of this law.
 
         To be released with the reports, in an order that says nothing, such as a sorted one.
@@ -284,7 +285,7 @@ class DisplacementShuffler:
         noise = draw_lattice_noise(users, dimensions, self.theta, entropy)
         return self.places.cells + noise
 
-    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, entropy: Entropy) -> Integers:
         """Draw whose report lies where: person i gets the answer of person ``sigma[i]``.
 
         Whoever sees it sees through the shuffle.

@@ -56,8 +56,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
@@ -307,7 +307,7 @@ def draw_lattice_noise(
     entropy: Entropy,
     *,
     margin: float = LIBRARY_MARGIN,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw independent points, each of a mass proportional to e^(-theta norm).
 
     For theta in [2^-40, inf) and up to 8 dimensions. ``margin`` is the error that floats may have;
@@ -335,17 +335,17 @@ class _Sampler(NamedTuple):
     entropy: Entropy
     margin: float
 
-    def accepted(self, count: int) -> NDArray[np.int64]:
+    def accepted(self, count: int) -> Integers:
         """Return those of some proposals that are accepted."""
         shape = (count, self.dimensions)
         magnitudes = self.magnitudes(self.entropy.words(count * self.dimensions)).reshape(shape)
         bits = np.arange(self.dimensions, dtype=np.uint64)
         is_negative = (self.entropy.words(count)[:, None] >> bits) & np.uint64(1) == 1
         kept = ~(is_negative & (magnitudes == 0)).any(axis=1)
-        points: NDArray[np.int64] = np.where(is_negative, -magnitudes, magnitudes)[kept]
+        points: Integers = np.where(is_negative, -magnitudes, magnitudes)[kept]
         return points if self.dimensions == 1 else points[self.passes(points)]
 
-    def magnitudes(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def magnitudes(self, words: Words) -> Integers:
         """Return floor(-ln U / rate) for the U that begin with these bits."""
         values, errors = self.exponentials(words)
         quotients, spreads = values / self.rate, errors / self.rate
@@ -357,7 +357,7 @@ class _Sampler(NamedTuple):
             found[index] = draw_geometric(self.uniform(words[index]), self.rate)
         return found
 
-    def passes(self, points: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def passes(self, points: Integers) -> Booleans:
         """Return which proposals pass: those with -ln U above theta l2 - rate l1."""
         words = self.entropy.words(len(points))
         sizes = np.abs(points).astype(np.float64)
@@ -366,7 +366,7 @@ class _Sampler(NamedTuple):
         values, errors = self.exponentials(words)
         errors += (norms + totals) * 2.0**-46
         gaps = values - (norms - totals)
-        passes: NDArray[np.bool_] = gaps > 0.0
+        passes: Booleans = gaps > 0.0
         for index in np.flatnonzero(~(np.abs(gaps) > errors)):
             uniform = self.uniform(words[index])
             passes[index] = draw_norm_acceptance(
@@ -374,9 +374,7 @@ class _Sampler(NamedTuple):
             )
         return passes
 
-    def exponentials(
-        self, words: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def exponentials(self, words: Words) -> tuple[Floats, Floats]:
         """Return -ln U for the U that begin with these bits, and bounds on the errors."""
         sizes = np.maximum(words.astype(np.float64), 1.0)
         values = -np.log(sizes * _UNIT)

@@ -9,9 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
+
 
 @njit(cache=True, nogil=True)
-def sort_rows(starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
+def sort_rows(starts: Integers, members: NDArray[np.int32]) -> None:
     """Sort the members of each row, in place."""
     for row in range(starts.size - 1):
         members[starts[row] : starts[row + 1]].sort()
@@ -19,8 +21,8 @@ def sort_rows(starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
 
 @njit(cache=True, nogil=True)
 def turn_round(
-    starts: NDArray[np.int64], members: NDArray[np.int32], num_users: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    starts: Integers, members: NDArray[np.int32], num_users: int
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return the groups of each person in compressed rows, groups ascending (counting sort)."""
     user_starts = np.zeros(num_users + 1, dtype=np.int64)
     for k in range(members.size):
@@ -38,9 +40,7 @@ def turn_round(
 
 
 @njit(cache=True, nogil=True)
-def row_sums(
-    starts: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def row_sums(starts: Integers, columns: NDArray[np.int32], values: Floats) -> Floats:
     """Return the sum of ``values[columns]`` over each of the compressed rows."""
     sums = np.empty(starts.size - 1)
     for i in range(sums.size):
@@ -55,11 +55,11 @@ def row_sums(
 def _admit(
     newcomers: NDArray[np.int32],
     number: int,
-    component: NDArray[np.int64],
-    queue: NDArray[np.int64],
+    component: Integers,
+    queue: Integers,
     tail: int,
-    ranks: NDArray[np.int64],
-    by_rank: NDArray[np.int64],
+    ranks: Integers,
+    by_rank: Integers,
 ) -> int:
     """Queue those not seen before, in the order of their ranks; return the queue's new end."""
     first = tail
@@ -74,15 +74,15 @@ def _admit(
 
 @njit(cache=True, nogil=True)
 def traverse(
-    roots: NDArray[np.int64],
-    own: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
+    roots: Integers,
+    own: Integers,
+    user_starts: Integers,
     user_groups: NDArray[np.int32],
-    starts: NDArray[np.int64],
+    starts: Integers,
     members: NDArray[np.int32],
-    ranks: NDArray[np.int64],
-    by_rank: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ranks: Integers,
+    by_rank: Integers,
+) -> tuple[Integers, Integers]:
     """Visit people breadth first: each opens all its groups, and a group admits its members.
 
     ``roots`` lists everybody in the order in which components may start; ``own`` is the group
@@ -122,11 +122,8 @@ def traverse(
 
 @njit(cache=True, nogil=True)
 def kendall_sensitivities(
-    order: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
-    user_groups: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    order: Integers, user_starts: Integers, user_groups: NDArray[np.int32], sizes: Integers
+) -> Integers:
     """Return g (g - 1) / 2 + 2 sum over non-members in between of min(members on either side)."""
     met = np.zeros(sizes.size, dtype=np.int64)
     last = np.zeros(sizes.size, dtype=np.int64)
@@ -146,11 +143,8 @@ def kendall_sensitivities(
 
 @njit(cache=True, nogil=True)
 def footrule_sensitivities(
-    order: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
-    user_groups: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    order: Integers, user_starts: Integers, user_groups: NDArray[np.int32], sizes: Integers
+) -> Integers:
     """Return twice (the sum of the upper half of the places - that of the lower half)."""
     met = np.zeros(sizes.size, dtype=np.int64)
     totals = np.zeros(sizes.size, dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 
@@ -25,9 +26,9 @@ class Rows(NamedTuple):
     """What a builder of groups returns; see `Groups` for the fields."""
 
     num_users: int
-    starts: NDArray[np.int64]
+    starts: Integers
     members: NDArray[np.int32]
-    group_of: NDArray[np.int64] | None
+    group_of: Integers | None
 
 
 def require_users(num_users: SupportsIndex) -> int:
@@ -88,7 +89,7 @@ def distinct_rows(rows: Rows) -> Rows:
     )
 
 
-def blocks_of(starts: NDArray[np.int64]) -> Iterator[slice]:
+def blocks_of(starts: Integers) -> Iterator[slice]:
     """Yield slices of rows with about `BLOCK_MEMBERSHIPS` memberships each, at least one row."""
     first, num_rows = 0, starts.size - 1
     while first < num_rows:
@@ -98,15 +99,15 @@ def blocks_of(starts: NDArray[np.int64]) -> Iterator[slice]:
         first = end
 
 
-def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(first: Integers, sizes: Integers) -> Integers:
     """Return first[0], first[0] + 1, ... so many of each, one range after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if ends.size else 0
-    found: NDArray[np.int64] = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
+    found: Integers = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
     return found
 
 
-def starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def starts_of(sizes: Integers) -> Integers:
     """Return where rows of these sizes start, and the end of the last."""
     starts = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
@@ -213,7 +214,7 @@ def groups_by_hops(
     return distinct_rows(rows), f"people within {count_of(steps, 'hop', 'hops')} of each other"
 
 
-def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":
+def _adjacency(edges: Integers, num_users: int) -> "csr_array":
     """Return the sparse matrix of who is joined to whom, both ways, and everybody to themselves."""
     from scipy.sparse import csr_array
 

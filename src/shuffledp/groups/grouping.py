@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.source.edge_files import (
     num_header_lines,
@@ -22,6 +21,7 @@ from shuffledp.collection.source.edge_files import (
     unknown_label,
 )
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
@@ -50,9 +50,7 @@ def parse_length(text: str) -> float:
     return metres
 
 
-def read_coordinates(
-    path: str | PathLike[str], columns: Sequence[str], *, metric: str
-) -> NDArray[np.float64]:
+def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metric: str) -> Floats:
     """Read the public coordinates of each person, latitude before longitude: finite, in file order.
 
     The metric decides how many columns and which values there may be. `DataError` names row and
@@ -99,7 +97,7 @@ def _number(name: str, dtype: "pl.DataType") -> "pl.Expr":
 
 def read_groups(
     path: str | PathLike[str], ids: Sequence[str] | None = None, *, unknown: str = "error"
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Integers, ...]:
     """Read groups, for `Groups.from_sets`, in order of first appearance.
 
     A Parquet file of two columns, the name of a group and a member of it; or text, in the forms
@@ -255,7 +253,7 @@ class OpenedGroups:
 
     groups: Groups
     grouping: Grouping
-    coordinates: NDArray[np.float64] | None = None
+    coordinates: Floats | None = None
 
     @property
     def num_users(self) -> int:

@@ -13,6 +13,7 @@ from typing import Self, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
@@ -54,9 +55,9 @@ class Groups:
     """
 
     num_users: int
-    starts: NDArray[np.int64] = field(repr=False)
+    starts: Integers = field(repr=False)
     members: NDArray[np.int32] = field(repr=False)
-    group_of: NDArray[np.int64] | None = field(default=None, repr=False)
+    group_of: Integers | None = field(default=None, repr=False)
     description: str = "given groups"
 
     def __post_init__(self) -> None:
@@ -185,7 +186,7 @@ class Groups:
         return int(self.starts.size) - 1
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Number of members of each group, shape (num_groups,)."""
         return np.diff(self.starts)
 
@@ -210,7 +211,7 @@ class Groups:
             )
         return self.group(self.group_of[require_at_least("user", user, 0)])
 
-    def size_protecting(self) -> NDArray[np.int64]:
+    def size_protecting(self) -> Integers:
         """Return the size of the largest group that each person is in: int64, shape (num_users,).
 
         1 for people who are alone in all their groups, 0 for people in no group: both are hidden
@@ -265,8 +266,8 @@ class Memberships:
     """
 
     groups: Groups
-    sizes: NDArray[np.int64] = field(repr=False)
-    user_starts: NDArray[np.int64] = field(repr=False)
+    sizes: Integers = field(repr=False)
+    user_starts: Integers = field(repr=False)
     user_groups: NDArray[np.int32] = field(repr=False)
 
     @classmethod
@@ -284,13 +285,13 @@ class Memberships:
             user_groups=read_only(user_groups),
         )
 
-    def sums_over_members(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums_over_members(self, values: Floats) -> Floats:
         """Return the sum of the values (num_users,) of the members of each group."""
         from shuffledp.groups import group_kernels as kernels
 
         return kernels.row_sums(self.groups.starts, self.groups.members, read_only(values))
 
-    def sums_over_groups(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums_over_groups(self, values: Floats) -> Floats:
         """Return the sum of the values (num_groups,) of the groups of each person."""
         from shuffledp.groups import group_kernels as kernels
 

@@ -29,8 +29,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.exact_draws import (
@@ -48,9 +48,7 @@ _TAIL_EXPONENT = 50.0
 _MAX_RANGE = 2**32
 
 
-def displacement_law(
-    num_items: int, theta: float, place: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def displacement_law(num_items: int, theta: float, place: int) -> tuple[Integers, Floats]:
     """Return consecutive displacements pi[place] - place and their probabilities.
 
     What is left out has probability below 1e-21. `ParameterError` if more than 5e8 terms would be
@@ -87,7 +85,7 @@ def displacement_law(
     return np.arange(-most_left, most_right + 1), probabilities
 
 
-def _log_q_factorials(num_items: int, theta: float) -> NDArray[np.float64]:
+def _log_q_factorials(num_items: int, theta: float) -> Floats:
     """Return ln [m]! for m = 0, ..., n, theta > 0."""
     m = np.arange(1, num_items + 1, dtype=np.float64)
     shares = np.expm1(-_times(theta, m - 1.0)) / math.expm1(-theta)
@@ -96,7 +94,7 @@ def _log_q_factorials(num_items: int, theta: float) -> NDArray[np.float64]:
     return logs
 
 
-def _times(theta: float, counts: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+def _times(theta: float, counts: Floats | Integers) -> Floats:
     """Return theta times each count, without 0 inf, nor what is too large for a float."""
     return min(theta, 1e6) * counts.astype(np.float64)
 
@@ -107,7 +105,7 @@ _HALF_BITS = 32
 
 def draw_lehmer_code(
     num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw the Lehmer code of a permutation, exactly, for theta in (0, inf).
 
     ``margin`` is the error that floats may have; larger is slower and gives the same code, with
@@ -144,7 +142,7 @@ def settle_entry(word: int, bound: int, theta: float, entropy: Entropy) -> int |
     return value if draw_exponential_above(uniform, Fraction(theta) * value) else None
 
 
-def permutation_of_code(code: NDArray[np.int64]) -> NDArray[np.int64]:
+def permutation_of_code(code: Integers) -> Integers:
     """Return the permutation: ``pi[i]`` has ``code[i]`` smaller items among those left.
 
     Cost: O(n log n), about 0.1 microseconds an item; memory: 6 bytes an item beside the result.

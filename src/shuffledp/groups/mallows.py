@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from typing import ClassVar, SupportsFloat, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.exact_draws import (
@@ -79,14 +79,14 @@ class MallowsModel(ABC):
         object.__setattr__(self, "num_items", require_num_items(self.num_items))
         object.__setattr__(self, "theta", require_theta(self.theta))
 
-    def sample(self, entropy: Entropy) -> NDArray[np.int64]:
+    def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
         if math.isinf(self.theta):
             return np.arange(self.num_items, dtype=np.int64)
         return self._draw(entropy)
 
     @abstractmethod
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw(self, entropy: Entropy) -> Integers:
         """Draw a permutation, theta being finite."""
 
 
@@ -116,7 +116,7 @@ class KendallMallows(MallowsModel):
     __slots__ = ()
     distance = "kendall"
 
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw(self, entropy: Entropy) -> Integers:
         if self.theta == 0.0:
             return uniform_permutation(self.num_items, entropy)
         return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
@@ -147,7 +147,7 @@ class HammingMallows(MallowsModel):
     __slots__ = ()
     distance = "hamming"
 
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw(self, entropy: Entropy) -> Integers:
         word = int(entropy.words(1)[0])
         uniform = LazyUniform(prefix=word, num_bits=WORD_BITS, entropy=entropy)
         num_forced = draw_truncated_poisson(self.num_items, self.theta, uniform)
@@ -200,7 +200,7 @@ class CayleyMallows(MallowsModel):
     __slots__ = ()
     distance = "cayley"
 
-    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw(self, entropy: Entropy) -> Integers:
         if self.theta == 0.0:
             return uniform_permutation(self.num_items, entropy)
         return draw_by_swaps(self.num_items, self.theta, entropy)
@@ -228,7 +228,7 @@ def mallows_model(distance: str, num_items: SupportsIndex, theta: SupportsFloat)
     return model(num_items=num_items, theta=theta)  # type: ignore[arg-type]
 
 
-def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> NDArray[np.int64]:
+def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Integers:
     """Return a permutation that fixes a random set of places, and is uniform on the others.
 
     One uniform shuffle gives both: the first n - num_forced items are a uniform set in uniform
@@ -245,7 +245,7 @@ def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> NDArra
 
 def draw_by_swaps(
     num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw a permutation with probability proportional to e^(-theta swaps), exactly.
 
     ``margin`` is the relative error that floats may have; larger is slower and gives the same
@@ -266,9 +266,7 @@ def draw_by_swaps(
     return pi
 
 
-def _settle_swap(
-    pi: NDArray[np.int64], place: int, theta: float, word: int, entropy: Entropy
-) -> None:
+def _settle_swap(pi: Integers, place: int, theta: float, word: int, entropy: Entropy) -> None:
     """Swap or leave a place as an undecided, accepted word says."""
     uniform = LazyUniform(prefix=word >> _HALF_BITS, num_bits=_HALF_BITS, entropy=entropy)
     if draw_against_odds(uniform, place, theta):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import group_rows as compressed
@@ -41,8 +42,8 @@ _LIMITS = {"haversine": (("latitude", 90.0), ("longitude", 180.0))}
 class Places(NamedTuple):
     """The distinct places of people: ``points`` (g, d), ascending, and ``place_of`` each person."""
 
-    points: NDArray[np.float64]
-    place_of: NDArray[np.int64]
+    points: Floats
+    place_of: Integers
 
 
 def require_metric(metric: str, num_columns: int) -> str:
@@ -58,7 +59,7 @@ def require_metric(metric: str, num_columns: int) -> str:
     return metric
 
 
-def first_fault(points: NDArray[np.float64], metric: str) -> tuple[int, int, str] | None:
+def first_fault(points: Floats, metric: str) -> tuple[int, int, str] | None:
     """Return row, column and what is wrong there with the first unusable coordinate, or None."""
     named = _LIMITS.get(metric, (("coordinate", LARGEST_COORDINATE),) * points.shape[1])
     limits = np.array([limit for _, limit in named])
@@ -104,7 +105,7 @@ def chord_of(metres: float) -> float:
     return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))
 
 
-def _unit_vectors(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit_vectors(degrees: Floats) -> Floats:
     """Return points (n, 3) of the unit sphere from latitudes and longitudes (n, 2)."""
     latitude = np.radians(degrees[:, 0])
     # The same meridian by two names, which sines would tell apart by their rounding.
@@ -114,7 +115,7 @@ def _unit_vectors(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack(vectors, axis=1) + 0.0
 
 
-def _distinct(points: NDArray[np.float64]) -> Places:
+def _distinct(points: Floats) -> Places:
     """Return the distinct rows, by the first column, then the second and so on."""
     # Adding 0.0 has made -0.0 the same as 0.0.
     order = np.lexsort(points.T[::-1])
@@ -190,11 +191,8 @@ def _distinct_groups(places: Places, reach: float) -> Rows:
 
 
 def _gather_windows(
-    points: NDArray[np.float64],
-    reach: float,
-    place_starts: NDArray[np.int64],
-    people: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    points: Floats, reach: float, place_starts: Integers, people: NDArray[np.int32]
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return starts and members of the groups around the ascending places of one column."""
     values = points[:, 0]
     first = place_starts[np.searchsorted(values, values - reach, side="left")]
@@ -209,11 +207,8 @@ def _gather_windows(
 
 
 def _gather_by_tree(
-    points: NDArray[np.float64],
-    reach: float,
-    place_starts: NDArray[np.int64],
-    people: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    points: Floats, reach: float, place_starts: Integers, people: NDArray[np.int32]
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return starts and members of the groups around places of several columns."""
     from scipy.spatial import cKDTree
 
@@ -222,7 +217,7 @@ def _gather_by_tree(
     # Both counts are exact in double precision, where the limit lies far below 2^53.
     total = int(tree.count_neighbors(tree, reach, weights=(None, counts.astype(np.float64))))
     compressed.require_memberships(total, remedy=_REMEDY)
-    all_sizes: list[NDArray[np.int64]] = []
+    all_sizes: list[Integers] = []
     blocks: list[NDArray[np.int32]] = []
     # Blocks of places whose pairs are about BLOCK_MEMBERSHIPS; where people are dense, halved.
     step = max(1, len(points) * compressed.BLOCK_MEMBERSHIPS // total)

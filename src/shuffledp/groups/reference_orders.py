@@ -52,6 +52,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
@@ -72,7 +73,7 @@ def require_distance(distance: str) -> str:
     return distance
 
 
-def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> Integers:
     """Return the exact sensitivity of a rank distance to each group; 0 for groups of one.
 
     ``places[i]`` is the place of person i in the reference order. Up to 2^31 people there is no
@@ -112,7 +113,7 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
     return size * (size - 1) // 2 if distance == "kendall" else size * size // 2
 
 
-def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+def group_widths(groups: Groups, places: NDArray[Any]) -> Integers:
     """Return the largest place minus the smallest of each group, exact: the paper's Section 4.3."""
     if not groups.num_groups:
         return np.zeros(0, dtype=np.int64)
@@ -130,9 +131,7 @@ def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
     return width * (width + 1) // 2
 
 
-def sensitivities_in_order(
-    distance: str, memberships: Memberships, order: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def sensitivities_in_order(distance: str, memberships: Memberships, order: Integers) -> Integers:
     """Do what `group_sensitivities` does for Kendall or the footrule, unchecked."""
     from shuffledp.groups import group_kernels as kernels
 
@@ -144,14 +143,14 @@ def sensitivities_in_order(
     )
 
 
-def _order_free(distance: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _order_free(distance: str, sizes: Integers) -> Integers:
     """Return the sensitivities of Hamming's or Cayley's distance to groups of these sizes."""
     if distance == "cayley":
         return np.maximum(sizes - 1, 0)
     return np.where(sizes > 1, sizes, 0)
 
 
-def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
     """Visit people breadth first from the largest group; return that order, and components.
 
     Each component, that is people linked by shared groups, fills places in a row, and starts with
@@ -168,7 +167,7 @@ def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[
     return _traverse(memberships, roots, np.arange(groups.num_users))
 
 
-def cuthill_mckee(memberships: Memberships, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     """Visit people breadth first from the far end of each component, those in few groups first.
 
     ``order`` is that of `breadth_first`. The reversed order, which saves fill-in when matrices are
@@ -183,7 +182,7 @@ def cuthill_mckee(memberships: Memberships, order: NDArray[np.int64]) -> NDArray
     return order
 
 
-def principal_axis_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
+def principal_axis_order(points: Floats) -> Integers:
     """Sort people along the line on which their coordinates spread most; ties by number.
 
     Source: Pearson, "On lines and planes of closest fit to systems of points in space",
@@ -201,8 +200,8 @@ def principal_axis_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _traverse(
-    memberships: Memberships, roots: NDArray[np.int64], by_rank: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    memberships: Memberships, roots: Integers, by_rank: Integers
+) -> tuple[Integers, Integers]:
     """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
     from shuffledp.groups import group_kernels as kernels
 
@@ -227,13 +226,8 @@ _LEAST_WEIGHT = 1e-9
 
 
 def improve_by_sweeps(
-    distance: str,
-    memberships: Memberships,
-    order: NDArray[np.int64],
-    *,
-    sweeps: int,
-    good_enough: int,
-) -> tuple[NDArray[np.int64], int]:
+    distance: str, memberships: Memberships, order: Integers, *, sweeps: int, good_enough: int
+) -> tuple[Integers, int]:
     """Return the best order met, and its exact sensitivity; never worse than the one given.
 
     At most so many sweeps, or until the sensitivity is ``good_enough``. Best if each component
@@ -257,9 +251,7 @@ def improve_by_sweeps(
     return best_order, best
 
 
-def _sweep(
-    memberships: Memberships, order: NDArray[np.int64], values: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integers:
     """Return the order of the people by the weighted centres of their groups."""
     places = inverse(order).astype(np.float64)
     centres = memberships.sums_over_members(places) / memberships.sizes
@@ -301,7 +293,7 @@ class ReferenceOrder:
     ([0, 2, 1], [0, 2, 1], 1, True)
     """
 
-    order: NDArray[np.int64] = field(repr=False)
+    order: Integers = field(repr=False)
     name: str
     distance: str
     sensitivity: int
@@ -320,7 +312,7 @@ class ReferenceOrder:
         return int(self.order.size)
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Integers:
         """The place of each person, shape (num_users,): the inverse of ``order``."""
         return inverse(self.order)
 
@@ -330,7 +322,7 @@ class ReferenceOrder:
         return self.sensitivity == self.smallest_possible
 
 
-def breadth_first_order(groups: Groups) -> NDArray[np.int64]:
+def breadth_first_order(groups: Groups) -> Integers:
     """Return the paper's reference order; see `breadth_first`."""
     return breadth_first(Memberships.of(groups))[0]
 
@@ -395,7 +387,7 @@ def choose_reference_order(
         )
     memberships = Memberships.of(groups)
     tried: list[tuple[str, int]] = []
-    found: list[tuple[int, str, NDArray[np.int64]]] = []
+    found: list[tuple[int, str, Integers]] = []
     for name, start in _ideas(memberships, points):
         before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
         tried.append((name, before))
@@ -418,9 +410,7 @@ def choose_reference_order(
     )
 
 
-def _ideas(
-    memberships: Memberships, points: NDArray[np.float64] | None
-) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[str, Integers]]:
     """Yield the orders to start from by name, each made when it is asked for; the quick first."""
     first, _ = breadth_first(memberships)
     yield "breadth first", first
@@ -429,7 +419,7 @@ def _ideas(
     yield "Cuthill-McKee", cuthill_mckee(memberships, first)
 
 
-def _checked_points(coordinates: ArrayLike, metric: str, num_users: int) -> NDArray[np.float64]:
+def _checked_points(coordinates: ArrayLike, metric: str, num_users: int) -> Floats:
     """Return checked coordinates (num_users, d) in a space of straight lines."""
     points, place_of = distinct_places(coordinates, metric)
     if place_of.size != num_users:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
 from shuffledp.collection.results import GroupFacts, Reidentification, SubsetPreservation
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
@@ -129,7 +129,7 @@ def group_facts(
 
 
 def _mallows_facts(
-    shuffler: MallowsShuffler, groups: Groups, draws: list[NDArray[np.int64]]
+    shuffler: MallowsShuffler, groups: Groups, draws: list[Integers]
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
@@ -149,7 +149,7 @@ def _mallows_facts(
 
 
 def _displacement_facts(
-    shuffler: DisplacementShuffler, groups: Groups, draws: list[NDArray[np.int64]]
+    shuffler: DisplacementShuffler, groups: Groups, draws: list[Integers]
 ) -> dict[str, Any]:
     """Return the facts that only noise on places has, in the unit of the places."""
     places, crowds = shuffler.places, shuffler.crowds_lower()
@@ -168,7 +168,7 @@ def _displacement_facts(
     }
 
 
-def _mean_displacement(places: NDArray[np.int64], draws: list[NDArray[np.int64]]) -> float:
+def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
     """Return how far a report moves on average in these draws."""
     moved = [places - places[draw] for draw in draws]
     return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
@@ -197,7 +197,7 @@ def _reidentification(
     )
 
 
-def _preservation(groups: Groups, draws: list[NDArray[np.int64]]) -> SubsetPreservation:
+def _preservation(groups: Groups, draws: list[Integers]) -> SubsetPreservation:
     """Return what stays within the largest group, the first of several."""
     members = groups.group(int(np.argmax(groups.sizes)))
     return SubsetPreservation(

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.groups import Groups
@@ -136,7 +137,7 @@ class MallowsShuffler:
         exact = sensitivity(self.reference.distance, groups, self.reference.places)
         return alpha_above(self.theta, exact)
 
-    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, entropy: Entropy) -> Integers:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
 
         Exactly of this law given uniform words. Whoever sees it sees through the shuffle.

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers, Words
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _HALF = np.uint64(32)
@@ -22,7 +23,7 @@ BLOCK_ITEMS = 1 << 15
 
 @njit(cache=True, nogil=True)
 def draw_code(
-    code: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+    code: Integers, start: int, theta: float, margin: float, words: Words
 ) -> tuple[int, int, bool]:
     """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
 
@@ -147,7 +148,7 @@ def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+def decode(code: Integers, out: Integers) -> None:
     """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
 
     First each place finds the block of 2^15 items that its item is in; then the places of one
@@ -179,7 +180,7 @@ def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_swaps(
-    pi: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+    pi: Integers, start: int, theta: float, margin: float, words: Words
 ) -> tuple[int, int, bool]:
     """Swap each place from ``start`` on with an earlier one, or leave it, as far as words go.
 
@@ -220,16 +221,16 @@ _ROUNDING = 2.0**-46
 
 @njit(cache=True, nogil=True)
 def crowds(
-    cells: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    means: NDArray[np.float64],
-    spreads: NDArray[np.float64],
-    lows: NDArray[np.float64],
-    highs: NDArray[np.float64],
+    cells: Floats,
+    starts: Integers,
+    ends: Integers,
+    means: Floats,
+    spreads: Floats,
+    lows: Floats,
+    highs: Floats,
     theta: float,
     slack: float,
-    sums: NDArray[np.float64],
+    sums: Floats,
 ) -> None:
     """Write lower bounds of the sums of e^(-theta d) over everybody; cells in the tree's order."""
     stack = np.empty(128, dtype=np.int64)
@@ -261,7 +262,7 @@ def crowds(
 
 
 @njit(cache=True, nogil=True)
-def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _distance(first: Floats, second: Floats) -> float:
     """Return the Euclidean distance of two points."""
     square = 0.0
     for axis in range(first.size):
@@ -270,9 +271,7 @@ def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _distance_to_box(
-    point: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> float:
+def _distance_to_box(point: Floats, low: Floats, high: Floats) -> float:
     """Return the distance from a point to the nearest one of a box."""
     square = 0.0
     for axis in range(point.size):

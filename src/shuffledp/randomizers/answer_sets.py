@@ -15,6 +15,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
@@ -38,9 +39,7 @@ from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 NO_ANSWER = -1
 
 
-def require_answers(
-    values: NDArray[np.integer[Any]], *, k: int, max_answers: int
-) -> NDArray[np.int64]:
+def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: int) -> Integers:
     """Return rows of answers as (n, max_answers): in falling order, then -1; else raise.
 
     ``values`` has answers in [0, k), or -1 for none, anywhere in the row, and no answer twice. The

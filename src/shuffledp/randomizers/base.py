@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -164,7 +165,7 @@ class CategoryRandomizer(FrequencyRandomizer):
         """
 
     @abstractmethod
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report supports: booleans, shape (n, k)."""
 
     @property
@@ -270,7 +271,7 @@ class MeanRandomizer(ABC):
         """
 
     @abstractmethod
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return the score of each report, shape (n, d); whole numbers where possible."""
 
     @abstractmethod

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Words
 from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
@@ -11,9 +12,9 @@ _ONE_BYTE = np.uint8(1)
 
 @njit(cache=True, nogil=True)
 def place_members(
-    rows: NDArray[np.uint8],
+    rows: Bytes,
     codes: NDArray[np.uint32],
-    coins: NDArray[np.uint64],
+    coins: Words,
     half_words: NDArray[np.uint32],
     threshold: np.uint64,
     num_others: int,

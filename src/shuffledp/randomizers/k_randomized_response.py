@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import outward_atoms
@@ -128,9 +129,9 @@ class KRandomizedResponse(SettledRandomizer):
                 part[:] = moved_on(block, drawn, self.threshold, self.domain_size)
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which category each report names. See `CategoryRandomizer`."""
-        supported: NDArray[np.bool_] = self._codes(reports)[:, None] == np.arange(self.domain_size)
+        supported: Booleans = self._codes(reports)[:, None] == np.arange(self.domain_size)
         return supported
 
     def aggregate(self, reports: Reports) -> Counts:
@@ -175,22 +176,20 @@ class KRandomizedResponse(SettledRandomizer):
         return Reports(data=columns, fingerprint=self.fingerprint)
 
 
-def moved_on(
-    codes: NDArray[Any], words: NDArray[np.uint64], threshold: int, k: int
-) -> NDArray[np.uint64]:
+def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words:
     """Return report i from true code i and word i: symbol number min(w // T, k - 1) past the truth.
 
     Numbering the symbols from the one after the truth, around the circle, puts the truth itself
     last, as number k - 1: "other symbol number w // T if w < (k - 1) T, else the truth".
     """
     # No step takes a time that depends on the code: quotients by one number are products.
-    reports: NDArray[np.uint64] = np.minimum(words // np.uint64(threshold), np.uint64(k - 1))
+    reports: Words = np.minimum(words // np.uint64(threshold), np.uint64(k - 1))
     reports += codes.astype(np.uint64) + np.uint64(1)
     reports -= np.uint64(k) * (reports >= np.uint64(k))
     return reports
 
 
-def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
+def histogram(codes: NDArray[Any], size: int) -> Integers:
     """Return how often each whole number below ``size`` occurs; the caller has checked them."""
     counts = np.zeros(size, dtype=np.int64)
     step = max(_COUNTED, size)

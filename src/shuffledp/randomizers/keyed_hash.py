@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 
@@ -30,8 +31,8 @@ class TextBlock(NamedTuple):
     """Consecutive texts: ``buffer`` holds their UTF-8 bytes, text i ends before ``ends[i]``."""
 
     start: int
-    buffer: NDArray[np.uint8]
-    ends: NDArray[np.int64]
+    buffer: Bytes
+    ends: Integers
 
 
 def text_blocks(texts: Texts, *, argument: str) -> Iterator[TextBlock]:
@@ -81,7 +82,7 @@ def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
 
 def _encode(
     block: Sequence[Any] | NDArray[Any], start: int, argument: str
-) -> tuple[bytes, NDArray[np.int64]]:
+) -> tuple[bytes, Integers]:
     """Return the bytes of a block, and the length of each text."""
     listed = block.tolist() if isinstance(block, np.ndarray) else block
     encoded = []
@@ -141,7 +142,7 @@ def _words(key: bytes, purpose: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(first), np.uint64(second)
 
 
-def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray[np.uint64]:
+def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> Words:
     """Return the 64-bit keyed digest of each text: SipHash-2-4 of its UTF-8 bytes.
 
     Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. If SipHash is a
@@ -161,9 +162,7 @@ def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray
     return np.concatenate(parts)
 
 
-def buckets_of(
-    digests: NDArray[np.uint64], hashes: NDArray[np.uint64], *, key: bytes, num_buckets: int
-) -> NDArray[np.uint64]:
+def buckets_of(digests: Words, hashes: Words, *, key: bytes, num_buckets: int) -> Words:
     """Return the bucket of each digest under the hash function of that number.
 
     h_j(x) in [0, num_buckets), a power of two: the low bits of SipHash-2-4 of the 16 bytes of

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
@@ -217,13 +218,13 @@ class HashedReports(SettledRandomizer):
             out[start : start + _BLOCK] = seeds * np.uint64(g) + reported
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def _hashed(self, seeds: NDArray[np.uint64], codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _hashed(self, seeds: Words, codes: Words) -> Words:
         """Return the bucket to which each code is hashed by its seed."""
         if self.num_buckets == 2:  # the parity of seed & code
             totals = np.bitwise_count(seeds & codes).astype(np.int64)
         else:
             totals = (self._digits(seeds) * self._digits(codes)).sum(axis=1)
-        buckets: NDArray[np.uint64] = _modulo(totals, self.num_buckets).astype(np.uint64)
+        buckets: Words = _modulo(totals, self.num_buckets).astype(np.uint64)
         return buckets
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
@@ -241,7 +242,7 @@ class HashedReports(SettledRandomizer):
             )
         return data
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
         data = self._codes(reports)
         seeds, buckets = np.divmod(data, self.num_buckets)
@@ -260,7 +261,7 @@ class HashedReports(SettledRandomizer):
         support = count_supports(self, data)
         return Counts(support=support, num_reports=data.size, fingerprint=self.fingerprint)
 
-    def _digits(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+    def _digits(self, numbers: NDArray[Any]) -> Integers:
         """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
         digits = np.empty((numbers.size, self.num_digits), dtype=np.int64)
         for place in range(self.num_digits):
@@ -293,7 +294,7 @@ def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:
 _LARGEST_TABLE, _TRANSFORM_COST = 2**26, 20
 
 
-def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
     """Return how many reports, checked and contiguous, support each category; exact."""
     if law.num_buckets == 2:
         return _count_binary(law, data)
@@ -305,7 +306,7 @@ def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDA
     return count_by_transform(law, data)
 
 
-def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
     """Return how many reports support each category by Fourier transforms, for a prime g > 2."""
     g, shape = law.num_buckets, (law.num_buckets,) * law.num_digits
     if law.num_possible_reports <= data.size:
@@ -326,7 +327,7 @@ def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) ->
     return np.rint(total / g).astype(np.int64)
 
 
-def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
     """Return how many reports support each category, for g = 2, by the Walsh-Hadamard transform."""
     counts = histogram(data, law.num_possible_reports)
     support = walsh_hadamard(counts[::2] - counts[1::2])[: law.domain_size]

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
@@ -89,7 +90,7 @@ class Span:
             )
         return min(1.0, max(-1.0, (value - self.middle) / self.half_width))
 
-    def require_inside(self, block: NDArray[np.float64], *, start: int) -> None:
+    def require_inside(self, block: Floats, *, start: int) -> None:
         """Raise `DomainError` unless values ``start``, ``start`` + 1, ... are in the range."""
         inside = (block >= self.low) & (block <= self.high)
         if inside.all():
@@ -172,10 +173,10 @@ class NumberRandomizer(MeanRandomizer):
             )
         return self.span.middle, self.span.half_width / self._slope
 
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
         codes = self._codes(reports)
-        scores: NDArray[np.float64] = 2.0 * codes.astype(np.float64)[:, None] - self._centre
+        scores: Floats = 2.0 * codes.astype(np.float64)[:, None] - self._centre
         return scores
 
     def aggregate(self, reports: Reports) -> Sums:
@@ -240,7 +241,7 @@ class NumberRandomizer(MeanRandomizer):
         return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
 
 
-def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, Floats]]:
     """Yield which users, and their values as contiguous doubles, once checked; some at a time.
 
     Raises `DomainError` for a value that is NaN or outside the range, and `ParameterError` unless
@@ -256,7 +257,7 @@ def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray
 
 
 def round_to_grid(
-    block: NDArray[np.float64], span: Span, *, num_steps: int, entropy: Entropy
+    block: Floats, span: Span, *, num_steps: int, entropy: Entropy
 ) -> NDArray[np.int32]:
     """Return a grid point for each value of a block, whose expectation is the value's position.
 

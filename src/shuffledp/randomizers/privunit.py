@@ -41,6 +41,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -203,7 +204,7 @@ class PrivUnit(MeanRandomizer):
         )
         return Reports(data=data, fingerprint=self.fingerprint)
 
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
         rows = self._rows(reports)
         require_unit_norms(rows)
@@ -369,15 +370,15 @@ def _both_above(gamma: float, dimension: int) -> float:
     return 2.0 * reach / math.pi * float(weights @ (nodes * np.exp(logs)))
 
 
-def _logs(phi: NDArray[np.float64], gamma: float, dimension: int) -> NDArray[np.float64]:
+def _logs(phi: Floats, gamma: float, dimension: int) -> Floats:
     """Return ln f."""
     ratio = np.minimum(gamma / np.cos(phi), _BELOW_ONE)  # round-off must not cross the end
-    logs: NDArray[np.float64] = 0.5 * (dimension - 2) * np.log1p(-ratio * ratio)
+    logs: Floats = 0.5 * (dimension - 2) * np.log1p(-ratio * ratio)
     return logs
 
 
 @lru_cache(maxsize=1)
-def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rule() -> tuple[Floats, Floats]:
     """Return nodes and weights of the rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NUM_NODES)
     return read_only(0.5 + 0.5 * nodes), read_only(0.5 * weights)

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import ClassVar, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Floats, Integers, Words
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
@@ -212,9 +212,9 @@ class CountMeanSketch:
             fingerprint=self.fingerprint,
         )
 
-    def _rows(self, reports: Reports) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        rows: NDArray[np.uint8] = require_reports(
+        rows: Bytes = require_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=np.dtype(np.uint8),
@@ -327,9 +327,7 @@ class CountMeanSketch:
         """Number m (w - 1), by which collisions are thinned out."""
         return self.num_hashes * (self.num_buckets - 1)
 
-    def _collision_error(
-        self, counts: Counts, frequency: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _collision_error(self, counts: Counts, frequency: Floats) -> Floats:
         """Return the standard error by collisions, or a little more, for each frequency."""
         num_users = counts.num_reports
         holders = np.clip(frequency, 0.0, 1.0) * num_users
@@ -337,7 +335,7 @@ class CountMeanSketch:
         most_pairs = np.maximum(others * (others - 1.0), 0.0)
         pairs = self._same_string_pairs_upper(counts) - holders * np.maximum(holders - 1.0, 0.0)
         variance = np.clip(pairs, 0.0, most_pairs) / (num_users**2 * self._num_independent_cells)
-        result: NDArray[np.float64] = np.sqrt(variance)
+        result: Floats = np.sqrt(variance)
         return result
 
     def _same_string_pairs_upper(self, counts: Counts) -> float:
@@ -363,7 +361,7 @@ class CountMeanSketch:
             return all_pairs
         return min(max(pairs / (1.0 - chance) / (1.0 - by_key), 0.0), all_pairs)
 
-    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _support(self, counts: Counts, digests: Words) -> Integers:
         """Return how often the bits of each string's buckets are set: one cell a hash function."""
         from shuffledp.randomizers.string_kernels import sum_cells
 
@@ -387,7 +385,7 @@ class CountMeanSketch:
         squares += counts.num_reports * self.num_buckets * other**2
         return (float(np.vdot(deviations, deviations)) - squares) / (keep - other) ** 2
 
-    def _cells(self, counts: Counts) -> NDArray[np.int64]:
+    def _cells(self, counts: Counts) -> Integers:
         """Return how often each bit is set: hash functions by buckets."""
         cells = counts.support[: self.num_hashes * self.num_buckets]
         return cells.reshape(self.num_hashes, self.num_buckets)
@@ -419,7 +417,7 @@ def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tupl
     return hashes, buckets
 
 
-def _require_distinct(digests: NDArray[np.uint64]) -> None:
+def _require_distinct(digests: Words) -> None:
     """Raise `DomainError` if two strings of the dictionary have the same digest.
 
     Different strings do so with probability 2^-64, and then have the same estimate.
@@ -435,7 +433,7 @@ def _require_distinct(digests: NDArray[np.uint64]) -> None:
 
 
 def _widened(
-    estimates: FrequencyEstimates, collisions: NDArray[np.float64], quantile: float
+    estimates: FrequencyEstimates, collisions: Floats, quantile: float
 ) -> FrequencyEstimates:
     """Return the estimates with the collisions' standard error in their errors and intervals.
 

@@ -1,8 +1,8 @@
 """Compiled loops of sketches: SipHash-2-4 of texts and of pairs of words, draws, cells."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Integers, Words
 from shuffledp.core.compiled import njit
 
 _State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
@@ -65,7 +65,7 @@ def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.ui
 
 @njit(cache=True, nogil=True)
 def _hash_bytes(
-    key0: np.uint64, key1: np.uint64, buffer: NDArray[np.uint8], start: int, stop: int
+    key0: np.uint64, key1: np.uint64, buffer: Bytes, start: int, stop: int
 ) -> np.uint64:
     """Return SipHash-2-4 of ``buffer[start:stop]``."""
     v0, v1, v2, v3 = _start(key0, key1)
@@ -86,13 +86,7 @@ def _hash_bytes(
 
 
 @njit(cache=True, nogil=True)
-def hash_texts(
-    key0: np.uint64,
-    key1: np.uint64,
-    buffer: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    out: NDArray[np.uint64],
-) -> None:
+def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, out: Words) -> None:
     """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
     start = 0
     for i in range(ends.size):
@@ -111,13 +105,7 @@ def hash_pair(key0: np.uint64, key1: np.uint64, first: np.uint64, second: np.uin
 
 
 @njit(cache=True, nogil=True)
-def hash_pairs(
-    key0: np.uint64,
-    key1: np.uint64,
-    firsts: NDArray[np.uint64],
-    seconds: NDArray[np.uint64],
-    out: NDArray[np.uint64],
-) -> None:
+def hash_pairs(key0: np.uint64, key1: np.uint64, firsts: Words, seconds: Words, out: Words) -> None:
     """Write the hash of each pair of words."""
     for i in range(firsts.size):
         out[i] = hash_pair(key0, key1, firsts[i], seconds[i])
@@ -127,7 +115,7 @@ _BYTE_MASK = np.uint64(0xFF)
 
 
 @njit(cache=True, nogil=True)
-def _flush(packed: NDArray[np.uint64], cells: NDArray[np.int64]) -> None:
+def _flush(packed: Words, cells: Integers) -> None:
     """Add the eight one-byte counters of each word to ``cells``, and set them to zero."""
     for at in range(packed.size):
         for position in range(8):
@@ -138,13 +126,13 @@ def _flush(packed: NDArray[np.uint64], cells: NDArray[np.int64]) -> None:
 
 @njit(cache=True, nogil=True)
 def add_bits_by_hash(
-    hashes: NDArray[np.int64],
-    rows: NDArray[np.uint8],
+    hashes: Integers,
+    rows: Bytes,
     first: int,
-    spread: NDArray[np.uint64],
-    packed: NDArray[np.uint64],
-    cells: NDArray[np.int64],
-    num_reports: NDArray[np.int64],
+    spread: Words,
+    packed: Words,
+    cells: Integers,
+    num_reports: Integers,
 ) -> None:
     """Add the packed bits of row i, from byte ``first`` on, to ``cells[hashes[i]]``.
 
@@ -168,11 +156,7 @@ def add_bits_by_hash(
 
 @njit(cache=True, nogil=True)
 def sum_cells(
-    table: NDArray[np.int64],
-    digests: NDArray[np.uint64],
-    key0: np.uint64,
-    key1: np.uint64,
-    out: NDArray[np.int64],
+    table: Integers, digests: Words, key0: np.uint64, key1: np.uint64, out: Integers
 ) -> None:
     """Add ``table[j, h_j(x)]`` over all hash functions j to the entry of each string x."""
     mask = np.uint64(table.shape[1] - 1)

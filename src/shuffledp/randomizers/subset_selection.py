@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Bytes
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
@@ -140,9 +141,7 @@ class SubsetSelection(SettledRandomizer):
             self._draw_subsets(rows[block], truth[block].astype(np.uint32), entropy)
         return Reports(data=rows, fingerprint=self.fingerprint)
 
-    def _draw_subsets(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _draw_subsets(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Set the bits of a block of empty rows."""
         num_others, threshold = self.domain_size - 1, self.threshold
         if _ignores_input(self.domain_size, self.subset_size, threshold):
@@ -170,7 +169,7 @@ class SubsetSelection(SettledRandomizer):
                 placed,
             )
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report names. See `CategoryRandomizer`."""
         return set_bits(self._rows(reports), self.domain_size)
 
@@ -180,7 +179,7 @@ class SubsetSelection(SettledRandomizer):
         support = column_sums(rows)[: self.domain_size]
         return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
 
-    def _rows(self, reports: Reports) -> NDArray[np.uint8]:
+    def _rows(self, reports: Reports) -> Bytes:
         """Return the rows of the reports, once checked: each has exactly w bits set."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         step = max(1, _BYTES_AT_A_TIME // rows.shape[1])
@@ -302,7 +301,7 @@ def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, F
     return both, one, neither
 
 
-def _num_bits_set(rows: NDArray[np.uint8]) -> NDArray[np.integer[Any]]:
+def _num_bits_set(rows: Bytes) -> NDArray[np.integer[Any]]:
     """Return the number of bits set in each row."""
     widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
     # Over so few terms `einsum` has less overhead than `sum`.

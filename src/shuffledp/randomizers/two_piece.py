@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
 from shuffledp.core.profile import BlanketAtom
@@ -128,7 +128,7 @@ def weight_difference(threshold: int, measure: Measure) -> float:
 
 def draw_tail_probabilities(
     count: int, threshold: int, measure: Measure, entropy: Entropy
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+) -> tuple[Booleans, Floats]:
     """Return which reports lie outside, and where in their part, as base measure from its far end.
 
     Uniform on (0, q) inside and on (0, 1 - q) outside: the measure of what lies beyond the report,

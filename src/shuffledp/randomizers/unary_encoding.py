@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
@@ -52,9 +53,7 @@ class UnaryEncoding(SettledRandomizer):
         """The exact p and q."""
 
     @abstractmethod
-    def _write_true_bits(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Give the true bit of each row, set with probability q so far, its own probability p."""
 
     @property
@@ -85,7 +84,7 @@ class UnaryEncoding(SettledRandomizer):
         )
         return Reports(data=rows, fingerprint=self.fingerprint)
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which bits each report has set. See `CategoryRandomizer`."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         return set_bits(rows, self.domain_size)
@@ -162,7 +161,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     def _write_true_bits(
         self,
-        rows: NDArray[np.uint8],
+        rows: Bytes,
         codes: NDArray[np.uint32],
         entropy: Entropy,  # noqa: ARG002 - one signature for both
     ) -> None:
@@ -210,9 +209,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         """The exact p = 1/2 and q = T / 2^64."""
         return Fraction(1, 2), Fraction(self.threshold, WORD_VALUES)
 
-    def _write_true_bits(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Put a fair coin at the true bit of each row."""
         coins = entropy.words(-(-codes.size // 64)).astype("<u8", copy=False).view(np.uint8)
         coins = np.unpackbits(coins, count=codes.size, bitorder="little")
@@ -221,7 +218,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         rows[users, places] |= coins << bits
 
 
-def flip_true_bits(rows: NDArray[np.uint8], codes: NDArray[np.uint32]) -> None:
+def flip_true_bits(rows: Bytes, codes: NDArray[np.uint32]) -> None:
     """Flip bit ``codes[i]`` of row i."""
     bits = (codes & 7).astype(np.uint8)
     rows[np.arange(codes.size), codes >> 3] ^= np.uint8(1) << bits
@@ -261,8 +258,8 @@ def randomize_rows(
     k: int,
     threshold: int,
     entropy: Entropy,
-    write_true_bits: Callable[[NDArray[np.uint8], NDArray[np.uint32]], None],
-) -> NDArray[np.uint8]:
+    write_true_bits: Callable[[Bytes, NDArray[np.uint32]], None],
+) -> Bytes:
     """Return one row for each code: k bits set with probability T / 2^64, then the true one.
 
     T is in [1, 2^63]; about 8 words are taken for each 64 bits. ``write_true_bits`` changes the
@@ -280,9 +277,7 @@ def randomize_rows(
     return rows
 
 
-def _bernoulli_rows(
-    num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
-) -> NDArray[np.uint8]:
+def _bernoulli_rows(num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy) -> Bytes:
     """Return bytes of bits that are independently 1 with probability T / 2^64."""
     lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
     for start in range(0, lanes.size, _LANES):
@@ -291,7 +286,7 @@ def _bernoulli_rows(
     return lanes.view(np.uint8)[: num_rows * row_bytes].reshape(num_rows, row_bytes)
 
 
-def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> NDArray[np.uint64]:
+def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
     """Return words of bits that are 1 with probability exactly T / 2^64, and independent.
 
     Each of the 64 positions of each word stands for its own uniform 64-bit number w, of which the
@@ -315,14 +310,14 @@ def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> NDArray[np.
     return below
 
 
-def set_bits(rows: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
+def set_bits(rows: Bytes, k: int) -> Booleans:
     """Return which bits are set in each row: booleans, shape (n, k)."""
     return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
 
 
-def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.uint8]:
+def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    rows: NDArray[np.uint8] = require_reports(
+    rows: Bytes = require_reports(
         reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
     )
     if k % 8:
@@ -336,7 +331,7 @@ def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.ui
     return rows
 
 
-def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+def column_sums(rows: Bytes) -> Integers:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
     one = np.zeros(rows.shape[0], dtype=np.int64)
     cells, _ = bit_sums(rows, one, num_tables=1, first=0)
@@ -344,8 +339,8 @@ def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def bit_sums(
-    rows: NDArray[np.uint8], tables: NDArray[np.int64], *, num_tables: int, first: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows: Bytes, tables: Integers, *, num_tables: int, first: int
+) -> tuple[Integers, Integers]:
     """Return how often each bit from byte ``first`` on is set, and how many rows each table has.
 
     Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).

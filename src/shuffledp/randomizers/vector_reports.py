@@ -11,6 +11,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Words
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
@@ -70,7 +71,7 @@ def require_vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:
 
 def to_sphere(
     values: NDArray[Any], *, norm_bound: float, entropy: Entropy, first_row: int = 0
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a random unit vector for each value, whose expectation is value / norm_bound.
 
     Norms that exceed the bound by round-off, 1e-9 of it (1e-6 in float32), are taken for it; one
@@ -79,7 +80,7 @@ def to_sphere(
     2, and else -u, so that its expectation is r u. For v = 0 the direction u is itself random.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        directions: NDArray[np.float64] = np.multiply(values, 1.0 / norm_bound, dtype=np.float64)
+        directions: Floats = np.multiply(values, 1.0 / norm_bound, dtype=np.float64)
         norms = np.sqrt(np.einsum("ij,ij->i", directions, directions))
     is_wrong = ~(norms <= 1.0 + _tolerance(values.dtype))  # so that NaN is wrong too
     if is_wrong.any():
@@ -115,12 +116,12 @@ def _refuse(value: NDArray[Any], row: int, norm: float, norm_bound: float) -> No
     )
 
 
-def uniforms(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(words: Words) -> Floats:
     """Return the upper 52 bits of each word as odd multiples of 2^-53: never 0, never 1."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
+def standard_normals(count: int, entropy: Entropy) -> Floats:
     """Return independent standard normals, one word each, at most 8.6.
 
     Source: Box, Muller, "A note on the generation of random normal deviates", Annals of
@@ -138,7 +139,7 @@ def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
 _CELLS_AT_A_TIME = 2**16
 # Norms of float32 unit vectors are off by 1e-7 at most.
 _UNIT_TOLERANCE = 1e-3
-Lengths = tuple[NDArray[np.float64], NDArray[np.float64]]
+Lengths = tuple[Floats, Floats]
 """Of each report: its component along the input, and its size across it."""
 
 
@@ -171,12 +172,7 @@ def randomize_vectors(
     return out
 
 
-def _turned(
-    directions: NDArray[np.float64],
-    along: NDArray[np.float64],
-    across: NDArray[np.float64],
-    normals: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _turned(directions: Floats, along: Floats, across: Floats, normals: Floats) -> Floats:
     """Return along x + across g for each direction x, with g from normals, orthogonal to x.
 
     g is a row of ``normals``, shape (n, d - 1), scaled to length 1 and turned into the space

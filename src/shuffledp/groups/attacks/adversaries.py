@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import read_only
@@ -34,11 +35,11 @@ _SLACK = 1e-9
 
 def choose_neighbours(
     neighbourhoods: Groups,
-    own: NDArray[np.int64],
+    own: Integers,
     *,
     num_neighbours: int = 25,
-    privileged: NDArray[np.float64] | None = None,
-    is_category: NDArray[np.bool_] | None = None,
+    privileged: Floats | None = None,
+    is_category: Booleans | None = None,
     entropy: Entropy,
 ) -> NDArray[np.int32]:
     """Return the rows that the adversary reads about each person; -1 fills the end of small ones.
@@ -87,14 +88,14 @@ def majority_guesses(
 
 def is_vulnerable(
     num_right: NDArray[np.integer[Any]], *, num_resamplings: int, success: float = 0.9
-) -> NDArray[np.bool_]:
+) -> Booleans:
     """Return whose value is guessed in at least the share ``success`` of the resamplings.
 
     Somebody with the commonest answer can be vulnerable without any leak: compare with the uniform
     shuffle, which tells nothing else.
     """
     share = 1.0 if success == 1.0 else require_open_unit("success", success)
-    vulnerable: NDArray[np.bool_] = num_right >= math.ceil(share * num_resamplings - _SLACK)
+    vulnerable: Booleans = num_right >= math.ceil(share * num_resamplings - _SLACK)
     return vulnerable
 
 
@@ -109,7 +110,7 @@ _BLOCK_ROWS = 8_192
 
 
 def gaussian_process_guess(
-    positions: NDArray[np.float64],
+    positions: Floats,
     released: NDArray[np.integer[Any]],
     *,
     domain_size: int,
@@ -146,35 +147,31 @@ def gaussian_process_guess(
     return guesses
 
 
-def _covariances(
-    points: NDArray[np.float64], others: NDArray[np.float64], length: float
-) -> NDArray[np.float64]:
+def _covariances(points: Floats, others: Floats, length: float) -> Floats:
     """Return exp(-d^2 / (2 length^2)) for each pair of a point and another."""
     squares = (points * points).sum(axis=1)[:, None] + (others * others).sum(axis=1)
     squares -= 2.0 * points @ others.T
     np.maximum(squares, 0.0, out=squares)
-    covariances: NDArray[np.float64] = np.exp(squares / (-2.0 * length * length))
+    covariances: Floats = np.exp(squares / (-2.0 * length * length))
     return covariances
 
 
-def _basis(inducing: NDArray[np.float64], length: float) -> NDArray[np.float64]:
+def _basis(inducing: Floats, length: float) -> Floats:
     """Return B with B B^T = k(u, u)^-1 on the directions that are not lost in round-off."""
     values, vectors = np.linalg.eigh(_covariances(inducing, inducing, length))
     kept = values > _RELATIVE_FLOOR * values[-1]
-    basis: NDArray[np.float64] = vectors[:, kept] / np.sqrt(values[kept])
+    basis: Floats = vectors[:, kept] / np.sqrt(values[kept])
     return basis
 
 
-def _one_vs_rest(labels: NDArray[np.int32], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _one_vs_rest(labels: NDArray[np.int32], shares: Floats) -> Floats:
     """Return one column a value: 1 where it is the label, less the value's overall share."""
     targets = np.tile(-shares, (labels.size, 1))
     targets[np.arange(labels.size), labels] += 1.0
     return targets
 
 
-def _ridge(
-    features: NDArray[np.float64], targets: NDArray[np.float64], noises: tuple[float, ...]
-) -> list[NDArray[np.float64]]:
+def _ridge(features: Floats, targets: Floats, noises: tuple[float, ...]) -> list[Floats]:
     """Return the posterior mean's weights for each noise, from one decomposition.
 
     With features F the sparse process is a linear model F w, w standard normal a priori; the
@@ -186,18 +183,18 @@ def _ridge(
 
 
 def _fitted(
-    points: NDArray[np.float64],
+    points: Floats,
     labels: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    inducing: NDArray[np.float64],
+    shares: Floats,
+    inducing: Floats,
     prior: tuple[float, float],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Return the weights of the posterior mean and the basis of its features, block by block."""
     length, noise = prior
     basis = _basis(inducing, length)
     width = basis.shape[1]
-    gram: NDArray[np.float64] = np.zeros((width, width))
-    moments: NDArray[np.float64] = np.zeros((width, shares.size))
+    gram: Floats = np.zeros((width, width))
+    moments: Floats = np.zeros((width, shares.size))
     for rows in _blocks(labels.size):
         features = _covariances(points[rows], inducing, length) @ basis
         gram += features.T @ features
@@ -207,10 +204,7 @@ def _fitted(
 
 
 def _best_prior(
-    points: NDArray[np.float64],
-    labels: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    inducing: NDArray[np.float64],
+    points: Floats, labels: NDArray[np.int32], shares: Floats, inducing: Floats
 ) -> tuple[float, float]:
     """Return the length and noise under which one half of the labels predicts the other best."""
     half = labels.size // 2

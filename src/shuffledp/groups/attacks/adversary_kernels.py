@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats, Integers, Words
+
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -32,9 +34,7 @@ def below(word: np.uint64, bound: int) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def dissimilarity(
-    traits: NDArray[np.float64], is_category: NDArray[np.bool_], one: int, other: int
-) -> float:
+def dissimilarity(traits: Floats, is_category: Booleans, one: int, other: int) -> float:
     """Return the sum over columns of the difference, or of one for each unequal category."""
     total = 0.0
     for column in range(traits.shape[1]):
@@ -47,12 +47,12 @@ def dissimilarity(
 
 @njit(cache=True, nogil=True)
 def choose_most_similar(
-    starts: NDArray[np.int64],
+    starts: Integers,
     members: NDArray[np.int32],
-    group_of: NDArray[np.int64],
-    traits: NDArray[np.float64],
-    is_category: NDArray[np.bool_],
-    words: NDArray[np.uint64],
+    group_of: Integers,
+    traits: Floats,
+    is_category: Booleans,
+    words: Words,
     chosen: NDArray[np.int32],
 ) -> None:
     """Write the most similar members of each neighbourhood behind its person, who comes first.

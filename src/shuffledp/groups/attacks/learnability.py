@@ -14,6 +14,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
@@ -35,27 +36,19 @@ _TOLERANCE = 1e-9
 
 
 def local_laws(
-    codes: NDArray[np.integer[Any]],
-    neighbourhoods: Groups,
-    own: NDArray[np.int64],
-    *,
-    domain_size: int,
-) -> NDArray[np.float64]:
+    codes: NDArray[np.integer[Any]], neighbourhoods: Groups, own: Integers, *, domain_size: int
+) -> Floats:
     """Return the empirical law of the true answers around each person, shape (n, domain_size)."""
     sizes = neighbourhoods.sizes
     cells = np.repeat(np.arange(sizes.size), sizes) * domain_size + codes[neighbourhoods.members]
     counts = np.bincount(cells, minlength=sizes.size * domain_size)
-    laws: NDArray[np.float64] = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
+    laws: Floats = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
     return laws
 
 
 def predicted_laws(
-    public: NDArray[np.float64],
-    released: NDArray[np.integer[Any]],
-    *,
-    domain_size: int,
-    entropy: Entropy,
-) -> NDArray[np.float64]:
+    public: Floats, released: NDArray[np.integer[Any]], *, domain_size: int, entropy: Entropy
+) -> Floats:
     """Return the law of *released* values that a model learns at each public value, shape (n, k).
 
     They hold the noise of the local randomizer; see `debiased_laws`. Platt, "Probabilistic outputs
@@ -83,9 +76,7 @@ def predicted_laws(
     return laws
 
 
-def debiased_laws(
-    laws: NDArray[np.float64], support_probabilities: tuple[float, float]
-) -> NDArray[np.float64]:
+def debiased_laws(laws: Floats, support_probabilities: tuple[float, float]) -> Floats:
     """Return laws of true answers from laws of reports of k-ary randomized response.
 
     (law - q) / (p - q), projected to the nearest law: subtract the one threshold that makes the
@@ -96,13 +87,11 @@ def debiased_laws(
     falling = -np.sort(-raw, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, raw.shape[1] + 1)
     last = (falling > excess).sum(axis=1) - 1
-    projected: NDArray[np.float64] = np.maximum(
-        raw - excess[np.arange(raw.shape[0]), last][:, None], 0.0
-    )
+    projected: Floats = np.maximum(raw - excess[np.arange(raw.shape[0]), last][:, None], 0.0)
     return projected
 
 
-def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+def learnability(predicted: Floats, truth: Floats) -> float:
     """Return lambda: the error of the predicted laws over that of the uniform guess."""
     naive = _mean_total_variation(np.full(truth.shape, 1.0 / truth.shape[1]), truth)
     if naive <= _TOLERANCE:
@@ -113,7 +102,7 @@ def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> 
     return _mean_total_variation(predicted, truth) / naive
 
 
-def _mean_total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _mean_total_variation(first: Floats, second: Floats) -> float:
     """Return the total variation between two laws, averaged over rows."""
     return float(0.5 * np.abs(first - second).sum(axis=1).mean())
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.grouping import Grouping, OpenedGroups
@@ -58,7 +59,7 @@ class AttackedSurvey:
     randomizer: KRandomizedResponse
     neighbourhoods: Groups
     privileged: NDArray[Any] | None = None
-    is_category: NDArray[np.bool_] | None = None
+    is_category: Booleans | None = None
     public: NDArray[Any] | None = None
     metric: str = "euclidean"
 
@@ -118,7 +119,7 @@ class AttackedSurvey:
         return self.public
 
 
-def own_neighbourhoods(groups: Groups) -> NDArray[np.int64]:
+def own_neighbourhoods(groups: Groups) -> Integers:
     """Return each person's group: the chosen one, else the largest, of equals the last."""
     if groups.group_of is not None:
         return groups.group_of
@@ -132,7 +133,7 @@ def own_neighbourhoods(groups: Groups) -> NDArray[np.int64]:
     return own
 
 
-def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.float64]:
+def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
     """Return coordinates between which the straight line is the distance, or nearly.
 
     Points on the Earth become points in space, in kilometres: chords differ from ways along the
@@ -148,8 +149,8 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
 class Traits:
     """What is known about people: numbers over their range, or codes of categories."""
 
-    values: NDArray[np.float64]
-    is_category: NDArray[np.bool_]
+    values: Floats
+    is_category: Booleans
 
 
 def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
@@ -176,7 +177,7 @@ def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
     return Traits(values=values, is_category=is_category)
 
 
-def _numbers(column: "pl.Series", origin: str) -> tuple[NDArray[np.float64], bool]:
+def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
     """Return a column's numbers over their range, or codes of its categories."""
     import polars as pl
 
