@@ -13,7 +13,7 @@ from typing import Self, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
@@ -258,41 +258,29 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Memberships:
-    """Groups in compressed rows, by group and by person. Made by `of`; arrays are read-only.
+    """Groups in compressed rows, by group and by person: starts, and members or groups ascending.
 
-    ``user_groups[user_starts[i]:user_starts[i + 1]]`` are the groups of person i, ascending.
     Reference orders go from people to their groups as often as from groups to their members;
     turning the rows round costs one pass, and is done once for all the orders that are tried.
     """
 
     groups: Groups
     sizes: Integers = field(repr=False)
-    user_starts: Integers = field(repr=False)
-    user_groups: NDArray[np.int32] = field(repr=False)
+    of_groups: tuple[Integers, NDArray[np.int32]] = field(repr=False)
+    of_users: tuple[Integers, NDArray[np.int32]] = field(repr=False)
 
     @classmethod
     def of(cls, groups: Groups) -> Self:
         """Turn the rows of groups round. Cost: O(memberships); memory: 4 bytes a membership."""
-        from shuffledp.groups import group_kernels as kernels
+        from scipy.sparse import csr_array
 
-        user_starts, user_groups = kernels.turn_round(
-            groups.starts, groups.members, groups.num_users
-        )
+        rows = groups.starts, groups.members
+        ones = np.ones(groups.members.size, dtype=np.int8)
+        turned = csr_array((ones, *rows[::-1]), shape=(groups.num_groups, groups.num_users)).tocsc()
+        users = turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False)
         return cls(
             groups=groups,
             sizes=read_only(groups.sizes),
-            user_starts=read_only(user_starts),
-            user_groups=read_only(user_groups),
+            of_groups=rows,
+            of_users=(read_only(users[0]), read_only(users[1])),
         )
-
-    def sums_over_members(self, values: Floats) -> Floats:
-        """Return the sum of the values (num_users,) of the members of each group."""
-        from shuffledp.groups import group_kernels as kernels
-
-        return kernels.row_sums(self.groups.starts, self.groups.members, read_only(values))
-
-    def sums_over_groups(self, values: Floats) -> Floats:
-        """Return the sum of the values (num_groups,) of the groups of each person."""
-        from shuffledp.groups import group_kernels as kernels
-
-        return kernels.row_sums(self.user_starts, self.user_groups, read_only(values))

@@ -85,7 +85,7 @@ def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> 
             f"places has {places.size:,} entries for {groups.num_users:,} people: give one for each"
         )
     if distance in ORDER_FREE_DISTANCES:
-        return _order_free(distance, groups.sizes)
+        return _in_a_row(distance, groups.sizes)
     return sensitivities_in_order(distance, Memberships.of(groups), inverse(places))
 
 
@@ -107,10 +107,16 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
     It is that of the largest group at places in a row: no place in between makes it smaller. An
     order may not exist that puts all groups in a row, so this is a lower bound only.
     """
-    size = groups.largest_size
-    if require_distance(distance) in ORDER_FREE_DISTANCES:
-        return int(_order_free(distance, np.array([size]))[0])
-    return size * (size - 1) // 2 if distance == "kendall" else size * size // 2
+    return int(_in_a_row(require_distance(distance), np.array([groups.largest_size]))[0])
+
+
+def _in_a_row(distance: str, sizes: Integers) -> Integers:
+    """Return the sensitivities to groups of these sizes whose places are in a row."""
+    if distance == "cayley":
+        return np.maximum(sizes - 1, 0)
+    if distance == "hamming":
+        return np.where(sizes > 1, sizes, 0)
+    return sizes * (sizes - 1) // 2 if distance == "kendall" else sizes * sizes // 2
 
 
 def group_widths(groups: Groups, places: NDArray[Any]) -> Integers:
@@ -132,22 +138,16 @@ def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
 
 
 def sensitivities_in_order(distance: str, memberships: Memberships, order: Integers) -> Integers:
-    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked."""
-    from shuffledp.groups import group_kernels as kernels
+    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked.
 
-    loop = (
-        kernels.kendall_sensitivities if distance == "kendall" else kernels.footrule_sensitivities
-    )
-    return loop(
-        read_only(order), memberships.user_starts, memberships.user_groups, memberships.sizes
-    )
+    A gap between neighbours in a group counts by its strangers for Kendall, by its length for the
+    footrule: floor(g / 2) more in all, as floor(g^2 / 4) is the sum of the min(a_m, b_m).
+    """
+    from shuffledp.groups.group_kernels import footrule_sensitivities
 
-
-def _order_free(distance: str, sizes: Integers) -> Integers:
-    """Return the sensitivities of Hamming's or Cayley's distance to groups of these sizes."""
-    if distance == "cayley":
-        return np.maximum(sizes - 1, 0)
-    return np.where(sizes > 1, sizes, 0)
+    sizes = memberships.sizes
+    footrule = footrule_sensitivities(read_only(order), memberships.of_users, sizes)
+    return footrule - sizes // 2 if distance == "kendall" else footrule
 
 
 def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
@@ -158,11 +158,9 @@ def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
     paper leaves open, go to the lower number; people open their own group before the others that
     they are in, as in the paper's Appendix A.10. Cost: O(memberships + num_users log num_users).
     """
-    groups = memberships.groups
-    if groups.group_of is None:
-        size_of = groups.size_protecting()
-    else:
-        size_of = memberships.sizes[groups.group_of]
+    groups, sizes = memberships.groups, memberships.sizes
+    chosen = groups.group_of
+    size_of = groups.size_protecting() if chosen is None else sizes[chosen]
     roots = np.argsort(-size_of, kind="stable")
     return _traverse(memberships, roots, np.arange(groups.num_users))
 
@@ -175,7 +173,7 @@ def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     sparse symmetric matrices", ACM National Conference, 1969; the far end as by Gibbs, Poole,
     Stockmeyer, SIAM Journal on Numerical Analysis 13(2), 1976, with two rounds.
     """
-    by_degree = np.argsort(np.diff(memberships.user_starts), kind="stable")
+    by_degree = np.argsort(np.diff(memberships.of_users[0]), kind="stable")
     for _ in range(2):
         # Components fill places in a row, so their last persons come first when reversed.
         order, _ = _traverse(memberships, order[::-1], by_degree)
@@ -203,20 +201,12 @@ def _traverse(
     memberships: Memberships, roots: Integers, by_rank: Integers
 ) -> tuple[Integers, Integers]:
     """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
-    from shuffledp.groups import group_kernels as kernels
+    from shuffledp.groups.group_kernels import traverse
 
     groups = memberships.groups
-    chosen = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
-    return kernels.traverse(
-        read_only(np.ascontiguousarray(roots)),
-        read_only(chosen),
-        memberships.user_starts,
-        memberships.user_groups,
-        groups.starts,
-        groups.members,
-        inverse(by_rank),
-        read_only(by_rank),
-    )
+    own = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
+    rows = memberships.of_users, memberships.of_groups
+    return traverse(read_only(roots.copy()), read_only(own), *rows, read_only(by_rank))
 
 
 #: Sweeps in a row without gain after which there is little hope.
@@ -253,11 +243,13 @@ def improve_by_sweeps(
 
 def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integers:
     """Return the order of the people by the weighted centres of their groups."""
+    from shuffledp.groups.group_kernels import row_sums
+
     places = inverse(order).astype(np.float64)
-    centres = memberships.sums_over_members(places) / memberships.sizes
+    centres = row_sums(memberships.of_groups, places) / memberships.sizes
     weights = values / values.max() + _LEAST_WEIGHT
-    weighted = memberships.sums_over_groups(weights * centres)
-    total = memberships.sums_over_groups(weights)
+    weighted = row_sums(memberships.of_users, weights * centres)
+    total = row_sums(memberships.of_users, weights)
     np.divide(weighted, total, out=places, where=total > 0.0)
     # Of people who are drawn to one point, the earlier stays the earlier.
     return order[np.argsort(places[order], kind="stable")]
