@@ -204,7 +204,7 @@ def attack(*, table: Path, name: str, resamplings: int, as_json: bool, **options
     Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
     answers and releases nothing; what it prints is not private.
     """
-    from shuffledp.groups.attacks.attacking import (
+    from shuffledp.groups.attacks.adversaries import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
     )

@@ -8,23 +8,22 @@ knowing nothing.
 """
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
-from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.progress import Progress
 from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
     ComparedArrangement,
     Measured,
     own_neighbourhoods,
+    simulate,
 )
 from shuffledp.groups.groups import Groups
 
@@ -62,12 +61,21 @@ def predicted_laws(
     if learnable.size <= 1:
         laws[:, learnable[0] if learnable.size else int(np.argmax(tally))] = 1.0
         return laws
+    try:
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.model_selection import StratifiedKFold
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        raise MissingPackageError(
+            "learning needs scikit-learn: run pip install 'shuffledp[attacks]'", name="sklearn"
+        ) from None
     kept = np.isin(released, learnable)
-    tools = _scikit_learn()
     seed = int(entropy.words(1)[0] >> np.uint64(33))
-    trees = tools.trees(max_iter=_MOST_ITERATIONS, random_state=seed)
-    split = tools.folds(n_splits=_FOLDS, shuffle=True, random_state=seed)
-    model = tools.calibrated(trees, method="sigmoid", cv=split)
+    trees = HistGradientBoostingClassifier(max_iter=_MOST_ITERATIONS, random_state=seed)
+    split = StratifiedKFold(n_splits=_FOLDS, shuffle=True, random_state=seed)
+    model = CalibratedClassifierCV(trees, method="sigmoid", cv=split)
     # People share public values: ask the model once for each.
     distinct, place = np.unique(public, axis=0, return_inverse=True)
     with one_thread():
@@ -93,37 +101,16 @@ def debiased_laws(laws: Floats, support_probabilities: tuple[float, float]) -> F
 
 def learnability(predicted: Floats, truth: Floats) -> float:
     """Return lambda: the error of the predicted laws over that of the uniform guess."""
-    naive = _mean_total_variation(np.full(truth.shape, 1.0 / truth.shape[1]), truth)
+    naive, learnt = (
+        float(0.5 * np.abs(laws - truth).sum(axis=1).mean())
+        for laws in (np.full(truth.shape, 1.0 / truth.shape[1]), predicted)
+    )
     if naive <= _TOLERANCE:
         raise OutOfRegimeError(
             "lambda compares with the error of the uniform guess, which is 0: answers are uniform "
             "around everybody; use a smaller neighbourhood"
         )
-    return _mean_total_variation(predicted, truth) / naive
-
-
-def _mean_total_variation(first: Floats, second: Floats) -> float:
-    """Return the total variation between two laws, averaged over rows."""
-    return float(0.5 * np.abs(first - second).sum(axis=1).mean())
-
-
-def _scikit_learn() -> SimpleNamespace:
-    """Import what needs scikit-learn."""
-    try:
-        from sklearn.calibration import CalibratedClassifierCV
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.model_selection import StratifiedKFold
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sklearn":
-            raise
-        raise MissingPackageError(
-            "learning needs scikit-learn: run pip install 'shuffledp[attacks]'", name="sklearn"
-        ) from None
-    return SimpleNamespace(
-        trees=HistGradientBoostingClassifier,
-        calibrated=CalibratedClassifierCV,
-        folds=StratifiedKFold,
-    )
+    return learnt / naive
 
 
 LAMBDA = "lambda"
@@ -145,31 +132,16 @@ def learn_local_laws(
     they are lean towards the uniform law by a factor that the randomizer fixes; inverting it shows
     what an analyst who knows the randomizer learns.
     """
-    trials = require_at_least("num_trials", num_trials, 1)
-    report = on_progress or no_progress
-    public = survey.require_public()
-    groups = survey.neighbourhoods
-    truth = local_laws(
-        survey.codes, groups, own_neighbourhoods(groups), domain_size=survey.domain_size
-    )
+    public, groups, domain_size = survey.require_public(), survey.neighbourhoods, survey.domain_size
+    truth = local_laws(survey.codes, groups, own_neighbourhoods(groups), domain_size=domain_size)
     p, q = survey.randomizer.support_probabilities
-    found: dict[tuple[str, str], list[float]] = {}
-    for trial in range(trials):
-        for arrangement in arrangements:
-            laws = predicted_laws(
-                public,
-                arrangement.arranged(survey.reports(entropy), entropy),
-                domain_size=survey.domain_size,
-                entropy=entropy,
-            )
-            learnt = {LAMBDA: laws}
-            if p > q:
-                learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
-            for measure, each in learnt.items():
-                lambdas = found.setdefault((arrangement.name, measure), [])
-                lambdas.append(learnability(each, truth))
-        report("learning", trial + 1, trials)
-    return tuple(
-        Measured(task="learnability", measure=measure, arrangement=name, trials=tuple(lambdas))
-        for (name, measure), lambdas in found.items()
-    )
+
+    def look(arrangement: ComparedArrangement) -> dict[str, tuple[float]]:
+        released = arrangement.arranged(survey.reports(entropy), entropy)
+        laws = predicted_laws(public, released, domain_size=domain_size, entropy=entropy)
+        learnt = {LAMBDA: laws}
+        if p > q:
+            learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
+        return {measure: (learnability(each, truth),) for measure, each in learnt.items()}
+
+    return simulate("learnability", num_trials, arrangements, lambda: look, on_progress)
