@@ -21,7 +21,7 @@ bound, until it falls below what is proved for those before.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,6 @@ from shuffledp.groups.groups import Groups
 LARGEST_COORDINATE = 2**32
 # Parts of this many people or fewer are added up one by one.
 _LEAF = 8
-
-
-class _Parts(NamedTuple):
-    """The parts of the tree: part k is halved into 2 k + 1 and 2 k + 2."""
-
-    starts: Integers
-    ends: Integers
-    means: Floats
-    spreads: Floats  # mean square distances from the mean
-    lows: Floats
-    highs: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,40 +90,30 @@ class PlaceTree:
         from shuffledp.groups import shuffler_kernels as kernels
 
         cells = np.ascontiguousarray(self.cells[self.order].astype(np.float64))
-        parts = self._parts(cells)
         # Means and spreads are off by less than 2^-45 of the largest coordinate.
         slack = 2.0**-40 * (float(np.abs(cells).max()) + 1.0)
-        sums = np.empty(len(cells))
-        kernels.crowds(cells, *parts, theta, slack, sums)
+        sums = kernels.crowds(cells, _parts(cells), theta, slack)
         crowds = np.empty(len(cells))
         # Up to 2^24 terms are added; the sum counts the person too, as at most 1.
         crowds[self.order] = np.maximum(sums * (1.0 - 2.0**-24) - 1.0, 0.0)
         return crowds
 
-    def _parts(self, cells: Floats) -> _Parts:
-        """Return the complete levels of the tree: each part is split in two, down to the leaves."""
-        found: list[_Parts] = []
-        bounds = np.array([0, len(cells)])
-        while True:
-            starts, sizes = bounds[:-1], np.diff(bounds)
-            # Sums of whole numbers below 2^63, exact.
-            sums = np.add.reduceat(cells.astype(np.int64), starts)
-            means = sums / sizes[:, None]
-            offsets = cells - np.repeat(means, sizes, axis=0)
-            spreads = np.add.reduceat((offsets * offsets).sum(axis=1), starts) / sizes
-            found.append(
-                _Parts(
-                    starts,
-                    bounds[1:],
-                    means,
-                    spreads * (1.0 + 2.0**-20),
-                    np.minimum.reduceat(cells, starts),
-                    np.maximum.reduceat(cells, starts),
-                )
-            )
-            if int(sizes.max()) <= _LEAF:
-                return _Parts(*(np.concatenate(each) for each in zip(*found, strict=True)))
-            bounds = np.sort(np.concatenate([bounds, starts + sizes // 2]))
+
+def _parts(cells: Floats) -> tuple[Any, ...]:
+    """Return the tree's parts, down to the leaves: part k is split into 2 k + 1 and 2 k + 2."""
+    found = []
+    bounds = np.array([0, len(cells)])
+    while True:
+        starts, sizes = bounds[:-1], np.diff(bounds)
+        # Sums of whole numbers below 2^63, exact.
+        means = np.add.reduceat(cells.astype(np.int64), starts) / sizes[:, None]
+        offsets = cells - np.repeat(means, sizes, axis=0)
+        spreads = np.add.reduceat((offsets * offsets).sum(axis=1), starts) / sizes
+        box = np.minimum.reduceat(cells, starts), np.maximum.reduceat(cells, starts)
+        found.append((starts, bounds[1:], means, spreads * (1.0 + 2.0**-20), *box))
+        if int(sizes.max()) <= _LEAF:
+            return tuple(np.concatenate(each) for each in zip(*found, strict=True))
+        bounds = np.sort(np.concatenate([bounds, starts + sizes // 2]))
 
 
 def _sorted_within(cells: Integers, order: Integers, bounds: Integers, axes: Integers) -> Integers:

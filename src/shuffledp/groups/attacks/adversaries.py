@@ -156,7 +156,8 @@ def gaussian_process_guess(
         length, noise = _best_prior(scaled[tried], sample, inducing)
         features = _features(inducing, length)
         blocks = [slice(i, i + _BLOCK_ROWS) for i in range(0, labels.size, _BLOCK_ROWS)]
-        gram = moments = np.float64(0.0)
+        gram: Floats = np.zeros(())
+        moments: Floats = np.zeros(())
         for rows in blocks:  # so that no table of n x m stays in memory
             known = features(scaled[rows])
             gram = gram + known.T @ known
@@ -170,16 +171,17 @@ def gaussian_process_guess(
 def _features(inducing: Floats, length: float) -> Callable[[Floats], Floats]:
     """Return the map to features F with F F^T = k(x, u) k(u, u)^-1 k(u, x'), but for round-off."""
 
-    def covariances(points: Floats) -> Floats:
+    def kernel(points: Floats) -> Floats:
         squares = (points * points).sum(axis=1)[:, None] + (inducing * inducing).sum(axis=1)
         squares -= 2.0 * points @ inducing.T
         np.maximum(squares, 0.0, out=squares)
-        return np.exp(squares / (-2.0 * length * length))
+        covariances: Floats = np.exp(squares / (-2.0 * length * length))
+        return covariances
 
-    values, vectors = np.linalg.eigh(covariances(inducing))
+    values, vectors = np.linalg.eigh(kernel(inducing))
     kept = values > _RELATIVE_FLOOR * values[-1]
     basis = vectors[:, kept] / np.sqrt(values[kept])
-    return lambda points: covariances(points) @ basis
+    return lambda points: kernel(points) @ basis
 
 
 def _ridge(features: Floats, targets: Floats, noises: tuple[float, ...]) -> list[Floats]:
