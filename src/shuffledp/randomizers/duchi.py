@@ -7,14 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import fingerprint_of, set_fields
-from shuffledp.randomizers.number_randomizer import NumberRandomizer, Span, blocks_of, round_to_grid
+from shuffledp.randomizers.checks import set_fields
+from shuffledp.randomizers.number_randomizer import (
+    GridShape,
+    NumberRandomizer,
+    blocks_of,
+    round_to_grid,
+)
 from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
 
 
@@ -61,12 +65,10 @@ class Duchi(NumberRandomizer):
 
     threshold: int = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        span = Span(self.low, self.high)
-        threshold, epsilon0 = settle_flips(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, span=span.stated, threshold=threshold)
-        set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
-        set_fields(self, threshold=threshold, fingerprint=fingerprint)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        threshold, loss = settle_flips(epsilon0)
+        set_fields(self, threshold=threshold)
+        return {"threshold": threshold}, loss
 
     @property
     def profile(self) -> LocalProfile:
@@ -101,21 +103,10 @@ class Duchi(NumberRandomizer):
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def num_steps(self) -> int:
-        """One step, from end to end."""
-        return 1
-
-    @property
-    def _report_range(self) -> tuple[int, int]:
-        return 0, 1
-
-    @property
-    def _slope(self) -> float:
-        return (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
-
-    @property
-    def _growth(self) -> float:
-        return 0.0  # the square of a bit's score is 1, whatever the value
+    def _shape(self) -> GridShape:
+        slope = (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
+        # The square of a bit's score is 1, whatever the value.
+        return GridShape(num_steps=1, num_outputs=2, slope=slope, growth=0.0)
 
     def variance_at(self, square: float, *, rounding: float = 0.0) -> float:  # noqa: ARG002 - one signature for all
         """Return the report variance; ``rounding`` to the two ends is part of it already."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
@@ -17,8 +16,8 @@ from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import (
     code_type,
     require_codes,
-    require_reports,
     require_small_channel,
+    require_whole_reports,
 )
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -142,18 +141,12 @@ class KRandomizedResponse(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
-        codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=code_type(self.domain_size), row_shape=()
+        return require_whole_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=code_type(self.domain_size),
+            possible=range(self.domain_size),
         )
-        if codes.size and int(codes.max()) >= self.domain_size:
-            position = int(np.argmax(codes >= self.domain_size))
-            raise DomainError(
-                f"report {position} is {codes[position]}, which is not in "
-                f"[0, {self.domain_size}): no randomizer with domain_size = "
-                f"{self.domain_size} makes such a report, so it is corrupt or forged; "
-                "drop it and aggregate again"
-            )
-        return codes
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""

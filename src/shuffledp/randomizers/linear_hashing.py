@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy, draw_below
-from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -29,8 +28,8 @@ from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRando
 from shuffledp.randomizers.checks import (
     code_type,
     require_codes,
-    require_reports,
     require_small_channel,
+    require_whole_reports,
 )
 from shuffledp.randomizers.k_randomized_response import histogram, moved_on
 from shuffledp.randomizers.thresholds import (
@@ -229,18 +228,12 @@ class HashedReports(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
-        data = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=self.report_type, row_shape=()
+        return require_whole_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=self.report_type,
+            possible=range(self.num_possible_reports),
         )
-        limit = self.num_possible_reports
-        if data.size and int(data.max()) >= limit:
-            position = int(np.argmax(data >= limit))
-            raise DomainError(
-                f"report {position} is {data[position]}, not in [0, {limit}): no randomizer with "
-                f"domain_size = {self.domain_size} and {self.num_buckets} buckets makes such a "
-                "report, so it is corrupt or forged; drop it and count again"
-            )
-        return data
 
     def supports(self, reports: Reports) -> Booleans:
         """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""

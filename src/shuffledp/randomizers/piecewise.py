@@ -8,16 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import fingerprint_of, require_small_channel, set_fields
+from shuffledp.randomizers.checks import require_small_channel, set_fields
 from shuffledp.randomizers.number_randomizer import (
+    GridShape,
     NumberRandomizer,
-    Span,
     blocks_of,
     require_resolution,
     round_to_grid,
@@ -150,13 +149,10 @@ class Piecewise(NumberRandomizer):
     resolution: int | None = field(default=None, repr=False, compare=False)
     law: PiecewiseLaw = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        span = Span(self.low, self.high)
-        largest = require_resolution(self.resolution, _LARGEST_WINDOW)
-        law, epsilon0 = _settle(require_non_negative("epsilon0", self.epsilon0), largest)
-        fingerprint = fingerprint_of(self.name, span=span.stated, **law._asdict())
-        set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
-        set_fields(self, law=law, fingerprint=fingerprint)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        law, loss = _settle(epsilon0, require_resolution(self.resolution, _LARGEST_WINDOW))
+        set_fields(self, law=law)
+        return law._asdict(), loss
 
     @property
     def profile(self) -> LocalProfile:
@@ -206,21 +202,10 @@ class Piecewise(NumberRandomizer):
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def num_steps(self) -> int:
-        """Steps m of the grid."""
-        return self.law.num_steps
-
-    @property
-    def _report_range(self) -> tuple[int, int]:
-        return 0, self.law.num_outputs - 1
-
-    @property
-    def _slope(self) -> float:
-        return float(self.law.gain * self.law.num_steps)
-
-    @property
-    def _growth(self) -> float:
-        return float(1 / self.law.gain)
+    def _shape(self) -> GridShape:
+        law, gain = self.law, self.law.gain
+        slope, growth = float(gain * law.num_steps), float(1 / gain) if gain else 0.0
+        return GridShape(law.num_steps, law.num_outputs, slope=slope, growth=growth)
 
     def variance_at(self, square: float, *, rounding: float) -> float:
         """Return the report variance. See `NumberRandomizer`.

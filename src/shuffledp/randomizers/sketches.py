@@ -24,6 +24,7 @@ from shuffledp.estimation.frequencies import expected_standard_error as expected
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.randomizers.checks import (
     fingerprint_of,
+    require_possible,
     require_reports,
     require_same_law,
     set_fields,
@@ -221,15 +222,11 @@ class CountMeanSketch:
             row_shape=(self.num_report_bytes,),
         )
         hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
-        is_wrong = hashes >= self.num_hashes
+        is_possible = hashes < self.num_hashes
         if self.num_buckets < 8:
-            is_wrong |= rows[:, -1] >> np.uint8(self.num_buckets) != 0
-        if is_wrong.any():
-            raise DomainError(
-                f"report {int(np.argmax(is_wrong))} has a hash function or a bucket that does not "
-                f"exist (num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets}), so it "
-                "is corrupt or forged; drop it and count again"
-            )
+            is_possible &= rows[:, -1] >> np.uint8(self.num_buckets) == 0
+        exist = f"(num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets})"
+        require_possible(is_possible, f"has a hash function or a bucket beyond {exist}")
         return rows, hashes
 
     @property

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import require_codes, require_small_channel
+from shuffledp.randomizers.checks import require_codes, require_possible, require_small_channel
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
 from shuffledp.randomizers.unary_encoding import bytes_per_row, column_sums, require_rows, set_bits
 
@@ -183,16 +182,17 @@ class SubsetSelection(SettledRandomizer):
         """Return the rows of the reports, once checked: each has exactly w bits set."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         step = max(1, _BYTES_AT_A_TIME // rows.shape[1])
+        widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
         for start in range(0, rows.shape[0], step):
-            sizes = _num_bits_set(rows[start : start + step])
-            is_wrong = sizes != self.subset_size
-            if is_wrong.any():
-                position = int(np.argmax(is_wrong))
-                raise DomainError(
-                    f"report {start + position} has {sizes[position]} bits set, not "
-                    f"{self.subset_size}: this law makes no such report, so it is corrupt or "
-                    "forged; drop it and count again"
-                )
+            # Over so few terms `einsum` has less overhead than `sum`.
+            counts = np.bitwise_count(rows[start : start + step].view(f"u{widest}"))
+            sizes = np.einsum("ij->i", counts, dtype=np.int64)
+            require_possible(
+                sizes == self.subset_size,
+                f"has {{}} bits set, not {self.subset_size}",
+                sizes,
+                first=start,
+            )
         return rows
 
     def channel(self) -> Channel:
@@ -299,11 +299,3 @@ def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, F
     counts = (size * (size - 1), size * rest, rest * (rest - 1))
     both, one, neither = (Fraction(count, pairs) for count in counts)
     return both, one, neither
-
-
-def _num_bits_set(rows: Bytes) -> NDArray[np.integer[Any]]:
-    """Return the number of bits set in each row."""
-    widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
-    # Over so few terms `einsum` has less overhead than `sum`.
-    counts = np.bitwise_count(rows.view(f"u{widest}"))
-    return np.asarray(np.einsum("ij->i", counts, dtype=np.int64))

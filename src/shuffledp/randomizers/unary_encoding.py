@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import require_codes, require_reports, require_small_channel
+from shuffledp.randomizers.checks import (
+    require_codes,
+    require_possible,
+    require_reports,
+    require_small_channel,
+)
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
 _LARGEST_CHANNEL_K = 8
@@ -321,13 +325,8 @@ def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
         reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
     )
     if k % 8:
-        is_beyond = rows[:, -1] >> np.uint8(k % 8) != 0
-        if is_beyond.any():
-            raise DomainError(
-                f"report {int(np.argmax(is_beyond))} has a bit set beyond category {k - 1}: no "
-                f"randomizer with k = {k} makes such a report, so it is corrupt or forged; drop it "
-                "and count again"
-            )
+        is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
+        require_possible(is_possible, f"has a bit set beyond category {k - 1}")
     return rows
 
 
