@@ -13,7 +13,7 @@ from typing import ClassVar, SupportsIndex
 
 import numpy as np
 
-from shuffledp.core.arrays import Bytes, Floats, Integers, Words
+from shuffledp.core.arrays import Bytes, Floats, Integers
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
@@ -187,16 +187,11 @@ class CountMeanSketch:
             block = slice(start, start + step)
             hashes = entropy.words(digests[block].size) & np.uint64(self.num_hashes - 1)
             buckets = buckets_of(digests[block], hashes, key=self.key, num_buckets=self.num_buckets)
-            rows = randomize_rows(
-                buckets,
-                k=self.num_buckets,
-                threshold=self.threshold,
-                entropy=entropy,
-                write_true_bits=flip_true_bits,
-            )
             out[block, 0] = hashes & np.uint64(0xFF)
             out[block, 1] = hashes >> np.uint64(8)
-            out[block, _HEADER_BYTES:] = rows
+            out[block, _HEADER_BYTES:] = randomize_rows(
+                buckets, self.num_buckets, self.threshold, entropy, flip_true_bits
+            )
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def aggregate(self, reports: Reports) -> Counts:
@@ -269,6 +264,8 @@ class CountMeanSketch:
 
         Cost: 20 ns times num_hashes a string.
         """
+        from shuffledp.randomizers.randomizer_kernels import sum_cells
+
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         require_same_law(counts.fingerprint, self.fingerprint)
         if counts.support.size != self.num_counts:
@@ -279,15 +276,21 @@ class CountMeanSketch:
         if len(dictionary) == 0:
             raise DomainError("dictionary is empty: name at least one string to ask for")
         digests = digests_of(dictionary, self.key, argument="dictionary")
-        _require_distinct(digests)
+        # Different strings share a digest with probability 2^-64, and then have the same estimate.
+        _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
+        is_repeated = first[inverse] != np.arange(digests.size)
+        if is_repeated.any():
+            position = int(np.argmax(is_repeated))
+            raise DomainError(
+                f"dictionary[{position}] repeats dictionary[{first[inverse[position]]}]: ask for "
+                "each string once"
+            )
         if counts.num_reports == 0:
             raise DataError("there are no reports, so there is nothing to estimate: collect some")
+        support = np.zeros(digests.size, dtype=np.int64)
+        sum_cells(self._cells(counts), digests, *bucket_words(self.key), support)
         noise_only = estimate_frequencies(
-            Counts(
-                support=self._support(counts, digests),
-                num_reports=counts.num_reports,
-                fingerprint=self.fingerprint,
-            ),
+            dataclasses.replace(counts, support=support),
             support_probabilities=self.support_probabilities,
             confidence=confidence,
             interval=interval,
@@ -332,8 +335,7 @@ class CountMeanSketch:
         most_pairs = np.maximum(others * (others - 1.0), 0.0)
         pairs = self._same_string_pairs_upper(counts) - holders * np.maximum(holders - 1.0, 0.0)
         variance = np.clip(pairs, 0.0, most_pairs) / (num_users**2 * self._num_independent_cells)
-        result: Floats = np.sqrt(variance)
-        return result
+        return np.asarray(np.sqrt(variance))
 
     def _same_string_pairs_upper(self, counts: Counts) -> float:
         """Return a number of ordered pairs of users with the same string, on the large side.
@@ -357,14 +359,6 @@ class CountMeanSketch:
         if by_key >= 1.0:
             return all_pairs
         return min(max(pairs / (1.0 - chance) / (1.0 - by_key), 0.0), all_pairs)
-
-    def _support(self, counts: Counts, digests: Words) -> Integers:
-        """Return how often the bits of each string's buckets are set: one cell a hash function."""
-        from shuffledp.randomizers.string_kernels import sum_cells
-
-        out = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(self._cells(counts), digests, *bucket_words(self.key), out)
-        return out
 
     def _colliding_pairs(self, counts: Counts) -> float:
         """Return an unbiased number of ordered pairs of users with the same hash and bucket.
@@ -412,21 +406,6 @@ def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tupl
             "keeps a count for each; take fewer hash functions"
         )
     return hashes, buckets
-
-
-def _require_distinct(digests: Words) -> None:
-    """Raise `DomainError` if two strings of the dictionary have the same digest.
-
-    Different strings do so with probability 2^-64, and then have the same estimate.
-    """
-    _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
-    is_repeated = first[inverse] != np.arange(digests.size)
-    if is_repeated.any():
-        position = int(np.argmax(is_repeated))
-        raise DomainError(
-            f"dictionary[{position}] repeats dictionary[{first[inverse[position]]}]: ask for each "
-            "string once"
-        )
 
 
 def _widened(

@@ -150,7 +150,7 @@ class SubsetSelection(SettledRandomizer):
                 self.domain_size,
                 0,
             )
-        from shuffledp.randomizers.category_kernels import place_members
+        from shuffledp.randomizers.randomizer_kernels import place_members
 
         coins = entropy.words(codes.size)
         goal = codes.size * self.subset_size

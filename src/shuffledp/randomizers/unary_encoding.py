@@ -79,13 +79,8 @@ class UnaryEncoding(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        rows = randomize_rows(
-            values,
-            k=self.domain_size,
-            threshold=self.threshold,
-            entropy=entropy,
-            write_true_bits=lambda rows, codes: self._write_true_bits(rows, codes, entropy),
-        )
+        how = self._write_true_bits
+        rows = randomize_rows(values, self.domain_size, self.threshold, entropy, how)
         return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
@@ -163,14 +158,9 @@ class SymmetricUnaryEncoding(UnaryEncoding):
         flip = Fraction(self.threshold, WORD_VALUES)
         return 1 - flip, flip
 
-    def _write_true_bits(
-        self,
-        rows: Bytes,
-        codes: NDArray[np.uint32],
-        entropy: Entropy,  # noqa: ARG002 - one signature for both
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Flip the true bit of each row."""
-        flip_true_bits(rows, codes)
+        flip_true_bits(rows, codes, entropy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +212,8 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         rows[users, places] |= coins << bits
 
 
-def flip_true_bits(rows: Bytes, codes: NDArray[np.uint32]) -> None:
-    """Flip bit ``codes[i]`` of row i."""
+def flip_true_bits(rows: Bytes, codes: NDArray[np.uint32], _: Entropy) -> None:
+    """Flip bit ``codes[i]`` of row i, which draws nothing."""
     bits = (codes & 7).astype(np.uint8)
     rows[np.arange(codes.size), codes >> 3] ^= np.uint8(1) << bits
 
@@ -258,11 +248,10 @@ def bytes_per_row(k: int) -> int:
 
 def randomize_rows(
     codes: NDArray[np.integer[Any]],
-    *,
     k: int,
     threshold: int,
     entropy: Entropy,
-    write_true_bits: Callable[[Bytes, NDArray[np.uint32]], None],
+    write_true_bits: Callable[[Bytes, NDArray[np.uint32], Entropy], None],
 ) -> Bytes:
     """Return one row for each code: k bits set with probability T / 2^64, then the true one.
 
@@ -270,24 +259,18 @@ def randomize_rows(
     true bit of each row of a block, given the block's codes.
     """
     truth = require_codes(codes, k)
-    rows = _bernoulli_rows(
-        truth.size, row_bytes=bytes_per_row(k), threshold=threshold, entropy=entropy
-    )
+    shape = truth.size, bytes_per_row(k)
+    lanes = np.empty(-(-math.prod(shape) // 8), dtype=np.dtype("<u8"))
+    for start in range(0, lanes.size, _LANES):
+        part = lanes[start : start + _LANES]
+        part[:] = bernoulli_lanes(part.size, threshold, entropy)
+    rows = lanes.view(np.uint8)[: math.prod(shape)].reshape(shape)
     if k % 8:
         rows[:, -1] &= np.uint8((1 << k % 8) - 1)
     for start in range(0, truth.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        write_true_bits(rows[block], truth[block].astype(np.uint32))
+        write_true_bits(rows[block], truth[block].astype(np.uint32), entropy)
     return rows
-
-
-def _bernoulli_rows(num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy) -> Bytes:
-    """Return bytes of bits that are independently 1 with probability T / 2^64."""
-    lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
-    for start in range(0, lanes.size, _LANES):
-        part = lanes[start : start + _LANES]
-        part[:] = bernoulli_lanes(part.size, threshold, entropy)
-    return lanes.view(np.uint8)[: num_rows * row_bytes].reshape(num_rows, row_bytes)
 
 
 def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
@@ -344,7 +327,7 @@ def bit_sums(
 
     Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).
     """
-    from shuffledp.randomizers.string_kernels import add_bits_by_hash
+    from shuffledp.randomizers.randomizer_kernels import add_bits_by_hash
 
     num_bytes = rows.shape[1] - first
     cells = np.zeros((num_tables, num_bytes, 8), dtype=np.int64)
