@@ -334,7 +334,8 @@ class PrivUnit(MeanRandomizer):
         rows = require_reports(reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape)
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(rows), step):
-            block = rows[start : start + step].astype(np.float64)
+            with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+                block = rows[start : start + step].astype(np.float64)
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
             require_possible(
                 np.abs(norms - 1.0) <= _UNIT_TOLERANCE,  # so that NaN is refused
