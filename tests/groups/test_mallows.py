@@ -103,7 +103,7 @@ def test_limits_of_arguments():
 
 
 def test_unknown_distances_are_refused():
-    with pytest.raises(ParameterError, match="'footrule' has no Mallows model: choose one of"):
+    with pytest.raises(ParameterError, match="'footrule' has no sampler: choose one of"):
         mallows_model("footrule", 3, 1.0)
 
 

@@ -17,7 +17,7 @@ from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import Rows, count_of, require_users
+from shuffledp.groups.group_rows import count_of, groups_by_hops, groups_of_sets, require_users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +105,7 @@ class Groups:
         """
         from shuffledp.groups.nearby_groups import groups_by_distance
 
-        return cls._of(*groups_by_distance(points, radius, metric=metric))
+        return cls(**groups_by_distance(points, radius, metric=metric)._asdict())
 
     @classmethod
     def from_graph(
@@ -128,9 +128,7 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(4)]
         [[0, 1], [0, 1, 2], [1, 2], [3]]
         """
-        from shuffledp.groups.group_rows import groups_by_hops
-
-        return cls._of(*groups_by_hops(edges, num_users=num_users, hops=hops))
+        return cls(**groups_by_hops(edges, num_users=num_users, hops=hops)._asdict())
 
     @classmethod
     def from_nearest(
@@ -155,7 +153,7 @@ class Groups:
         """
         from shuffledp.groups.nearby_groups import groups_of_nearest
 
-        return cls._of(*groups_of_nearest(points, group_size, metric=metric))
+        return cls(**groups_of_nearest(points, group_size, metric=metric)._asdict())
 
     @classmethod
     def from_sets(
@@ -176,9 +174,7 @@ class Groups:
         >>> Groups.from_sets([{2, 0}, {1, 2}], num_users=3).members.tolist()
         [0, 2, 1, 2]
         """
-        from shuffledp.groups.group_rows import groups_of_sets
-
-        return cls._of(*groups_of_sets(sets, num_users=num_users))
+        return cls(**groups_of_sets(sets, num_users=num_users)._asdict())
 
     @property
     def num_groups(self) -> int:
@@ -243,17 +239,6 @@ class Groups:
                 "of everybody, and a uniform shuffle hides more."
             )
         return tuple(sentences)
-
-    @classmethod
-    def _of(cls, rows: Rows, description: str) -> Self:
-        """Return groups of rows that a builder has made."""
-        return cls(
-            num_users=rows.num_users,
-            starts=rows.starts,
-            members=rows.members,
-            group_of=rows.group_of,
-            description=description,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

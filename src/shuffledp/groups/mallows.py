@@ -301,12 +301,11 @@ def mallows_model(distance: str, num_items: SupportsIndex, theta: SupportsFloat)
     >>> mallows_model("kendall", 3, 0.0)
     KendallMallows(num_items=3, theta=0.0)
     """
-    model = MALLOWS_MODELS.get(distance)
-    if model is None:
+    if distance not in MALLOWS_MODELS:
         raise ParameterError(
-            f"distance = {distance!r} has no Mallows model: choose one of {list(MALLOWS_MODELS)}"
+            f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
         )
-    return model(num_items=num_items, theta=theta)  # type: ignore[arg-type]
+    return MALLOWS_MODELS[distance](num_items=num_items, theta=theta)  # type: ignore[arg-type]
 
 
 def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Integers:

@@ -18,7 +18,7 @@ error, and never lacks anybody who is within: errors fall on the side that hides
 """
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
+from typing import NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,7 +97,15 @@ def distinct_places(points: ArrayLike, metric: str) -> Places:
     if fault := first_fault(array, metric):
         row, column, reason = fault
         raise ParameterError(f"points[{row}, {column}]: {reason}")
-    return _distinct(_unit_vectors(array) if metric == "haversine" else array + 0.0)
+    # Adding 0.0 makes -0.0 the same as 0.0.
+    array = (_unit_vectors(array) if metric == "haversine" else array) + 0.0
+    order = np.lexsort(array.T[::-1])  # by the first column, then the second and so on
+    by_value = array[order]
+    is_new = np.ones(order.size, dtype=bool)
+    is_new[1:] = (by_value[1:] != by_value[:-1]).any(axis=1)
+    place_of = np.empty(order.size, dtype=np.int64)
+    place_of[order] = np.cumsum(is_new) - 1
+    return Places(by_value[is_new], place_of)
 
 
 def chord_of(metres: float) -> float:
@@ -112,23 +120,9 @@ def _unit_vectors(degrees: Floats) -> Floats:
     longitude = np.radians(np.where(degrees[:, 1] == -180.0, 180.0, degrees[:, 1]))
     across = np.where(np.abs(degrees[:, 0]) == 90.0, 0.0, np.cos(latitude))
     vectors = (across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude))
-    return np.stack(vectors, axis=1) + 0.0
+    return np.stack(vectors, axis=1)
 
 
-def _distinct(points: Floats) -> Places:
-    """Return the distinct rows, by the first column, then the second and so on."""
-    # Adding 0.0 has made -0.0 the same as 0.0.
-    order = np.lexsort(points.T[::-1])
-    by_value = points[order]
-    is_new = np.ones(order.size, dtype=bool)
-    is_new[1:] = (by_value[1:] != by_value[:-1]).any(axis=1)
-    place_of = np.empty(order.size, dtype=np.int64)
-    place_of[order] = np.cumsum(is_new) - 1
-    return Places(by_value[is_new], place_of)
-
-
-if TYPE_CHECKING:
-    from scipy.spatial import cKDTree
 _REMEDY = "a smaller radius, groups of a stated size, group_size=..."
 # Angles up to pi, rounded, turned into radians and into sines, put unit vectors at most 13 units
 # of 2^-53 away from where they belong. `_widened` allows for sqrt(3) times this, each. That is
@@ -138,8 +132,8 @@ _ROUNDING_OF_UNIT_VECTORS = 8.0
 
 def groups_by_distance(
     points: ArrayLike, radius: SupportsFloat, *, metric: str = "euclidean"
-) -> tuple[Rows, str]:
-    """Return the group of each person, everybody within a distance; and a description.
+) -> Rows:
+    """Return the group of each person, everybody within a distance.
 
     ``"haversine"`` takes the Earth for a sphere of 6,371,008.8 m. Cost: O(n log n + memberships)
     for one column; for more a k-d tree, whose cost grows fast with the number of columns. Memory:
@@ -156,7 +150,17 @@ def groups_by_distance(
         reach = _widened(distance, largest, places.points.shape[1])
     if metric == "absolute":
         description = f"people whose values differ by at most {distance:g}"
-    return _distinct_groups(places, reach), description
+    num_users = places.place_of.size
+    if reach >= float(np.sqrt((np.ptp(places.points, axis=0) ** 2).sum())):
+        return compressed.one_group(num_users, description)
+    from shuffledp.groups.group_kernels import sort_rows
+
+    place_starts = compressed.starts_of(np.bincount(places.place_of))
+    people = np.argsort(places.place_of, kind="stable").astype(np.int32)
+    gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
+    starts, members = gather(places.points, reach, place_starts, people)
+    sort_rows(starts, members)
+    return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of, description))
 
 
 def _widened(reach: float, largest: float, num_columns: int) -> float:
@@ -171,23 +175,6 @@ def _widened(reach: float, largest: float, num_columns: int) -> float:
         return 0.0  # equal values are equal however they were rounded
     slack = 2.0**-51 * (num_columns**0.5 * largest + num_columns * reach)
     return float(reach + slack)
-
-
-def _distinct_groups(places: Places, reach: float) -> Rows:
-    """Return the groups of people whose places are within reach of each other."""
-    from shuffledp.groups import group_kernels as kernels
-
-    num_users = places.place_of.size
-    spread = np.ptp(places.points, axis=0)
-    if reach >= float(np.sqrt((spread**2).sum())):
-        return compressed.one_group(num_users)
-    counts = np.bincount(places.place_of)
-    place_starts = compressed.starts_of(counts)
-    people = np.argsort(places.place_of, kind="stable").astype(np.int32)
-    gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
-    starts, members = gather(places.points, reach, place_starts, people)
-    kernels.sort_rows(starts, members)
-    return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of))
 
 
 def _gather_windows(
@@ -226,7 +213,8 @@ def _gather_by_tree(
     while pending:
         first, end = pending.pop()
         block = cKDTree(points[first:end])
-        if end - first > 1 and _num_pairs(block, tree, reach) > 2 * compressed.BLOCK_MEMBERSHIPS:
+        pairs_within = int(block.count_neighbors(tree, reach))
+        if end - first > 1 and pairs_within > 2 * compressed.BLOCK_MEMBERSHIPS:
             middle = (first + end) // 2
             pending += [(middle, end), (first, middle)]
             continue
@@ -239,15 +227,10 @@ def _gather_by_tree(
     return compressed.starts_of(np.concatenate(all_sizes)), np.concatenate(blocks)
 
 
-def _num_pairs(block: "cKDTree", tree: "cKDTree", reach: float) -> int:
-    """Return how many pairs of places are within reach, one of them in the block."""
-    return int(block.count_neighbors(tree, reach))
-
-
 def groups_of_nearest(
     points: ArrayLike, group_size: SupportsIndex, *, metric: str = "euclidean"
-) -> tuple[Rows, str]:
-    """Return the group of each person, the person and the nearest others; and a description.
+) -> Rows:
+    """Return the group of each person, the person and the nearest others.
 
     Others are taken by distance, as computed in double precision; who counts among those at one
     distance is arbitrary. People of one place share a group, unless there are more of them than
@@ -267,7 +250,7 @@ def groups_of_nearest(
     others = count_of(size - 1, "nearest other", "nearest others")
     description = f"each person and the {others}"
     if size == num_users:
-        return compressed.one_group(num_users), description
+        return compressed.one_group(num_users, description)
     # One group a place, and one for each of its people who is not among the nearest.
     total = size * int((1 + np.maximum(np.bincount(place_of) - size, 0)).sum())
     compressed.require_memberships(total, remedy="a smaller group_size=...")
@@ -287,5 +270,5 @@ def groups_of_nearest(
     starts = np.arange(len(members) + 1, dtype=np.int64) * size
     group_of = place_of.copy()
     group_of[outsiders] = num_places + np.arange(outsiders.size)
-    rows = Rows(num_users, starts, members.reshape(-1), group_of)
-    return compressed.distinct_rows(rows), description
+    rows = Rows(num_users, starts, members.reshape(-1), group_of, description)
+    return compressed.distinct_rows(rows)

@@ -25,8 +25,6 @@ from shuffledp.groups.reference_orders import group_widths, paper_sensitivity
 from shuffledp.groups.shuffler import MallowsShuffler
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from shuffledp.core.profile import LocalProfile
 
 # Sizes of households, say, for which the report gives Theorem 4.2.
@@ -76,22 +74,14 @@ def rows_writer(
                     "to it"
                 )
             rows = kept.hstack(rows)
-        _write(rows, folder, path)
+        with writing(folder):
+            if path.suffix.lower() in {".parquet", ".pq"} or rows.dtypes[-1].is_nested():
+                rows.write_parquet(folder / f"{ROWS_STEM}.parquet")
+            else:
+                texts = pl.selectors.string() | pl.selectors.enum()
+                rows.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
     return write
-
-
-def _write(frame: "pl.DataFrame", folder: Path, table: Path) -> None:
-    """Write a frame in the format of the table that it comes from, if that can hold it."""
-    import polars as pl
-
-    is_parquet = table.suffix.lower() in {".parquet", ".pq"} or frame.dtypes[-1].is_nested()
-    with writing(folder):
-        if is_parquet:
-            frame.write_parquet(folder / f"{ROWS_STEM}.parquet")
-        else:
-            texts = pl.selectors.string() | pl.selectors.enum()
-            frame.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
 
 def group_facts(
@@ -114,6 +104,13 @@ def group_facts(
         particular = _displacement_facts(shuffler, groups, draws)
     else:
         particular = _mallows_facts(shuffler, groups, draws)
+    preservation: tuple[SubsetPreservation, ...] = ()
+    if not many:
+        largest = groups.group(int(np.argmax(sizes)))  # the first of several
+        limits = {"delta": _PRESERVATION_DELTA, "confidence": _CONFIDENCE}
+        eta = preserved_share(draws, largest, **limits)
+        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **limits)
+        preservation = (named,)
     return GroupFacts(
         description=opened.grouping.describe(),
         num_groups=groups.num_groups,
@@ -123,7 +120,7 @@ def group_facts(
         alpha=alpha,
         odds_factor=odds_factor(alpha),
         reidentification=_reidentification(opened, profile, alpha),
-        preservation=() if many else (_preservation(groups, draws),),
+        preservation=preservation,
         **particular,
     )
 
@@ -133,15 +130,15 @@ def _mallows_facts(
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
-    is_kendall = reference.distance == "kendall"
+    published = None
+    if reference.distance == "kendall":
+        published = paper_sensitivity(groups, reference.places)
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
         "rank_distance": reference.distance,
         "reference_order": reference.name,
         "sensitivity": reference.sensitivity,
-        "published_sensitivity": (
-            paper_sensitivity(groups, reference.places) if is_kendall else None
-        ),
+        "published_sensitivity": published,
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
         "mean_displacement": _mean_displacement(reference.places[:, None], draws),
@@ -194,16 +191,4 @@ def _reidentification(
         )
         for size in _SUBSET_SIZES
         if 2 * size <= group_size
-    )
-
-
-def _preservation(groups: Groups, draws: list[Integers]) -> SubsetPreservation:
-    """Return what stays within the largest group, the first of several."""
-    members = groups.group(int(np.argmax(groups.sizes)))
-    return SubsetPreservation(
-        name="the largest group",
-        size=members.size,
-        eta=preserved_share(draws, members, delta=_PRESERVATION_DELTA, confidence=_CONFIDENCE),
-        delta=_PRESERVATION_DELTA,
-        confidence=_CONFIDENCE,
     )
