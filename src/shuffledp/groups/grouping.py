@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shuffledp.collection.source.edge_files import (
-    num_header_lines,
-    numbers_of,
-    read_edges,
-    read_ids,
-    read_two_columns,
-    require_policy,
-    unknown_label,
-)
+from shuffledp.collection.source import edge_files
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import DataError, ParameterError
@@ -107,16 +99,18 @@ def read_groups(
     """
     import polars as pl
 
-    require_policy(unknown)
-    table = read_two_columns(path)
-    members, is_known = numbers_of(table["second"], ids)
+    edge_files.require_policy(unknown)
+    table = edge_files.read_two_columns(path)
+    members, is_known = edge_files.numbers_of(table["second"], ids)
     origin = Path(path).name
-    start = num_header_lines(table, origin, names_nobody=not is_known[0])
+    start = edge_files.num_header_lines(table, origin, names_nobody=not is_known[0])
     is_known = is_known[start:]
     if unknown == "error" and not is_known.all():
         label = table["second"][start + int(np.argmin(is_known))]
         num_rows = int(np.count_nonzero(~is_known))
-        raise unknown_label(origin, label, num_rows=num_rows, total=is_known.size, ids=ids)
+        raise edge_files.unknown_label(
+            origin, label, num_rows=num_rows, total=is_known.size, ids=ids
+        )
     named = table[start:].select(group="first", member=pl.Series(members[start:]))
     named = named.filter(pl.Series(is_known))
     if (twice := named.is_duplicated()).any():
@@ -224,10 +218,10 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
-        ids = None if self.id_column is None else read_ids(path, self.id_column)
+        ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)
         if self.graph is not None:
-            edges = read_edges(self.graph, ids)
+            edges = edge_files.read_edges(self.graph, ids)
             groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
         else:
             groups = Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)

@@ -59,19 +59,8 @@ from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.arrays import Floats, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.exact_draws import (
-    LazyUniform,
-    draw_against_odds,
-    draw_exponential_above,
-    draw_geometric,
-    draw_truncated_poisson,
-)
-from shuffledp.groups.permutations import (
-    LIBRARY_MARGIN,
-    require_num_items,
-    require_theta,
-    uniform_permutation,
-)
+from shuffledp.groups import exact_draws as exact
+from shuffledp.groups import permutations
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
 MAX_TERMS = 5 * 10**8
@@ -86,7 +75,7 @@ def displacement_law(num_items: int, theta: float, place: int) -> tuple[Integers
     What is left out has probability below 1e-21. `ParameterError` if more than 5e8 terms would be
     needed. Cost: O(n + W^2) for W = min(n, 50 / theta), about 30 ns a term; memory O(n).
     """
-    n, theta = require_num_items(num_items), require_theta(theta)
+    n, theta = permutations.require_num_items(num_items), permutations.require_theta(theta)
     if not 0 <= place < n:
         raise ParameterError(f"place = {place} is not in [0, {n - 1}]: give a place counted from 0")
     if theta == 0.0:
@@ -158,8 +147,8 @@ class MallowsModel(ABC):
     theta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_items", require_num_items(self.num_items))
-        object.__setattr__(self, "theta", require_theta(self.theta))
+        object.__setattr__(self, "num_items", permutations.require_num_items(self.num_items))
+        object.__setattr__(self, "theta", permutations.require_theta(self.theta))
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
@@ -200,7 +189,7 @@ class KendallMallows(MallowsModel):
 
     def _draw(self, entropy: Entropy) -> Integers:
         if self.theta == 0.0:
-            return uniform_permutation(self.num_items, entropy)
+            return permutations.uniform_permutation(self.num_items, entropy)
         return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
 
 
@@ -230,8 +219,8 @@ class HammingMallows(MallowsModel):
     distance = "hamming"
 
     def _draw(self, entropy: Entropy) -> Integers:
-        uniform = LazyUniform(prefix=int(entropy.words(1)[0]), entropy=entropy)
-        num_forced = draw_truncated_poisson(self.num_items, self.theta, uniform)
+        uniform = exact.LazyUniform(prefix=int(entropy.words(1)[0]), entropy=entropy)
+        num_forced = exact.draw_truncated_poisson(self.num_items, self.theta, uniform)
         return permute_all_but(self.num_items, num_forced, entropy)
 
     def mean_distance(self) -> float:
@@ -283,7 +272,7 @@ class CayleyMallows(MallowsModel):
 
     def _draw(self, entropy: Entropy) -> Integers:
         if self.theta == 0.0:
-            return uniform_permutation(self.num_items, entropy)
+            return permutations.uniform_permutation(self.num_items, entropy)
         return draw_by_swaps(self.num_items, self.theta, entropy)
 
 
@@ -324,7 +313,7 @@ def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Intege
 
 
 def draw_by_swaps(
-    num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
+    num_items: int, theta: float, entropy: Entropy, *, margin: float = permutations.LIBRARY_MARGIN
 ) -> Integers:
     """Draw a permutation with probability proportional to e^(-theta swaps), exactly.
 
@@ -337,8 +326,8 @@ def draw_by_swaps(
 
     def settle(place: int, word: int) -> bool:
         prefix, other = divmod(word, _HALF)
-        uniform = LazyUniform(prefix=prefix, num_bits=_HALF_BITS, entropy=entropy)
-        if draw_against_odds(uniform, place, theta):
+        uniform = exact.LazyUniform(prefix=prefix, num_bits=_HALF_BITS, entropy=entropy)
+        if exact.draw_against_odds(uniform, place, theta):
             other = other * place >> _HALF_BITS
             pi[other], pi[place] = pi[place], pi[other]
         return True
@@ -351,7 +340,7 @@ def draw_by_swaps(
 
 
 def draw_lehmer_code(
-    num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
+    num_items: int, theta: float, entropy: Entropy, *, margin: float = permutations.LIBRARY_MARGIN
 ) -> Integers:
     """Draw the Lehmer code of a permutation, exactly, for theta in (0, inf).
 
@@ -397,13 +386,13 @@ def _fill(
 def settle_entry(word: int, bound: int, theta: float, entropy: Entropy) -> int | None:
     """Return the entry below ``bound`` of an undecided word, exactly; None if it is refused."""
     if theta * bound > 1.0:  # as the compiled loop asks
-        return draw_geometric(LazyUniform(prefix=word, entropy=entropy), theta) % bound
+        return exact.draw_geometric(exact.LazyUniform(prefix=word, entropy=entropy), theta) % bound
     high, low = divmod(word, _HALF)
     value, remainder = divmod(high * bound, _HALF)
     if remainder < _HALF % bound:
         return None
-    uniform = LazyUniform(prefix=low, num_bits=_HALF_BITS, entropy=entropy)
-    return value if draw_exponential_above(uniform, Fraction(theta) * value) else None
+    uniform = exact.LazyUniform(prefix=low, num_bits=_HALF_BITS, entropy=entropy)
+    return value if exact.draw_exponential_above(uniform, Fraction(theta) * value) else None
 
 
 def permutation_of_code(code: Integers) -> Integers:

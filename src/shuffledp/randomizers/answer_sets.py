@@ -24,15 +24,8 @@ from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import expected_standard_error
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
-from shuffledp.randomizers.checks import (
-    LARGEST_K,
-    fingerprint_of,
-    plain_array,
-    require_domain_size,
-    require_same_law,
-    set_fields,
-)
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 #: Stands for no answer in a row of answers.
@@ -45,7 +38,7 @@ def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: in
     ``values`` has answers in [0, k), or -1 for none, anywhere in the row, and no answer twice. The
     order in which a user gave them is gone.
     """
-    array = plain_array(values)
+    array = checks.plain_array(values)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise ParameterError(
             f"values has shape {array.shape} and dtype {array.dtype}: give one row of integers a "
@@ -114,9 +107,11 @@ class SetRandomizer(FrequencyRandomizer):
 
     def _settle(self, k: int, max_answers: int, base: CategoryRandomizer, loss: float) -> None:
         """Set what has been checked, and the fingerprint."""
-        fingerprint = fingerprint_of(self.name, base=base.fingerprint, k=k, max_answers=max_answers)
-        set_fields(self, domain_size=k, max_answers=max_answers, base=base, epsilon0=loss)
-        set_fields(self, fingerprint=fingerprint)
+        fingerprint = checks.fingerprint_of(
+            self.name, base=base.fingerprint, k=k, max_answers=max_answers
+        )
+        checks.set_fields(self, domain_size=k, max_answers=max_answers, base=base, epsilon0=loss)
+        checks.set_fields(self, fingerprint=fingerprint)
 
     @property
     def name(self) -> str:
@@ -157,7 +152,7 @@ class SetRandomizer(FrequencyRandomizer):
 
     def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        require_same_law(reports.fingerprint, self.fingerprint)
+        checks.require_same_law(reports.fingerprint, self.fingerprint)
         data = reports.data
         if slot_shape is not None:
             width = self.max_answers * math.prod(slot_shape)
@@ -178,7 +173,7 @@ class SetRandomizer(FrequencyRandomizer):
 
 def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
     """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    domain_size = require_domain_size(domain_size, LARGEST_K - 1)
+    domain_size = checks.require_domain_size(domain_size, checks.LARGEST_K - 1)
     most = require_at_least("max_answers", max_answers, 1)
     if most > domain_size:
         raise ParameterError(

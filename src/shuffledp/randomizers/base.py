@@ -16,12 +16,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    require_domain_size,
-    require_same_law,
-    set_fields,
-)
+from shuffledp.randomizers import checks
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -117,7 +112,7 @@ class FrequencyRandomizer(ABC):
         (epsilon0 = 0), `DataError` if there are none.
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
         return estimate_frequencies(
             counts,
             support_probabilities=self.support_probabilities,
@@ -209,10 +204,10 @@ class SettledRandomizer(CategoryRandomizer):
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, domain_size=require_domain_size(self.domain_size))
+        checks.set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
         law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, k=self.domain_size, **law)
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+        fingerprint = checks.fingerprint_of(self.name, k=self.domain_size, **law)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @abstractmethod
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
@@ -324,7 +319,7 @@ class MeanRandomizer(ABC):
         that confidence. `DataError` if there are fewer than two reports.
         """
         sums = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(sums.fingerprint, self.fingerprint)
+        checks.require_same_law(sums.fingerprint, self.fingerprint)
         offset, factor = self.score_scale
         return estimate_means(
             sums,

@@ -11,19 +11,14 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
 from shuffledp.randomizers.checks import set_fields
-from shuffledp.randomizers.number_randomizer import (
-    GridShape,
-    NumberRandomizer,
-    blocks_of,
-    round_to_grid,
-)
 from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duchi(NumberRandomizer):
+class Duchi(numbers.NumberRandomizer):
     """Rounding to one of the two ends of the range, then binary randomized response.
 
     Parameters
@@ -97,16 +92,16 @@ class Duchi(NumberRandomizer):
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one bit for each number. See `MeanRandomizer`."""
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
-        for where, block in blocks_of(values, self.span):
-            bits = round_to_grid(block, self.span, num_steps=1, entropy=entropy)
+        for where, block in numbers.blocks_of(values, self.span):
+            bits = numbers.round_to_grid(block, self.span, num_steps=1, entropy=entropy)
             out[where] = bits ^ (entropy.words(bits.size) < np.uint64(self.threshold))
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def _shape(self) -> GridShape:
+    def _shape(self) -> numbers.GridShape:
         slope = (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
         # The square of a bit's score is 1, whatever the value.
-        return GridShape(num_steps=1, num_outputs=2, slope=slope, growth=0.0)
+        return numbers.GridShape(num_steps=1, num_outputs=2, slope=slope, growth=0.0)
 
     def variance_at(self, square: float, *, rounding: float = 0.0) -> float:  # noqa: ARG002 - one signature for all
         """Return the report variance; ``rounding`` to the two ends is part of it already."""

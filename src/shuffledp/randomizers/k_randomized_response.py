@@ -12,19 +12,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers import checks, thresholds
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    code_type,
-    require_codes,
-    require_small_channel,
-    require_whole_reports,
-)
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    k_randomized_response_threshold,
-    log_ratio_upper,
-    settle,
-)
+from shuffledp.randomizers.thresholds import WORD_VALUES
 
 _LARGEST_CHANNEL_K = 64
 
@@ -79,10 +69,10 @@ class KRandomizedResponse(SettledRandomizer):
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
         k = self.domain_size
-        threshold, epsilon0 = settle(
+        threshold, epsilon0 = thresholds.settle(
             epsilon0,
-            threshold_for=lambda loss: k_randomized_response_threshold(k, loss),
-            loss_of=lambda threshold: log_ratio_upper(_probability_ratio(k, threshold)),
+            threshold_for=lambda loss: thresholds.k_randomized_response_threshold(k, loss),
+            loss_of=lambda threshold: thresholds.log_ratio_upper(_probability_ratio(k, threshold)),
         )
         return {"threshold": threshold}, epsilon0
 
@@ -115,8 +105,8 @@ class KRandomizedResponse(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.domain_size)
-        out = np.empty(truth.size, dtype=code_type(self.domain_size))
+        truth = checks.require_codes(values, self.domain_size)
+        out = np.empty(truth.size, dtype=checks.code_type(self.domain_size))
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
             block = truth[start : start + _BLOCK]
@@ -141,16 +131,16 @@ class KRandomizedResponse(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
-        return require_whole_reports(
+        return checks.require_whole_reports(
             reports,
             fingerprint=self.fingerprint,
-            dtype=code_type(self.domain_size),
+            dtype=checks.code_type(self.domain_size),
             possible=range(self.domain_size),
         )
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
         if _ignores_input(self.domain_size, self.threshold):
             whole, extra = divmod(WORD_VALUES, self.domain_size)
             row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.domain_size))
@@ -164,8 +154,8 @@ class KRandomizedResponse(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
-        columns = np.arange(self.domain_size, dtype=code_type(self.domain_size))
+        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        columns = np.arange(self.domain_size, dtype=checks.code_type(self.domain_size))
         return Reports(data=columns, fingerprint=self.fingerprint)
 
 

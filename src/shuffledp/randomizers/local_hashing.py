@@ -24,22 +24,10 @@ from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers import checks, thresholds
 from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    code_type,
-    require_codes,
-    require_small_channel,
-    require_whole_reports,
-)
 from shuffledp.randomizers.k_randomized_response import histogram, moved_on
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    flip_odds,
-    flip_threshold,
-    k_randomized_response_threshold,
-    log_ratio_upper,
-    settle,
-)
+from shuffledp.randomizers.thresholds import WORD_VALUES
 
 #: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
 #: `HashedReports`.
@@ -115,7 +103,7 @@ class HashedReports(SettledRandomizer):
     @property
     def report_type(self) -> np.dtype[Any]:
         """The narrowest unsigned type that holds every report."""
-        return code_type(self.num_possible_reports)
+        return checks.code_type(self.num_possible_reports)
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -191,7 +179,7 @@ class HashedReports(SettledRandomizer):
 
         k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
         """
-        require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
+        checks.require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
         other = Fraction(self.threshold, WORD_VALUES * self.num_seeds)
         keep = Fraction(1, self.num_seeds) - (self.num_buckets - 1) * other
         return tuple(
@@ -201,13 +189,13 @@ class HashedReports(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
+        checks.require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
         columns = np.arange(self.num_possible_reports, dtype=self.report_type)
         return Reports(data=columns, fingerprint=self.fingerprint)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one number a g + y for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.domain_size)
+        truth = checks.require_codes(values, self.domain_size)
         out, g = np.empty(truth.size, dtype=self.report_type), self.num_buckets
         for start in range(0, truth.size, _BLOCK):
             codes = truth[start : start + _BLOCK].astype(np.uint64)
@@ -229,7 +217,7 @@ class HashedReports(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
-        return require_whole_reports(
+        return checks.require_whole_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=self.report_type,
@@ -380,7 +368,7 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
     which gives g = 2.
     """
     largest = _next_prime(min(k, LARGEST_NUM_BUCKETS) - 1)
-    odds: Fraction = flip_odds(flip_threshold(epsilon0))
+    odds: Fraction = thresholds.flip_odds(thresholds.flip_threshold(epsilon0))
     squared_optimum = odds * ((k - 1) * odds + 1) / (k - 1 + odds)
     root = math.isqrt(math.floor(squared_optimum))
     if root + 1 >= largest:
@@ -425,10 +413,12 @@ def probability_ratio(num_buckets: int, threshold: int) -> Fraction:
 
 def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
     """Return the threshold T of g-ary randomized response, and its loss rounded up."""
-    return settle(
+    return thresholds.settle(
         epsilon0,
-        threshold_for=lambda loss: k_randomized_response_threshold(num_buckets, loss),
-        loss_of=lambda threshold: log_ratio_upper(probability_ratio(num_buckets, threshold)),
+        threshold_for=lambda loss: thresholds.k_randomized_response_threshold(num_buckets, loss),
+        loss_of=lambda threshold: thresholds.log_ratio_upper(
+            probability_ratio(num_buckets, threshold)
+        ),
     )
 
 

@@ -26,13 +26,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    plain_array,
-    require_whole_reports,
-    set_fields,
-)
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -141,9 +136,9 @@ class NumberRandomizer(MeanRandomizer):
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)
         law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, span=span.stated, **law)
-        set_fields(self, low=span.low, high=span.high, span=span)
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint)
+        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **law)
+        checks.set_fields(self, low=span.low, high=span.high, span=span)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint)
 
     @abstractmethod
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
@@ -208,7 +203,7 @@ class NumberRandomizer(MeanRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the integers that are the reports, if this law could have made them."""
-        return require_whole_reports(
+        return checks.require_whole_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=self.report_type,
@@ -250,7 +245,7 @@ def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, Floats]
     Raises `DomainError` for a value that is NaN or outside the range, and `ParameterError` unless
     ``values`` is a one-dimensional array of numbers.
     """
-    array = plain_array(values)
+    array = checks.plain_array(values)
     if array.ndim != 1:
         raise ParameterError(f"values has shape {array.shape}: give one number a user, shape (n,)")
     if array.size and array.dtype.kind not in "iuf":

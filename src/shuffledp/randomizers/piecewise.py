@@ -12,15 +12,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
 from shuffledp.randomizers.checks import require_small_channel, set_fields
-from shuffledp.randomizers.number_randomizer import (
-    GridShape,
-    NumberRandomizer,
-    blocks_of,
-    require_resolution,
-    round_to_grid,
-)
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
 
 # Outputs a window: a discrete uniform law on W points has a variance smaller than the continuous
@@ -91,7 +85,7 @@ class PiecewiseLaw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piecewise(NumberRandomizer):
+class Piecewise(numbers.NumberRandomizer):
     """The piecewise mechanism, on a grid where it is exact.
 
     Parameters
@@ -150,7 +144,7 @@ class Piecewise(NumberRandomizer):
     law: PiecewiseLaw = field(init=False, repr=False)
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        law, loss = _settle(epsilon0, require_resolution(self.resolution, _LARGEST_WINDOW))
+        law, loss = _settle(epsilon0, numbers.require_resolution(self.resolution, _LARGEST_WINDOW))
         set_fields(self, law=law)
         return law._asdict(), loss
 
@@ -188,8 +182,10 @@ class Piecewise(NumberRandomizer):
         """Return one output for each number. See `MeanRandomizer`."""
         law, border = self.law, self.law.num_steps * self.law.threshold
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
-        for where, block in blocks_of(values, self.span):
-            points = round_to_grid(block, self.span, num_steps=law.num_steps, entropy=entropy)
+        for where, block in numbers.blocks_of(values, self.span):
+            points = numbers.round_to_grid(
+                block, self.span, num_steps=law.num_steps, entropy=entropy
+            )
             words = entropy.words(block.size)
             # A word below m T makes the output number floor(w / T) of the m outside the window; any
             # other makes output number floor((w - m T) / H) of the window's W.
@@ -202,10 +198,10 @@ class Piecewise(NumberRandomizer):
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def _shape(self) -> GridShape:
+    def _shape(self) -> numbers.GridShape:
         law, gain = self.law, self.law.gain
         slope, growth = float(gain * law.num_steps), float(1 / gain) if gain else 0.0
-        return GridShape(law.num_steps, law.num_outputs, slope=slope, growth=growth)
+        return numbers.GridShape(law.num_steps, law.num_outputs, slope=slope, growth=growth)
 
     def variance_at(self, square: float, *, rounding: float) -> float:
         """Return the report variance. See `NumberRandomizer`.

@@ -65,25 +65,12 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums, read_only
+from shuffledp.randomizers import checks, vector_reports
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    require_possible,
-    require_reports,
-    set_fields,
-)
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
     log_ratio_upper,
-)
-from shuffledp.randomizers.vector_reports import (
-    require_dimension,
-    require_norm_bound,
-    require_vectors,
-    standard_normals,
-    to_sphere,
-    uniforms,
 )
 
 # Newton's method: each step of the slow phase adds 1 / (epsilon0 + 2) of gamma or takes
@@ -234,20 +221,20 @@ class PrivUnit(MeanRandomizer):
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        dimension = require_dimension(self.dimension)
-        norm_bound = require_norm_bound(self.norm_bound)
+        dimension = vector_reports.require_dimension(self.dimension)
+        norm_bound = vector_reports.require_norm_bound(self.norm_bound)
         law = settle_law(require_non_negative("epsilon0", self.epsilon0), dimension)
         jump = weight_difference(law.threshold, cap_measure(law.gamma, dimension))
-        fingerprint = fingerprint_of(
+        fingerprint = checks.fingerprint_of(
             self.name,
             dimension=dimension,
             norm_bound=norm_bound.hex(),
             gamma=law.gamma.hex(),
             threshold=law.threshold,
         )
-        set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
-        set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
-        set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
+        checks.set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
+        checks.set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
+        checks.set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
 
     @property
     def profile(self) -> LocalProfile:
@@ -292,16 +279,16 @@ class PrivUnit(MeanRandomizer):
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one vector of float32 for each value. See `MeanRandomizer`."""
-        vectors = require_vectors(values, self.dimension)
+        vectors = vector_reports.require_vectors(values, self.dimension)
         out = np.empty(vectors.shape, dtype=np.float32)
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(out), step):
             block = vectors[start : start + step]
-            directions = to_sphere(
+            directions = vector_reports.to_sphere(
                 block, norm_bound=self.norm_bound, entropy=entropy, first_row=start
             )
             along, across = self._draw_lengths(len(block), entropy)
-            normals = standard_normals(len(block) * (self.dimension - 1), entropy)
+            normals = vector_reports.standard_normals(len(block) * (self.dimension - 1), entropy)
             # Computed in float64 and rounded once.
             out[start : start + step] = _turned(
                 directions, along, across, normals.reshape(len(block), -1)
@@ -331,13 +318,15 @@ class PrivUnit(MeanRandomizer):
     def _blocks(self, reports: Reports) -> Iterator[Floats]:
         """Yield the vectors of the reports, once checked, without a copy of them all."""
         dtype, shape = np.dtype(np.float32), (self.dimension,)
-        rows = require_reports(reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape)
+        rows = checks.require_reports(
+            reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape
+        )
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(rows), step):
             with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
                 block = rows[start : start + step].astype(np.float64)
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
-            require_possible(
+            checks.require_possible(
                 np.abs(norms - 1.0) <= _UNIT_TOLERANCE,  # so that NaN is refused
                 "has the norm {:.6g}, not 1",
                 norms,
@@ -380,7 +369,7 @@ class PrivUnit(MeanRandomizer):
 
         measure = cap_measure(self.gamma, self.dimension)
         is_outside = entropy.words(count) < np.uint64(self.threshold)
-        tails = uniforms(entropy.words(count)) * np.where(
+        tails = vector_reports.uniforms(entropy.words(count)) * np.where(
             is_outside, measure.outside, measure.inside
         )
         a = (self.dimension - 1) / 2

@@ -22,28 +22,9 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.frequencies import expected_standard_error as expected_noise
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    require_possible,
-    require_reports,
-    require_same_law,
-    set_fields,
-)
-from shuffledp.randomizers.keyed_hash import (
-    Texts,
-    bucket_words,
-    buckets_of,
-    digests_of,
-    require_key,
-)
+from shuffledp.randomizers import checks, keyed_hash
+from shuffledp.randomizers import unary_encoding as unary
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
-from shuffledp.randomizers.unary_encoding import (
-    bit_sums,
-    bytes_per_row,
-    flip_true_bits,
-    randomize_rows,
-    unary_blanket,
-)
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
 _MOST_BUCKETS = 2**20
@@ -134,18 +115,18 @@ class CountMeanSketch:
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        key = require_key(self.key)
+        key = keyed_hash.require_key(self.key)
         num_hashes, num_buckets = require_sizes(self.num_hashes, self.num_buckets)
         asked = require_non_negative("epsilon0", self.epsilon0)
         threshold, epsilon0 = settle_flips(asked, num_flips=2)
         law = {"num_hashes": num_hashes, "num_buckets": num_buckets, "threshold": threshold}
-        fingerprint = fingerprint_of(self.name, key=key.hex(), **law)
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+        fingerprint = checks.fingerprint_of(self.name, key=key.hex(), **law)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report: 2 + ceil(num_buckets / 8)."""
-        return _HEADER_BYTES + bytes_per_row(self.num_buckets)
+        return _HEADER_BYTES + unary.bytes_per_row(self.num_buckets)
 
     @property
     def num_counts(self) -> int:
@@ -170,27 +151,29 @@ class CountMeanSketch:
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=unary_blanket(self.num_buckets, 1 - flip, flip),
+            blanket=unary.unary_blanket(self.num_buckets, 1 - flip, flip),
         )
 
-    def randomize(self, values: Texts, entropy: Entropy) -> Reports:
+    def randomize(self, values: keyed_hash.Texts, entropy: Entropy) -> Reports:
         """Return one report for each string, one row a user: its hash function and its bits.
 
         ``values`` is a sequence of str, a one-dimensional array of str or object, or a
         polars.Series; each has at most 65,536 bytes of UTF-8. `DomainError` names the position of
         what is no such text.
         """
-        digests = digests_of(values, self.key)
+        digests = keyed_hash.digests_of(values, self.key)
         out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_BYTES // self.num_report_bytes)
         for start in range(0, digests.size, step):
             block = slice(start, start + step)
             hashes = entropy.words(digests[block].size) & np.uint64(self.num_hashes - 1)
-            buckets = buckets_of(digests[block], hashes, key=self.key, num_buckets=self.num_buckets)
+            buckets = keyed_hash.buckets_of(
+                digests[block], hashes, key=self.key, num_buckets=self.num_buckets
+            )
             out[block, 0] = hashes & np.uint64(0xFF)
             out[block, 1] = hashes >> np.uint64(8)
-            out[block, _HEADER_BYTES:] = randomize_rows(
-                buckets, self.num_buckets, self.threshold, entropy, flip_true_bits
+            out[block, _HEADER_BYTES:] = unary.randomize_rows(
+                buckets, self.num_buckets, self.threshold, entropy, unary.flip_true_bits
             )
         return Reports(data=out, fingerprint=self.fingerprint)
 
@@ -200,7 +183,9 @@ class CountMeanSketch:
         How often each bit of each hash function is set, and the reports of each hash function.
         """
         rows, hashes = self._rows(reports)
-        cells, num_reports = bit_sums(rows, hashes, num_tables=self.num_hashes, first=_HEADER_BYTES)
+        cells, num_reports = unary.bit_sums(
+            rows, hashes, num_tables=self.num_hashes, first=_HEADER_BYTES
+        )
         bits_set = cells.reshape(self.num_hashes, -1)[:, : self.num_buckets]
         return Counts(
             support=np.concatenate([bits_set.reshape(-1), num_reports]),
@@ -210,7 +195,7 @@ class CountMeanSketch:
 
     def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        rows: Bytes = require_reports(
+        rows: Bytes = checks.require_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=np.dtype(np.uint8),
@@ -221,7 +206,7 @@ class CountMeanSketch:
         if self.num_buckets < 8:
             is_possible &= rows[:, -1] >> np.uint8(self.num_buckets) == 0
         exist = f"(num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets})"
-        require_possible(is_possible, f"has a hash function or a bucket beyond {exist}")
+        checks.require_possible(is_possible, f"has a hash function or a bucket beyond {exist}")
         return rows, hashes
 
     @property
@@ -234,7 +219,7 @@ class CountMeanSketch:
         self,
         data: Reports | Counts,
         *,
-        dictionary: Texts,
+        dictionary: keyed_hash.Texts,
         confidence: float = 0.95,
         interval: str = "wilson",
         simultaneous: bool = False,
@@ -267,7 +252,7 @@ class CountMeanSketch:
         from shuffledp.randomizers.randomizer_kernels import sum_cells
 
         counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
         if counts.support.size != self.num_counts:
             raise ParameterError(
                 f"counts has {counts.support.size} cells, not {self.num_counts}: pass on what "
@@ -275,7 +260,7 @@ class CountMeanSketch:
             )
         if len(dictionary) == 0:
             raise DomainError("dictionary is empty: name at least one string to ask for")
-        digests = digests_of(dictionary, self.key, argument="dictionary")
+        digests = keyed_hash.digests_of(dictionary, self.key, argument="dictionary")
         # Different strings share a digest with probability 2^-64, and then have the same estimate.
         _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
         is_repeated = first[inverse] != np.arange(digests.size)
@@ -288,7 +273,7 @@ class CountMeanSketch:
         if counts.num_reports == 0:
             raise DataError("there are no reports, so there is nothing to estimate: collect some")
         support = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(self._cells(counts), digests, *bucket_words(self.key), support)
+        sum_cells(self._cells(counts), digests, *keyed_hash.bucket_words(self.key), support)
         noise_only = estimate_frequencies(
             dataclasses.replace(counts, support=support),
             support_probabilities=self.support_probabilities,

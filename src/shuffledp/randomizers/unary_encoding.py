@@ -19,13 +19,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    require_codes,
-    require_possible,
-    require_reports,
-    require_small_channel,
-)
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
 _LARGEST_CHANNEL_K = 8
@@ -99,7 +94,7 @@ class UnaryEncoding(SettledRandomizer):
 
         k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
         """
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
         p, q = self.bit_probabilities
         rows = []
         for truth in range(self.domain_size):
@@ -113,7 +108,7 @@ class UnaryEncoding(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
         rows = np.arange(2**self.domain_size, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
         return Reports(data=rows, fingerprint=self.fingerprint)
 
@@ -258,7 +253,7 @@ def randomize_rows(
     T is in [1, 2^63]; about 8 words are taken for each 64 bits. ``write_true_bits`` changes the
     true bit of each row of a block, given the block's codes.
     """
-    truth = require_codes(codes, k)
+    truth = checks.require_codes(codes, k)
     shape = truth.size, bytes_per_row(k)
     lanes = np.empty(-(-math.prod(shape) // 8), dtype=np.dtype("<u8"))
     for start in range(0, lanes.size, _LANES):
@@ -304,12 +299,12 @@ def set_bits(rows: Bytes, k: int) -> Booleans:
 
 def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    rows: Bytes = require_reports(
+    rows: Bytes = checks.require_reports(
         reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
     )
     if k % 8:
         is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
-        require_possible(is_possible, f"has a bit set beyond category {k - 1}")
+        checks.require_possible(is_possible, f"has a bit set beyond category {k - 1}")
     return rows
 
 

@@ -31,15 +31,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.progress import Progress
 from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
-from shuffledp.groups.attacks.survey import (
-    AttackedSurvey,
-    ComparedArrangement,
-    Look,
-    Measured,
-    euclidean_positions,
-    own_neighbourhoods,
-    simulate,
-)
+from shuffledp.groups.attacks import survey as surveys
 from shuffledp.groups.groups import Groups
 
 # The share is given in floating point: 0.9 of 50 resamplings are 45, not 45.000000000000001.
@@ -208,8 +200,8 @@ def _best_prior(points: Floats, targets: Floats, inducing: Floats) -> tuple[floa
 
 
 def attack_by_majority_vote(
-    survey: AttackedSurvey,
-    arrangements: Sequence[ComparedArrangement],
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
     *,
     num_neighbours: int = 25,
     num_resamplings: int = 50,
@@ -217,7 +209,7 @@ def attack_by_majority_vote(
     success: float = 0.9,
     entropy: Entropy,
     on_progress: Progress | None = None,
-) -> tuple[Measured, ...]:
+) -> tuple[surveys.Measured, ...]:
     """Return the share of people whose answer a majority vote of their neighbours gives away.
 
     One result an arrangement; each trial is the share rho of people who are guessed right in at
@@ -227,9 +219,9 @@ def attack_by_majority_vote(
     shuffles.
     """
     resamplings = require_at_least("num_resamplings", num_resamplings, 1)
-    own = own_neighbourhoods(survey.neighbourhoods)
+    own = surveys.own_neighbourhoods(survey.neighbourhoods)
 
-    def start() -> Look:
+    def start() -> surveys.Look:
         neighbours = choose_neighbours(
             survey.neighbourhoods,
             own,
@@ -239,7 +231,7 @@ def attack_by_majority_vote(
             entropy=entropy,
         )
 
-        def look(arrangement: ComparedArrangement) -> dict[str, tuple[float, ...]]:
+        def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float, ...]]:
             num_right = np.zeros((2, survey.num_users), dtype=np.int64)
             for _ in range(resamplings):
                 released = arrangement.arranged(survey.reports(entropy), entropy)
@@ -252,30 +244,30 @@ def attack_by_majority_vote(
 
         return look
 
-    return simulate("majority-vote", num_trials, arrangements, start, on_progress)
+    return surveys.simulate("majority-vote", num_trials, arrangements, start, on_progress)
 
 
 def attack_by_gaussian_process(
-    survey: AttackedSurvey,
-    arrangements: Sequence[ComparedArrangement],
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
     *,
     label_maps: Mapping[str, NDArray[np.integer[Any]]] | None = None,
     num_inducing: int = 400,
     num_trials: int = 10,
     entropy: Entropy,
     on_progress: Progress | None = None,
-) -> tuple[Measured, ...]:
+) -> tuple[surveys.Measured, ...]:
     """Return the accuracy of guesses by Gaussian-process correlation of public positions.
 
     For each arrangement, then for each of ``label_maps``: coarser classes of the answers, by name,
     into which guesses are merged.
     """
-    positions = euclidean_positions(survey.require_public(), survey.metric)
+    positions = surveys.euclidean_positions(survey.require_public(), survey.metric)
     maps = {"accuracy": np.arange(survey.domain_size)} | {
         f"accuracy, {name}": mapping for name, mapping in (label_maps or {}).items()
     }
 
-    def look(arrangement: ComparedArrangement) -> dict[str, tuple[float, ...]]:
+    def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float, ...]]:
         released = arrangement.arranged(survey.reports(entropy), entropy)
         guesses = gaussian_process_guess(
             positions,
@@ -292,4 +284,4 @@ def attack_by_gaussian_process(
             for measure, mapping in maps.items()
         }
 
-    return simulate("gaussian-process", num_trials, arrangements, lambda: look, on_progress)
+    return surveys.simulate("gaussian-process", num_trials, arrangements, lambda: look, on_progress)

@@ -18,13 +18,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
 from shuffledp.core.progress import Progress
 from shuffledp.core.threads import one_thread
-from shuffledp.groups.attacks.survey import (
-    AttackedSurvey,
-    ComparedArrangement,
-    Measured,
-    own_neighbourhoods,
-    simulate,
-)
+from shuffledp.groups.attacks import survey as surveys
 from shuffledp.groups.groups import Groups
 
 _FOLDS = 3
@@ -118,13 +112,13 @@ LAMBDA_DEBIASED = "lambda, noise inverted"
 
 
 def learn_local_laws(
-    survey: AttackedSurvey,
-    arrangements: Sequence[ComparedArrangement],
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
     *,
     num_trials: SupportsIndex = 10,
     entropy: Entropy,
     on_progress: Progress | None = None,
-) -> tuple[Measured, ...]:
+) -> tuple[surveys.Measured, ...]:
     """Return lambda: how far the learnt local law of the answers is from the true one.
 
     For each arrangement that of the predictions as they are, which is the paper's, and of
@@ -133,10 +127,12 @@ def learn_local_laws(
     what an analyst who knows the randomizer learns.
     """
     public, groups, domain_size = survey.require_public(), survey.neighbourhoods, survey.domain_size
-    truth = local_laws(survey.codes, groups, own_neighbourhoods(groups), domain_size=domain_size)
+    truth = local_laws(
+        survey.codes, groups, surveys.own_neighbourhoods(groups), domain_size=domain_size
+    )
     p, q = survey.randomizer.support_probabilities
 
-    def look(arrangement: ComparedArrangement) -> dict[str, tuple[float]]:
+    def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float]]:
         released = arrangement.arranged(survey.reports(entropy), entropy)
         laws = predicted_laws(public, released, domain_size=domain_size, entropy=entropy)
         learnt = {LAMBDA: laws}
@@ -144,4 +140,4 @@ def learn_local_laws(
             learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
         return {measure: (learnability(each, truth),) for measure, each in learnt.items()}
 
-    return simulate("learnability", num_trials, arrangements, lambda: look, on_progress)
+    return surveys.simulate("learnability", num_trials, arrangements, lambda: look, on_progress)
