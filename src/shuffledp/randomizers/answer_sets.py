@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,13 +105,23 @@ class SetRandomizer(FrequencyRandomizer):
 
     prefix: ClassVar[str]
 
-    def _settle(self, k: int, max_answers: int, base: CategoryRandomizer, loss: float) -> None:
-        """Set what has been checked, and the fingerprint."""
-        fingerprint = checks.fingerprint_of(
-            self.name, base=base.fingerprint, k=k, max_answers=max_answers
-        )
-        checks.set_fields(self, domain_size=k, max_answers=max_answers, base=base, epsilon0=loss)
+    def __post_init__(self) -> None:
+        k = checks.require_domain_size(self.domain_size, checks.LARGEST_K - 1)
+        most = require_at_least("max_answers", self.max_answers, 1)
+        if most > k:
+            raise ParameterError(
+                f"max_answers = {most} is above k = {k}: nobody holds more different answers than "
+                "there are; give the most that one user holds"
+            )
+        base, loss = self._settled(k, most)
+        law = {"base": base.fingerprint, "k": k, "max_answers": most}
+        fingerprint = checks.fingerprint_of(self.name, **law)
+        checks.set_fields(self, domain_size=k, max_answers=most, base=base, epsilon0=loss)
         checks.set_fields(self, fingerprint=fingerprint)
+
+    @abstractmethod
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
+        """Return the base, of k + 1 categories, and the loss of a whole report."""
 
     @property
     def name(self) -> str:
@@ -169,18 +179,6 @@ class SetRandomizer(FrequencyRandomizer):
             fingerprint=self.fingerprint,
             supports_per_report=self.num_slots,
         )
-
-
-def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
-    """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    domain_size = checks.require_domain_size(domain_size, checks.LARGEST_K - 1)
-    most = require_at_least("max_answers", max_answers, 1)
-    if most > domain_size:
-        raise ParameterError(
-            f"max_answers = {most} is above k = {domain_size}: nobody holds more different "
-            "answers than there are; give the most that one user holds"
-        )
-    return domain_size, most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,10 +240,10 @@ class SampledAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "sampled"
 
-    def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.domain_size, self.max_answers)
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
+        del max_answers
         base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=self.epsilon0)
-        self._settle(k, max_answers, base, base.epsilon0)
+        return base, base.epsilon0
 
     @property
     def num_slots(self) -> int:
@@ -343,15 +341,14 @@ class SplitAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "split"
 
-    def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.domain_size, self.max_answers)
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
         loss = require_non_negative("epsilon0", self.epsilon0)
         # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
         for _ in range(2):
             each = float_below(Fraction(loss) / max_answers)
             base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
             loss = float_above(Fraction(base.epsilon0) * max_answers)
-        self._settle(k, max_answers, base, loss)
+        return base, loss
 
     @property
     def num_slots(self) -> int:

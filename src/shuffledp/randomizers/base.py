@@ -38,39 +38,31 @@ class LocalRandomizer(Protocol):
     @property
     def name(self) -> str:
         """Registered name, for example ``"k-rr"``."""
-        ...
 
     @property
     def epsilon0(self) -> float:
         """Local privacy loss in nats of the law drawn, rounded up; at most what was asked for."""
-        ...
 
     @property
     def profile(self) -> LocalProfile:
         """All that the accountant needs to know."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Name of the exact law: changes with the family and with every parameter of it."""
-        ...
 
     @property
     def num_report_bytes(self) -> int:
         """Bytes that one report takes in ``Reports.data``."""
-        ...
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one fresh report for each value; axis 0 is the users, and may be empty."""
-        ...
 
     def aggregate(self, reports: Reports) -> Aggregate:
         """Return all that an estimator needs of the reports; aggregates of one law add."""
-        ...
 
     def estimate(self, data: Any, *, confidence: float = 0.95) -> Estimates:
         """Return unbiased estimates from reports, or from what `aggregate` made of them."""
-        ...
 
 
 class FrequencyRandomizer(ABC):
@@ -175,9 +167,8 @@ class CategoryRandomizer(FrequencyRandomizer):
         for start in range(0, max(reports.num_reports, 1), step):
             part = Reports(data=reports.data[start : start + step], fingerprint=reports.fingerprint)
             support += self.supports(part).sum(axis=0)
-        return Counts(
-            support=support, num_reports=reports.num_reports, fingerprint=self.fingerprint
-        )
+        count = reports.num_reports
+        return Counts(support=support, num_reports=count, fingerprint=self.fingerprint)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).

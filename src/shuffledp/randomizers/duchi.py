@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import outward_atoms
+from shuffledp.core.exact_atoms import mirrored, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import number_randomizer as numbers
@@ -77,7 +77,7 @@ class Duchi(numbers.NumberRandomizer):
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=2,
-            blanket=outward_atoms([(wrong, ratio, 1), (wrong, 1, ratio)]),
+            blanket=outward_atoms(mirrored(wrong, ratio, 1)),
             channel=self.channel,
         )
 

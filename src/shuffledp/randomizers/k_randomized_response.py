@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import outward_atoms
+from shuffledp.core.exact_atoms import mirrored, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers import checks, thresholds
@@ -98,7 +98,7 @@ class KRandomizedResponse(SettledRandomizer):
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=self.domain_size,
             blanket=outward_atoms(
-                [(mass, ratio, 1), (mass, 1, ratio), ((self.domain_size - 2) * mass, 1, 1)]
+                [*mirrored(mass, ratio, 1), ((self.domain_size - 2) * mass, 1, 1)]
             ),
             channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy, draw_below
-from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
@@ -129,12 +129,7 @@ class HashedReports(SettledRandomizer):
         alike = Fraction(1, g) - Fraction(1, self.num_seeds)
         neither = other * ((g - 2) * apart + (g - 1) * alike) + Fraction(1, self.num_seeds)
         return outward_atoms(
-            [
-                (other * apart, ratio, 1),
-                (other * apart, 1, ratio),
-                (neither, 1, 1),
-                (other * alike, ratio, ratio),
-            ]
+            [*mirrored(other * apart, ratio, 1), (neither, 1, 1), (other * alike, ratio, ratio)]
         )
 
     def _attack(self) -> tuple[BlanketAtom, ...]:
@@ -156,19 +151,16 @@ class HashedReports(SettledRandomizer):
             atoms = [(lie / 2, ratio, 1), (keep / 2, 1 / ratio, 1), (Fraction(1, 2), 1, 1)]
         elif g == 2:
             atoms = [
-                (lie / 4, ratio, 1),
-                (lie / 4, 1, ratio),
+                *mirrored(lie / 4, ratio, 1),
                 (lie / 4, ratio, ratio),
-                (keep / 4, 1 / ratio, 1),
-                (keep / 4, 1, 1 / ratio),
+                *mirrored(keep / 4, 1 / ratio, 1),
                 (keep / 4, 1 / ratio, 1 / ratio),
                 (Fraction(1, 4), 1, 1),
             ]
         else:
             apart = Fraction(g - 1, g)
             atoms = [
-                (apart * lie, ratio, 1),
-                (apart * lie, 1, ratio),
+                *mirrored(apart * lie, ratio, 1),
                 (apart * keep, 1 / ratio, 1 / ratio),
                 (apart * (g - 3) * lie + 1 - apart, 1, 1),
             ]

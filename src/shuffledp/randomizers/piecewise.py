@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import number_randomizer as numbers
@@ -58,8 +58,7 @@ class PiecewiseLaw(NamedTuple):
         """Return the blanket for the ends of the range; see `Piecewise.profile`."""
         each = Fraction(self.threshold, WORD_VALUES)
         return [
-            (self.window * each, self.ratio, 1),
-            (self.window * each, 1, self.ratio),
+            *mirrored(self.window * each, self.ratio, 1),
             ((self.num_steps - self.window) * each, 1, 1),
         ]
 

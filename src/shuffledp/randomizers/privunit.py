@@ -521,47 +521,22 @@ def caps_at_right_angle(gamma: float, dimension: int, measure: Measure) -> Right
     digits): Gauss and Legendre's rule with 128 nodes, in a variable in which the integrand is
     smooth. Cost: a tenth of a millisecond.
     """
-    inside, below_half = measure.inside, measure.below_half
-    if inside >= 0.25:
-        both_below = _both_below(gamma, dimension)
-        return RightAngle(
-            shared=(0.25 - below_half) + both_below,
-            own=0.25 - both_below,
-            third=below_half - 2.0 * both_below,
-            none=below_half + 2.0 * both_below,
-        )
-    shared = _both_above(gamma, dimension)
-    return RightAngle(
-        shared=shared,
-        own=inside - shared,
-        third=inside - 2.0 * shared,
-        none=1.0 - 3.0 * inside + 2.0 * shared,
-    )
-
-
-def _both_below(gamma: float, dimension: int) -> float:
-    """Return w, for gamma <= 1/sqrt(2)."""
     nodes, weights = _rule()
-    logs = _logs(0.25 * math.pi * nodes, gamma, dimension)
-    return -0.25 * float(weights @ np.expm1(logs))
 
+    def logs(phi: Floats) -> Floats:  # ln f
+        ratio = np.minimum(gamma / np.cos(phi), _BELOW_ONE)  # round-off must not cross the end
+        return np.asarray(0.5 * (dimension - 2) * np.log1p(-ratio * ratio))
 
-def _both_above(gamma: float, dimension: int) -> float:
-    """Return v."""
-    reach = math.acos(gamma) - 0.25 * math.pi
-    if reach <= 0.0:
-        return 0.0
-    nodes, weights = _rule()
-    # f ends like a power (d - 2) / 2 of the distance; squares make it smooth.
-    logs = _logs(0.25 * math.pi + reach * (1.0 - nodes * nodes), gamma, dimension)
-    return 2.0 * reach / math.pi * float(weights @ (nodes * np.exp(logs)))
-
-
-def _logs(phi: Floats, gamma: float, dimension: int) -> Floats:
-    """Return ln f."""
-    ratio = np.minimum(gamma / np.cos(phi), _BELOW_ONE)  # round-off must not cross the end
-    logs: Floats = 0.5 * (dimension - 2) * np.log1p(-ratio * ratio)
-    return logs
+    q, d = measure.inside, measure.below_half
+    if q >= 0.25:  # and gamma <= 1/sqrt(2)
+        w = -0.25 * float(weights @ np.expm1(logs(0.25 * math.pi * nodes)))
+        return RightAngle((0.25 - d) + w, 0.25 - w, third=d - 2.0 * w, none=d + 2.0 * w)
+    v, reach = 0.0, math.acos(gamma) - 0.25 * math.pi
+    if reach > 0.0:
+        # f ends like a power (d - 2) / 2 of the distance; squares make it smooth.
+        ends = logs(0.25 * math.pi + reach * (1.0 - nodes * nodes))
+        v = 2.0 * reach / math.pi * float(weights @ (nodes * np.exp(ends)))
+    return RightAngle(v, q - v, third=q - 2.0 * v, none=1.0 - 3.0 * q + 2.0 * v)
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
@@ -117,8 +117,7 @@ class SubsetSelection(SettledRandomizer):
         one_of_them = outside * size / (k - 1)
         both = outside * size * (size - 1) / ((k - 1) * (k - size))
         atoms: list[ExactAtom] = [
-            (one_of_them, ratio, 1),
-            (one_of_them, 1, ratio),
+            *mirrored(one_of_them, ratio, 1),
             (both, ratio, ratio),
             (outside * (k - 1 - size) / (k - 1), 1, 1),
         ]
@@ -145,28 +144,16 @@ class SubsetSelection(SettledRandomizer):
         num_others, threshold = self.domain_size - 1, self.threshold
         if _ignores_input(self.domain_size, self.subset_size, threshold):
             # No category has the code k: all k of them are others, and no coin is below 0.
-            codes, num_others, threshold = (
-                np.full_like(codes, self.domain_size),
-                self.domain_size,
-                0,
-            )
+            codes, num_others = np.full_like(codes, self.domain_size), self.domain_size
+            threshold = 0
         from shuffledp.randomizers.randomizer_kernels import place_members
 
         coins = entropy.words(codes.size)
-        goal = codes.size * self.subset_size
-        placed = 0
+        law = np.uint64(threshold), num_others, self.subset_size
+        goal, placed = codes.size * self.subset_size, 0
         while placed < goal:
             words = entropy.words(min(-(-(goal - placed) // 2), _WORD_BUFFER))
-            placed = place_members(
-                rows,
-                codes,
-                coins,
-                words.view(np.uint32),
-                np.uint64(threshold),
-                num_others,
-                self.subset_size,
-                placed,
-            )
+            placed = place_members(rows, codes, coins, words.view(np.uint32), *law, placed)
 
     def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report names. See `CategoryRandomizer`."""
@@ -277,15 +264,13 @@ def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
         return rounded_atoms([(1 - inclusion, ratio, 1), (inclusion, 1 / ratio, 1)])
     both, one, neither = _chances_of_pair(k - 1, size)  # without the third category
     atoms: list[ExactAtom] = [
-        ((1 - inclusion) * one, ratio, 1),
-        ((1 - inclusion) * one, 1, ratio),
+        *mirrored((1 - inclusion) * one, ratio, 1),
         ((1 - inclusion) * both, ratio, ratio),
         ((1 - inclusion) * neither, 1, 1),
     ]
     both, one, neither = _chances_of_pair(k - 1, size - 1)  # besides it
     atoms += [
-        (inclusion * one, 1, 1 / ratio),
-        (inclusion * one, 1 / ratio, 1),
+        *mirrored(inclusion * one, 1, 1 / ratio),
         (inclusion * both, 1, 1),
         (inclusion * neither, 1 / ratio, 1 / ratio),
     ]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
+from shuffledp.core.exact_atoms import LONGEST_POWER, mirrored, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers import checks
@@ -226,14 +226,9 @@ def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
     ratio = p * (1 - q) / (q * (1 - p))
     all_ones = q ** (k - 1) if k <= LONGEST_POWER else 0
     others = 1 - q ** (min(k, LONGEST_POWER) - 2)
-    return outward_atoms(
-        [
-            (q * (1 - p), ratio, 1),
-            (q * (1 - p), 1, ratio),
-            ((1 - q) * (1 - p) + p * all_ones, 1, 1),
-            (q**2 * others * (1 - p) / (1 - q), ratio, ratio),
-        ]
-    )
+    neither = (1 - q) * (1 - p) + p * all_ones
+    both = q**2 * others * (1 - p) / (1 - q)
+    return outward_atoms([*mirrored(q * (1 - p), ratio, 1), (neither, 1, 1), (both, ratio, ratio)])
 
 
 def bytes_per_row(k: int) -> int:

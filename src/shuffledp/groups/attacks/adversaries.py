@@ -58,17 +58,13 @@ def choose_neighbours(
     from shuffledp.groups.attacks import adversary_kernels as kernels
 
     size = require_at_least("num_neighbours", num_neighbours, 1)
-    rows = neighbourhoods.starts, neighbourhoods.members, read_only(own)
-    words = entropy.words(own.size)
-    chosen = np.full((own.size, size), -1, dtype=np.int32)
-    chosen[:, 0] = np.arange(own.size)
     if privileged is None:  # all are equally similar
         privileged = np.zeros((own.size, 0))
     if is_category is None:
         is_category = np.zeros(privileged.shape[1], dtype=np.bool_)
-    traits = np.array(privileged, dtype=np.float64, order="C")
-    kernels.choose_most_similar(*rows, traits, np.array(is_category), words, chosen)
-    return chosen
+    traits = np.array(privileged, dtype=np.float64, order="C"), np.array(is_category)
+    rows, words = (neighbourhoods.starts, neighbourhoods.members), entropy.words(own.size)
+    return kernels.choose_most_similar(rows, read_only(own), traits, words, size)
 
 
 def majority_guesses(
@@ -86,9 +82,7 @@ def majority_guesses(
     from shuffledp.groups.attacks import adversary_kernels as kernels
 
     codes = np.array(released, dtype=np.int32)
-    guesses = np.empty(neighbours.shape[0], dtype=np.int32)
-    kernels.vote(codes, neighbours, domain_size, entropy.words(1)[0], guesses)
-    return guesses
+    return kernels.vote(codes, neighbours, domain_size, entropy.words(1)[0])
 
 
 def is_vulnerable(
