@@ -42,7 +42,7 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups import permutations, place_tree
 from shuffledp.groups.exact_draws import MOST_DIMENSIONS, SMALLEST_THETA, draw_lattice_noise
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
+from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places, points_of_people
 from shuffledp.groups.reference_orders import choose_reference_order
 
 # Cells are so much smaller than the noise: what rounding moves is not noticed beside it.
@@ -94,21 +94,17 @@ class PublicPlaces:
     @classmethod
     def in_space(cls, coordinates: ArrayLike, metric: str, groups: Groups, alpha: float) -> Self:
         """Return cells for noise that makes these groups about alpha-private; alpha in (0, inf]."""
-        found = distinct_places(coordinates, metric)
-        points, unit = found.points[found.place_of], "units"
+        points = points_of_people(coordinates, metric, groups.num_users)
+        unit, name = "units", "cells of a grid"
         if metric == "haversine":
-            points, unit = points * EARTH_RADIUS, "m"
+            points, unit, name = points * EARTH_RADIUS, "m", "cells in space"
         points = points - points.min(axis=0)
         scale = place_tree.largest_star(groups, points) / alpha
         extent = max(float(points.max()), 1e-280)
         wanted = min(max(scale / _CELLS_PER_SCALE, extent / _MOST_CELLS), extent / _FEWEST_CELLS)
         side = 2.0 ** math.floor(math.log2(wanted))
-        return cls(
-            cells=np.rint(points / side).astype(np.int64),
-            side=side,
-            unit=unit,
-            name="cells in space" if metric == "haversine" else "cells of a grid",
-        )
+        cells = np.rint(points / side).astype(np.int64)
+        return cls(cells=cells, side=side, unit=unit, name=name)
 
     @classmethod
     def for_groups(
@@ -117,9 +113,8 @@ class PublicPlaces:
         """Return ranks for no coordinates or one, else cells; see the module."""
         if coordinates is None:
             reference = choose_reference_order(groups, distance="footrule")
-            return cls(
-                cells=reference.places[:, None], name=f"places in the order {reference.name}"
-            )
+            name = f"places in the order {reference.name}"
+            return cls(cells=reference.places[:, None], name=name)
         points = np.asarray(coordinates)
         if len(points) != groups.num_users:
             raise ParameterError(

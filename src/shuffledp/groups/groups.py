@@ -18,6 +18,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups.group_rows import count_of, groups_by_hops, groups_of_sets, require_users
+from shuffledp.groups.nearby_groups import groups_by_distance, groups_of_nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,8 +104,6 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(3)]
         [[0, 2], [1], [0, 2]]
         """
-        from shuffledp.groups.nearby_groups import groups_by_distance
-
         return cls(**groups_by_distance(points, radius, metric=metric)._asdict())
 
     @classmethod
@@ -151,8 +150,6 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(4)]
         [[0, 1], [0, 1], [1, 2], [2, 3]]
         """
-        from shuffledp.groups.nearby_groups import groups_of_nearest
-
         return cls(**groups_of_nearest(points, group_size, metric=metric)._asdict())
 
     @classmethod

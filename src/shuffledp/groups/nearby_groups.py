@@ -108,6 +108,16 @@ def distinct_places(points: ArrayLike, metric: str) -> Places:
     return Places(by_value[is_new], place_of)
 
 
+def points_of_people(coordinates: ArrayLike, metric: str, num_users: int) -> Floats:
+    """Return checked coordinates of each person, in the space of the metric."""
+    points, place_of = distinct_places(coordinates, metric)
+    if place_of.size != num_users:
+        raise ParameterError(
+            f"coordinates has {place_of.size:,} rows for {num_users:,} people: give one for each"
+        )
+    return points[place_of]
+
+
 def chord_of(metres: float) -> float:
     """Return the chord between points so far apart, in radii of the Earth; at most 2."""
     return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))

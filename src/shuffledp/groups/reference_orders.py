@@ -57,7 +57,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups.groups import Groups, Memberships
-from shuffledp.groups.nearby_groups import distinct_places
+from shuffledp.groups.nearby_groups import points_of_people
 from shuffledp.groups.permutations import inverse
 
 #: The rank distances whose sensitivities are known.
@@ -367,30 +367,24 @@ def choose_reference_order(
     """
     least = smallest_possible_sensitivity(distance, groups)
     most_sweeps = require_at_least("sweeps", sweeps, 0)
-    points = None if coordinates is None else _checked_points(coordinates, metric, groups.num_users)
-    if distance in ORDER_FREE_DISTANCES:
-        return ReferenceOrder(
-            order=np.arange(groups.num_users),
-            name="as given",
-            distance=distance,
-            sensitivity=least,
-            tried=(("as given", least),),
-            smallest_possible=least,
-        )
-    memberships = Memberships.of(groups)
-    tried: list[tuple[str, int]] = []
-    found: list[tuple[int, str, Integers]] = []
-    for name, start in _ideas(memberships, points):
-        before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
-        tried.append((name, before))
-        order, after = improve_by_sweeps(
-            distance, memberships, start, sweeps=most_sweeps, good_enough=least
-        )
-        if after < before:
-            tried.append((f"{name}, swept", after))
-        found.append((after, tried[-1][0], order))
-        if after == least:
-            break
+    points = None
+    if coordinates is not None:
+        points = points_of_people(coordinates, metric, groups.num_users)
+    tried = [("as given", least)]
+    found = [(least, "as given", np.arange(groups.num_users))]
+    if distance not in ORDER_FREE_DISTANCES:
+        tried, found = [], []
+        memberships = Memberships.of(groups)
+        for name, start in _ideas(memberships, points):
+            before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
+            tried.append((name, before))
+            how = {"sweeps": most_sweeps, "good_enough": least}
+            order, after = improve_by_sweeps(distance, memberships, start, **how)
+            if after < before:
+                tried.append((f"{name}, swept", after))
+            found.append((after, tried[-1][0], order))
+            if after == least:
+                break
     best, best_name, best_order = min(found, key=lambda candidate: candidate[0])
     return ReferenceOrder(
         order=best_order,
@@ -409,13 +403,3 @@ def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[st
     if points is not None:
         yield "longest axis", principal_axis_order(points)
     yield "Cuthill-McKee", cuthill_mckee(memberships, first)
-
-
-def _checked_points(coordinates: ArrayLike, metric: str, num_users: int) -> Floats:
-    """Return checked coordinates (num_users, d) in a space of straight lines."""
-    points, place_of = distinct_places(coordinates, metric)
-    if place_of.size != num_users:
-        raise ParameterError(
-            f"coordinates has {place_of.size:,} rows for {num_users:,} people: give one for each"
-        )
-    return points[place_of]

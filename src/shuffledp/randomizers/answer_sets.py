@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,18 @@ def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: in
     return out
 
 
+def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
+    """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
+    k = checks.require_domain_size(domain_size, checks.LARGEST_K - 1)
+    most = require_at_least("max_answers", max_answers, 1)
+    if most > k:
+        raise ParameterError(
+            f"max_answers = {most} is above k = {k}: nobody holds more different answers than "
+            "there are; give the most that one user holds"
+        )
+    return k, most
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRandomizer(FrequencyRandomizer):
     """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
@@ -106,13 +118,7 @@ class SetRandomizer(FrequencyRandomizer):
     prefix: ClassVar[str]
 
     def __post_init__(self) -> None:
-        k = checks.require_domain_size(self.domain_size, checks.LARGEST_K - 1)
-        most = require_at_least("max_answers", self.max_answers, 1)
-        if most > k:
-            raise ParameterError(
-                f"max_answers = {most} is above k = {k}: nobody holds more different answers than "
-                "there are; give the most that one user holds"
-            )
+        k, most = require_set_size(self.domain_size, self.max_answers)
         base, loss = self._settled(k, most)
         law = {"base": base.fingerprint, "k": k, "max_answers": most}
         fingerprint = checks.fingerprint_of(self.name, **law)

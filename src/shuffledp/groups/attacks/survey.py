@@ -22,7 +22,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.grouping import Grouping, OpenedGroups
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
+from shuffledp.groups.nearby_groups import EARTH_RADIUS, points_of_people
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
     """
     if metric != "haversine":
         return np.asarray(coordinates, dtype=np.float64)
-    found = distinct_places(coordinates, metric)
-    return EARTH_RADIUS / 1000.0 * found.points[found.place_of]
+    return EARTH_RADIUS / 1000.0 * points_of_people(coordinates, metric, len(coordinates))
 
 
 class Traits(NamedTuple):
