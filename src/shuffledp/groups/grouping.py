@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -258,17 +258,13 @@ class OpenedGroups:
         self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
     ) -> GroupShuffler:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
+        where: dict[str, Any] = {
+            "coordinates": self.coordinates,
+            "metric": self.grouping.metric_used,
+        }
         if name == DisplacementShuffler.name:
-            return DisplacementShuffler.for_groups(
-                self.groups, alpha, coordinates=self.coordinates, metric=self.grouping.metric_used
-            )
-        return MallowsShuffler.for_groups(
-            self.groups,
-            alpha,
-            distance=distance,
-            coordinates=self.coordinates,
-            metric=self.grouping.metric_used,
-        )
+            return DisplacementShuffler.for_groups(self.groups, alpha, **where)
+        return MallowsShuffler.for_groups(self.groups, alpha, distance=distance, **where)
 
 
 def _plain_number(text: str) -> float:

@@ -51,6 +51,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -332,9 +333,7 @@ def draw_by_swaps(
             pi[other], pi[place] = pi[place], pi[other]
         return True
 
-    def loop(place: int, words: Words) -> tuple[int, int, bool]:
-        return draw_swaps(pi, place, theta, margin, words)
-
+    loop = partial(draw_swaps, pi, theta, margin)
     _fill(range(1, num_items), loop, settle, entropy)
     return pi
 
@@ -356,16 +355,14 @@ def draw_lehmer_code(
         code[place] = 0 if value is None else value
         return value is not None
 
-    def loop(place: int, words: Words) -> tuple[int, int, bool]:
-        return draw_code(code, place, theta, margin, words)
-
+    loop = partial(draw_code, code, theta, margin)
     _fill(range(num_items), loop, settle, entropy)
     return code
 
 
 def _fill(
     places: range,
-    loop: Callable[[int, Words], tuple[int, int, bool]],
+    loop: Callable[[Words, int], tuple[int, int, bool]],
     settle: Callable[[int, int], bool],
     entropy: Entropy,
 ) -> None:
@@ -377,7 +374,7 @@ def _fill(
     while place < end:
         words = entropy.words(min(_WORDS_AT_A_TIME, end - place))
         while words.size and place < end:
-            place, used, is_undecided = loop(place, words)
+            place, used, is_undecided = loop(words, place)
             if is_undecided:
                 place += settle(place, int(words[used - 1]))
             words = words[used:]

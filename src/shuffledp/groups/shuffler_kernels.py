@@ -23,7 +23,7 @@ BLOCK_ITEMS = 1 << 15
 
 @njit(cache=True, nogil=True)
 def draw_code(
-    code: Integers, start: int, theta: float, margin: float, words: Words
+    code: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
     """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
 
@@ -149,7 +149,7 @@ def decode(code: Integers, out: Integers) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_swaps(
-    pi: Integers, start: int, theta: float, margin: float, words: Words
+    pi: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
     """Swap each place from ``start`` on with an earlier one, or leave it, as far as words go.
 

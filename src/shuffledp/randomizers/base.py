@@ -12,7 +12,7 @@ from shuffledp.core.arrays import Booleans, Floats
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
@@ -189,6 +189,8 @@ class CategoryRandomizer(FrequencyRandomizer):
 class SettledRandomizer(CategoryRandomizer):
     """A `CategoryRandomizer` whose exact law is settled by k and by the loss asked for."""
 
+    largest_channel: ClassVar[int] = 8  # of so many categories, matrices are written out
+
     domain_size: int
     epsilon0: float
     threshold: int = field(init=False, repr=False)
@@ -203,6 +205,26 @@ class SettledRandomizer(CategoryRandomizer):
     @abstractmethod
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
         """Return the numbers that make up the law, ``threshold`` among them, and its loss."""
+
+    def _profile(
+        self,
+        *blanket: BlanketAtom,
+        attack: tuple[BlanketAtom, ...] = (),
+        family: RandomizerFamily = RandomizerFamily.OTHER,
+    ) -> LocalProfile:
+        """Return the profile of this law with a blanket and an attack."""
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=family,
+            domain_size=self.domain_size,
+            blanket=blanket,
+            attack=attack,
+            channel=self.channel if self.domain_size <= self.largest_channel else None,
+        )
+
+    def _require_small(self) -> None:
+        """Raise `ParameterError` unless the channel can be written out."""
+        checks.require_small_channel(self.domain_size, self.largest_channel)
 
 
 class MeanRandomizer(ABC):

@@ -16,8 +16,6 @@ from shuffledp.randomizers import checks, thresholds
 from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.thresholds import WORD_VALUES
 
-_LARGEST_CHANNEL_K = 64
-
 # Words are drawn for this many reports at a time: 256 KiB of words stay in the second-level cache
 # between the generator that writes them and the loop that reads them.
 _BLOCK = 2**15
@@ -66,6 +64,7 @@ class KRandomizedResponse(SettledRandomizer):
     """
 
     name: ClassVar[str] = "k-rr"
+    largest_channel: ClassVar[int] = 64
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
         k = self.domain_size
@@ -93,15 +92,9 @@ class KRandomizedResponse(SettledRandomizer):
         """
         ratio = _probability_ratio(self.domain_size, self.threshold)
         mass = Fraction(1) / (ratio + self.domain_size - 1)
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
-            domain_size=self.domain_size,
-            blanket=outward_atoms(
-                [*mirrored(mass, ratio, 1), ((self.domain_size - 2) * mass, 1, 1)]
-            ),
-            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
-        )
+        rest = (self.domain_size - 2) * mass
+        blanket = outward_atoms([*mirrored(mass, ratio, 1), (rest, 1, 1)])
+        return self._profile(*blanket, family=RandomizerFamily.K_RANDOMIZED_RESPONSE)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each code. See `CategoryRandomizer`."""
@@ -140,7 +133,7 @@ class KRandomizedResponse(SettledRandomizer):
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         if _ignores_input(self.domain_size, self.threshold):
             whole, extra = divmod(WORD_VALUES, self.domain_size)
             row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.domain_size))
@@ -154,7 +147,7 @@ class KRandomizedResponse(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1."""
-        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         columns = np.arange(self.domain_size, dtype=checks.code_type(self.domain_size))
         return Reports(data=columns, fingerprint=self.fingerprint)
 

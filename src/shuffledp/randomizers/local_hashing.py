@@ -22,7 +22,7 @@ from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom, LocalProfile
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers import checks, thresholds
 from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRandomizer
@@ -32,7 +32,6 @@ from shuffledp.randomizers.thresholds import WORD_VALUES
 #: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
 #: `HashedReports`.
 LARGEST_NUM_BUCKETS = 2_097_143
-LARGEST_CHANNEL_K = 8
 # Two words a report are drawn for this many reports at a time, so that they, the seeds and the
 # hashes stay in the second-level cache between the generator and the loops.
 _BLOCK = 2**14
@@ -73,14 +72,7 @@ class HashedReports(SettledRandomizer):
     @property
     def profile(self) -> LocalProfile:
         """What the accountant needs: `_blanket`, with its proof, and the attack."""
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=self.domain_size,
-            blanket=self._blanket(),
-            attack=self._attack(),
-            channel=self.channel if self.domain_size <= LARGEST_CHANNEL_K else None,
-        )
+        return self._profile(*self._blanket(), attack=self._attack())
 
     @property
     def num_digits(self) -> int:
@@ -171,7 +163,7 @@ class HashedReports(SettledRandomizer):
 
         k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
         """
-        checks.require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
+        self._require_small()
         other = Fraction(self.threshold, WORD_VALUES * self.num_seeds)
         keep = Fraction(1, self.num_seeds) - (self.num_buckets - 1) * other
         return tuple(
@@ -181,7 +173,7 @@ class HashedReports(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        checks.require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
+        self._require_small()
         columns = np.arange(self.num_possible_reports, dtype=self.report_type)
         return Reports(data=columns, fingerprint=self.fingerprint)
 

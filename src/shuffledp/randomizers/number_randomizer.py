@@ -291,15 +291,3 @@ def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIn
     """
     count = require_at_least("num_users", num_users, 1)
     return math.sqrt(randomizer.mean_report_variance() / count)
-
-
-def require_resolution(resolution: int | None, largest: int) -> int:
-    """Return ``resolution``, a power of two in [1, largest], or the largest if it is None."""
-    if resolution is None:
-        return largest
-    number = require_at_least("resolution", resolution, 1)
-    if number > largest or number & (number - 1):
-        raise ParameterError(
-            f"resolution = {number} is not a power of two in [1, {largest}]: leave it out"
-        )
-    return number

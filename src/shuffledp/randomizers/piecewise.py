@@ -12,9 +12,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers import checks
 from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import require_small_channel, set_fields
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
 
 # Outputs a window: a discrete uniform law on W points has a variance smaller than the continuous
@@ -143,8 +143,11 @@ class Piecewise(numbers.NumberRandomizer):
     law: PiecewiseLaw = field(init=False, repr=False)
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        law, loss = _settle(epsilon0, numbers.require_resolution(self.resolution, _LARGEST_WINDOW))
-        set_fields(self, law=law)
+        window = _LARGEST_WINDOW
+        if self.resolution is not None:
+            window = checks.require_power_of_two("resolution", self.resolution, 1, window)
+        law, loss = _settle(epsilon0, window)
+        checks.set_fields(self, law=law)
         return law._asdict(), loss
 
     @property
@@ -170,7 +173,7 @@ class Piecewise(numbers.NumberRandomizer):
         grid points is a mixture of two rows.
         """
         law = self.law
-        require_small_channel(law.num_steps + 1, _LARGEST_CHANNEL_INPUTS)
+        checks.require_small_channel(law.num_steps + 1, _LARGEST_CHANNEL_INPUTS)
         low, high = (Fraction(t, WORD_VALUES) for t in (law.threshold, law.high_threshold))
         return tuple(
             tuple(high if 0 <= y - i < law.window else low for y in range(law.num_outputs))

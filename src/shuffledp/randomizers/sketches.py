@@ -14,7 +14,7 @@ from typing import ClassVar, SupportsIndex
 import numpy as np
 
 from shuffledp.core.arrays import Bytes, Floats, Integers
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -283,7 +283,18 @@ class CountMeanSketch:
         )
         collisions = self._collision_error(counts, noise_only.frequency)
         each = simultaneous_confidence(confidence, digests.size) if simultaneous else confidence
-        return _widened(noise_only, collisions, normal_quantile(each))
+        # A constant added to the variance adds its product with the squared quantile to the squared
+        # half-width of both kinds of interval, and leaves their centres where they are.
+        centre = 0.5 * (noise_only.lower + noise_only.upper)
+        half_width = 0.5 * (noise_only.upper - noise_only.lower)
+        half_width = np.hypot(half_width, normal_quantile(each) * collisions)
+        return dataclasses.replace(
+            noise_only,
+            standard_error=np.hypot(noise_only.standard_error, collisions),
+            population_standard_error=np.hypot(noise_only.population_standard_error, collisions),
+            lower=centre - half_width,
+            upper=centre + half_width,
+        )
 
     def expected_standard_error(
         self, *, num_users: int, frequency: float, sum_of_other_squares: float
@@ -372,41 +383,11 @@ def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tupl
 
     Powers of two, so that uniform random bits are uniform hash functions and buckets.
     """
-    numbers = []
-    for name, value, least, most in (
-        ("num_hashes", num_hashes, 1, _MOST_HASHES),
-        ("num_buckets", num_buckets, 2, _MOST_BUCKETS),
-    ):
-        number = require_at_least(name, value, least)
-        if number & (number - 1) or number > most:
-            nearest = min(2 ** max(number.bit_length() - 1, 1), most)
-            raise ParameterError(
-                f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
-            )
-        numbers.append(number)
-    hashes, buckets = numbers
+    hashes = checks.require_power_of_two("num_hashes", num_hashes, 1, _MOST_HASHES)
+    buckets = checks.require_power_of_two("num_buckets", num_buckets, 2, _MOST_BUCKETS)
     if hashes * buckets > _MOST_CELLS:
         raise ParameterError(
             f"num_hashes * num_buckets = {hashes * buckets} is above {_MOST_CELLS}: the server "
             "keeps a count for each; take fewer hash functions"
         )
     return hashes, buckets
-
-
-def _widened(
-    estimates: FrequencyEstimates, collisions: Floats, quantile: float
-) -> FrequencyEstimates:
-    """Return the estimates with the collisions' standard error in their errors and intervals.
-
-    A constant added to the variance adds its product with the squared quantile to the squared
-    half-width of both kinds of interval, and leaves their centres where they are.
-    """
-    centre = 0.5 * (estimates.lower + estimates.upper)
-    half_width = np.hypot(0.5 * (estimates.upper - estimates.lower), quantile * collisions)
-    return dataclasses.replace(
-        estimates,
-        standard_error=np.hypot(estimates.standard_error, collisions),
-        population_standard_error=np.hypot(estimates.population_standard_error, collisions),
-        lower=centre - half_width,
-        upper=centre + half_width,
-    )

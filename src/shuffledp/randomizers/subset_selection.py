@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Booleans, Bytes
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom, LocalProfile
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import require_codes, require_possible, require_small_channel
+from shuffledp.randomizers.checks import require_codes, require_possible
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
 from shuffledp.randomizers.unary_encoding import bytes_per_row, column_sums, require_rows, set_bits
-
-_LARGEST_CHANNEL_K = 8
 
 # Reports drawn at a time, which bounds the memory of converted codes and of coins.
 _BLOCK = 2**15
@@ -121,14 +119,7 @@ class SubsetSelection(SettledRandomizer):
             (both, ratio, ratio),
             (outside * (k - 1 - size) / (k - 1), 1, 1),
         ]
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=k,
-            blanket=outward_atoms(atoms),
-            attack=_attack(k, size, self.threshold),
-            channel=self.channel if k <= _LARGEST_CHANNEL_K else None,
-        )
+        return self._profile(*outward_atoms(atoms), attack=_attack(k, size, self.threshold))
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
@@ -184,7 +175,7 @@ class SubsetSelection(SettledRandomizer):
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         inclusion = _inclusion(self.domain_size, self.subset_size, self.threshold)
         within = inclusion / math.comb(self.domain_size - 1, self.subset_size - 1)
         without = (1 - inclusion) / math.comb(self.domain_size - 1, self.subset_size)
@@ -195,7 +186,7 @@ class SubsetSelection(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the C(k, w) reports of the columns of `channel`: bytes in ascending order."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         rows = np.array(self._possible_rows(), dtype=np.uint8)
         return Reports(data=rows[:, None], fingerprint=self.fingerprint)
 

@@ -23,8 +23,6 @@ from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
-_LARGEST_CHANNEL_K = 8
-
 # Words of bits that are drawn together: what is at work stays in the first-level cache.
 _LANES = 2**12
 
@@ -64,13 +62,8 @@ class UnaryEncoding(SettledRandomizer):
     @property
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss, and the blanket of `unary_blanket`."""
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=self.family,
-            domain_size=self.domain_size,
-            blanket=unary_blanket(self.domain_size, *self.bit_probabilities),
-            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
-        )
+        blanket = unary_blanket(self.domain_size, *self.bit_probabilities)
+        return self._profile(*blanket, family=self.family)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
@@ -94,7 +87,7 @@ class UnaryEncoding(SettledRandomizer):
 
         k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
         """
-        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         p, q = self.bit_probabilities
         rows = []
         for truth in range(self.domain_size):
@@ -108,7 +101,7 @@ class UnaryEncoding(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
-        checks.require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         rows = np.arange(2**self.domain_size, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
         return Reports(data=rows, fingerprint=self.fingerprint)
 

@@ -30,15 +30,11 @@ _SHORTEST = 1e-150
 def require_dimension(value: SupportsIndex) -> int:
     """Return ``value`` as an int in [2, 10^6], else raise `ParameterError`."""
     dimension = require_at_least("dimension", value, 1)
-    if dimension == 1:
-        raise ParameterError(
-            "dimension = 1 is not in [2, 10^6]: for single numbers use the randomizer of Duchi et "
-            "al., which is the best at small epsilon0"
-        )
-    if dimension > _LARGEST_DIMENSION:
-        raise ParameterError(
-            f"dimension = {dimension} is not in [2, 10^6]: project the vectors to fewer dimensions"
-        )
+    if not 2 <= dimension <= _LARGEST_DIMENSION:
+        advice = "project the vectors to fewer dimensions"
+        if dimension == 1:
+            advice = "for one number take the randomizer of Duchi et al., best at small epsilon0"
+        raise ParameterError(f"dimension = {dimension} is not in [2, 10^6]: {advice}")
     return dimension
 
 
