@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-from shuffledp.groups.attacks.attacking import attack_by_majority_vote
+from shuffledp.groups.attacks.adversaries import attack_by_majority_vote
 from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,

@@ -180,17 +180,17 @@ def test_words_at_a_boundary_are_decided_by_further_bits_of_truncated_poisson():
     ("num_items", "theta"), [(1000, 3.0), (1000, 6.0), (1000, 9.0), (10**6, 9.0), (10**6, 13.8)]
 )
 def test_sums_of_many_items_lie_within_the_stated_error(num_items, theta):
-    weights = truncated_poisson._weights(num_items, theta, 64)
-    finer = truncated_poisson._weights(num_items, theta, 128)
+    first, sums, is_complete = truncated_poisson._weights(num_items, theta, 64)
+    finer_first, finer, _ = truncated_poisson._weights(num_items, theta, 128)
     # 64 more bits show the error of the coarser sums, and those of its tails.
-    shift = weights.first - finer.first
+    shift = first - finer_first
     assert shift >= 0
-    for index in range(0, len(weights.sums), 97):
-        exact = Fraction(finer.sums[index + shift], 2**64)
-        assert abs(exact - weights.sums[index]) < truncated_poisson.ERROR_UNITS
-    whole = Fraction(finer.sums[-1], 2**64)
-    assert abs(whole - weights.sums[-1]) < truncated_poisson.ERROR_UNITS
-    assert weights.is_complete == (weights.first + len(weights.sums) == num_items + 1)
+    for index in range(0, len(sums), 97):
+        exact = Fraction(finer[index + shift], 2**64)
+        assert abs(exact - sums[index]) < truncated_poisson.ERROR_UNITS
+    whole = Fraction(finer[-1], 2**64)
+    assert abs(whole - sums[-1]) < truncated_poisson.ERROR_UNITS
+    assert is_complete == (first + len(sums) == num_items + 1)
 
 
 @pytest.mark.parametrize("theta", [46.0, 60.0, 700.0, 1e308])

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.groups.group_kernels import row_sums
 from shuffledp.groups.group_rows import (
     MOST_USERS,
     Rows,
@@ -145,21 +146,21 @@ def test_rows_turned_round(sets):
     groups = Groups(num_users=9, starts=starts, members=np.array(members, dtype=np.int64))
     memberships = Memberships.of(groups)
     assert memberships.sizes.tolist() == [len(one) for one in sets]
-    rows = np.split(memberships.user_groups, memberships.user_starts[1:-1])
+    rows = np.split(memberships.of_users[1], memberships.of_users[0][1:-1])
     assert [row.tolist() for row in rows] == [
         [a for a, one in enumerate(sets) if user in one] for user in range(9)
     ]
     values = np.arange(9.0) ** 2
-    assert memberships.sums_over_members(values).tolist() == [
+    assert row_sums(memberships.of_groups, values).tolist() == [
         sum(user**2 for user in one) for one in sets
     ]
     of_groups = np.arange(float(len(sets)))
-    assert memberships.sums_over_groups(of_groups).tolist() == [
+    assert row_sums(memberships.of_users, of_groups).tolist() == [
         sum(a for a, one in enumerate(sets) if user in one) for user in range(9)
     ]
 
 
 def test_arrays_are_read_only():
     memberships = Memberships.of(Groups.from_sets([[0, 1]], num_users=2))
-    for array in (memberships.sizes, memberships.user_starts, memberships.user_groups):
+    for array in (memberships.sizes, *memberships.of_users, *memberships.of_groups):
         assert not array.flags.writeable

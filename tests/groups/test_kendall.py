@@ -13,13 +13,13 @@ from oracles.mallows import DISTANCES
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import shuffler_kernels as kernels
-from shuffledp.groups.kendall import (
+from shuffledp.groups.mallows import (
+    KendallMallows,
     displacement_law,
     draw_lehmer_code,
     permutation_of_code,
     settle_entry,
 )
-from shuffledp.groups.mallows import KendallMallows
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 
@@ -54,13 +54,6 @@ def test_codes_of_many_blocks():
     pi = permutation_of_code(code)
     for place in range(0, size, size // 20):
         assert np.count_nonzero(pi[place:] < pi[place]) == code[place]
-
-
-@given(word=st.integers(1, 2**64 - 1) | st.sampled_from([1, 2**63, 2**64 - 1]))
-def test_selecting_bits(word):
-    places = [place for place in range(64) if word >> place & 1]
-    for rank in {0, len(places) // 3, len(places) // 2, len(places) - 1}:
-        assert kernels.select_bit(np.uint64(word), rank) == places[rank]
 
 
 @pytest.mark.parametrize("theta", [5e-324, 1e-300, 1e-12, 1e-3, 0.01, 0.3, 1.0, 5.0, 50.0, 700.0])

@@ -103,7 +103,7 @@ def test_limits_of_arguments():
 
 
 def test_unknown_distances_are_refused():
-    with pytest.raises(ParameterError, match="'footrule' has no Mallows model: choose one of"):
+    with pytest.raises(ParameterError, match="'footrule' has no sampler: choose one of"):
         mallows_model("footrule", 3, 1.0)
 
 
@@ -129,7 +129,7 @@ HALVES = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**32 - 2, 2**32 - 1
 def test_every_decision_of_the_kernel_is_that_of_exact_arithmetic(high, low, place, theta):
     pi = np.arange(place + 1)
     words = np.array([high << 32 | low], dtype=np.uint64)
-    next_place, used, is_undecided = kernels.draw_swaps(pi, place, theta, LIBRARY_MARGIN, words)
+    next_place, used, is_undecided = kernels.draw_swaps(pi, theta, LIBRARY_MARGIN, words, place)
     assert used == 1
     if low * place % 2**32 < 2**32 % place:
         assert (next_place, is_undecided) == (place, False)  # refused
@@ -152,7 +152,7 @@ def test_words_next_to_a_boundary_are_left_undecided(theta):
     for change, outcome in ((-1, (6, 1, False)), (0, (5, 1, True)), (1, (6, 1, False))):
         words = np.array([(high + change << 32) + 2**31], dtype=np.uint64)
         pi = np.arange(6)
-        assert kernels.draw_swaps(pi, 5, theta, LIBRARY_MARGIN, words) == outcome
+        assert kernels.draw_swaps(pi, theta, LIBRARY_MARGIN, words, 5) == outcome
         assert (pi[5] == 5) == (change >= 0)
 
 

@@ -273,7 +273,7 @@ def test_breadth_first(groups):
 @given(any_groups())
 def test_cuthill_mckee(groups):
     memberships = Memberships.of(groups)
-    degree = np.diff(memberships.user_starts)
+    degree = np.diff(memberships.of_users[0])
     first, component = breadth_first(memberships)
     expected = first.tolist()
     for _ in range(2):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shuffledp.randomizers.linear_hashing import HashedReports
+from shuffledp.randomizers.local_hashing import HashedReports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ PUBLIC = {"accounting", "collection", "estimation", "groups", "leakage", "networ
 NOT_PUBLIC = {
     "core.errors",
     "groups.attacks.survey",
-    "groups.attacks.attacking",
     "groups.attacks.adversaries",
     "groups.attacks.learnability",
     "groups.reference_orders",

@@ -14,7 +14,7 @@ from shuffledp.randomizers.keyed_hash import (
     new_key,
     text_words,
 )
-from shuffledp.randomizers.string_kernels import hash_texts
+from shuffledp.randomizers.randomizer_kernels import hash_texts
 
 WORD = 2**64 - 1
 KEY = bytes(range(16))

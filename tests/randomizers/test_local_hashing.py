@@ -17,15 +17,13 @@ from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers.checks import LARGEST_K
-from shuffledp.randomizers.linear_hashing import (
+from shuffledp.randomizers.local_hashing import (
     _LARGEST_TABLE,
     LARGEST_NUM_BUCKETS,
-    count_by_transform,
-    count_supports,
-)
-from shuffledp.randomizers.local_hashing import (
     HadamardResponse,
     OptimizedLocalHashing,
+    count_by_transform,
+    count_supports,
     optimal_num_buckets,
 )
 

@@ -8,13 +8,16 @@ import pytest
 from scipy import special
 
 from shuffledp.randomizers import PrivUnit, privunit
-from shuffledp.randomizers.privunit import best_gamma, cap_measure, cap_moment, settle_law
-from shuffledp.randomizers.two_piece import (
+from shuffledp.randomizers.privunit import (
     UNIFORM,
     Measure,
+    best_gamma,
+    cap_measure,
+    cap_moment,
     cosine_on_grid,
     law_for_cap,
     log_odds_upper,
+    settle_law,
     weight_difference,
 )
 

@@ -14,8 +14,8 @@ from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import expected_standard_error
-from shuffledp.randomizers.category_kernels import place_members
 from shuffledp.randomizers.checks import LARGEST_K
+from shuffledp.randomizers.randomizer_kernels import place_members
 from shuffledp.randomizers.subset_selection import SubsetSelection
 
 # Probability that correct code fails this module: Bonferroni over its chi-square tests and the

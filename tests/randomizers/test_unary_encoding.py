@@ -97,14 +97,12 @@ def test_a_bit_beyond_the_domain_is_found():
 def test_true_bits_are_written_once_to_each_row(k):
     written = []
 
-    def write(rows, codes):
+    def write(rows, codes, _):
         written.append(codes.copy())
         rows[np.arange(codes.size), codes // 8] |= np.uint8(1) << (codes % 8).astype(np.uint8)
 
     codes = np.arange(70_000) % k
-    rows = randomize_rows(
-        codes, k=k, threshold=1, entropy=Entropy.from_seed(1), write_true_bits=write
-    )
+    rows = randomize_rows(codes, k, 1, Entropy.from_seed(1), write)
     assert np.array_equal(np.concatenate(written), codes)
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     assert np.array_equal(bits.argmax(axis=1), codes)

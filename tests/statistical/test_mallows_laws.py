@@ -15,8 +15,14 @@ from scipy.stats import binom
 from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
-from shuffledp.groups.kendall import draw_lehmer_code, permutation_of_code
-from shuffledp.groups.mallows import MALLOWS_MODELS, draw_by_swaps, mallows_model, permute_all_but
+from shuffledp.groups.mallows import (
+    MALLOWS_MODELS,
+    draw_by_swaps,
+    draw_lehmer_code,
+    mallows_model,
+    permutation_of_code,
+    permute_all_but,
+)
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9

@@ -132,7 +132,7 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
     answers and releases nothing; what it prints is not private.
     """
-    from shuffledp.groups.attacks.attacking import (
+    from shuffledp.groups.attacks.adversaries import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
     )

@@ -19,6 +19,11 @@ ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
 """Mass and two likelihood ratios."""
 
 
+def mirrored(mass: Fraction, ratio0: Fraction | int, ratio1: Fraction | int) -> list[ExactAtom]:
+    """Return an atom and its mirror image."""
+    return [(mass, ratio0, ratio1), (mass, ratio1, ratio0)]
+
+
 def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
     """Return atoms of explicit data, if they have a mass, to the nearest floats."""
     return tuple(

@@ -1,15 +1,17 @@
 """Reports that stay near their users: arrangements of a run, each with its guarantee."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from shuffledp.collection.arrangements import Stage
 from shuffledp.collection.results import Guarantee
 from shuffledp.collection.shuffling import InMemoryShuffle
+from shuffledp.core.arrays import Floats
+from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
@@ -19,8 +21,8 @@ from shuffledp.groups.privacy.grouped import grouped_epsilon
 from shuffledp.groups.shuffler import MallowsShuffler
 
 
-class _InMemory:
-    """How reports are shuffled by who knows whose report is whose."""
+class _InMemory(ABC):
+    """Reports that are shuffled by who knows whose report is whose."""
 
     __slots__ = ()
     shuffler: MallowsShuffler | DisplacementShuffler
@@ -37,6 +39,23 @@ class _InMemory:
         del dtype, row_shape, directory  # reports are kept as they come
         return InMemoryShuffle(self.shuffler, entropy)
 
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the central guarantee of the release."""
+        if num_users != self.shuffler.num_users:
+            raise DataError(
+                f"{num_users:,} people answered and groups were formed of "
+                f"{self.shuffler.num_users:,}: give every row an answer, or form groups of those "
+                "who answered only"
+            )
+        bound = self._epsilon(profile, num_users=num_users, delta=delta, with_lower=with_lower)
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    @abstractmethod
+    def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
+        """Return the bound of the shuffle."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupArrangement(_InMemory):
@@ -47,20 +66,9 @@ class GroupArrangement(_InMemory):
 
     shuffler: MallowsShuffler
 
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the central guarantee of the release."""
-        _require_people(num_users, self.shuffler.num_users)
-        bound = grouped_epsilon(
-            profile,
-            num_users=num_users,
-            theta=self.shuffler.theta,
-            distance=self.shuffler.reference.distance,
-            delta=delta,
-            with_lower=with_lower,
-        )
-        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+    def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
+        theta, distance = self.shuffler.theta, self.shuffler.reference.distance
+        return grouped_epsilon(profile, theta=theta, distance=distance, **asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,30 +79,11 @@ class DisplacementArrangement(_InMemory):
     remedy: ClassVar[str] = "lower alpha (which adds more noise to places)"
 
     shuffler: DisplacementShuffler
-    crowds: NDArray[np.float64] = field(init=False, repr=False)
+    crowds: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "crowds", self.shuffler.crowds_lower())
 
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the central guarantee of the release, for the user whom the fewest hide."""
-        _require_people(num_users, self.shuffler.num_users)
-        bound = displaced_epsilon(
-            profile,
-            num_users=num_users,
-            expected_crowd=float(self.crowds.min()),
-            delta=delta,
-            with_lower=with_lower,
-        )
-        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-
-
-def _require_people(num_users: int, people: int) -> None:
-    """Raise unless there are as many reports as people in the groups."""
-    if num_users != people:
-        raise DataError(
-            f"{num_users:,} people answered and groups were formed of {people:,}: give every "
-            "row an answer, or form groups of those who answered only"
-        )
+    def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
+        # For the user whom the fewest hide.
+        return displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)

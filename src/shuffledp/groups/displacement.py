@@ -34,26 +34,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+from shuffledp.groups import permutations, place_tree
 from shuffledp.groups.exact_draws import MOST_DIMENSIONS, SMALLEST_THETA, draw_lattice_noise
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
-from shuffledp.groups.permutations import (
-    alpha_above,
-    rearranged,
-    require_alpha,
-    require_theta,
-    theta_below,
-)
-from shuffledp.groups.place_tree import (
-    LARGEST_COORDINATE,
-    PlaceTree,
-    largest_assignment,
-    largest_star,
-)
+from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places, points_of_people
 from shuffledp.groups.reference_orders import choose_reference_order
 
 # Cells are so much smaller than the noise: what rounding moves is not noticed beside it.
@@ -72,7 +61,7 @@ class PublicPlaces:
     ``"m"``, or ``"units"`` for the unit of the columns.
     """
 
-    cells: NDArray[np.int64] = field(repr=False)
+    cells: Integers = field(repr=False)
     side: float = 1.0
     unit: str = "places"
     name: str = "as given"
@@ -88,7 +77,7 @@ class PublicPlaces:
             raise ParameterError(
                 f"cells has {cells.shape[1]} coordinates: give {MOST_DIMENSIONS} at most"
             )
-        if int(np.abs(cells).max()) > LARGEST_COORDINATE:
+        if int(np.abs(cells).max()) > place_tree.LARGEST_COORDINATE:
             raise ParameterError("cells has a coordinate above 2^32: make the cells larger")
         object.__setattr__(self, "cells", read_only(cells.astype(np.int64, copy=False)))
         object.__setattr__(self, "side", require_positive("side", self.side))
@@ -105,21 +94,17 @@ class PublicPlaces:
     @classmethod
     def in_space(cls, coordinates: ArrayLike, metric: str, groups: Groups, alpha: float) -> Self:
         """Return cells for noise that makes these groups about alpha-private; alpha in (0, inf]."""
-        found = distinct_places(coordinates, metric)
-        points, unit = found.points[found.place_of], "units"
+        points = points_of_people(coordinates, metric, groups.num_users)
+        unit, name = "units", "cells of a grid"
         if metric == "haversine":
-            points, unit = points * EARTH_RADIUS, "m"
+            points, unit, name = points * EARTH_RADIUS, "m", "cells in space"
         points = points - points.min(axis=0)
-        scale = largest_star(groups, points) / alpha
+        scale = place_tree.largest_star(groups, points) / alpha
         extent = max(float(points.max()), 1e-280)
         wanted = min(max(scale / _CELLS_PER_SCALE, extent / _MOST_CELLS), extent / _FEWEST_CELLS)
         side = 2.0 ** math.floor(math.log2(wanted))
-        return cls(
-            cells=np.rint(points / side).astype(np.int64),
-            side=side,
-            unit=unit,
-            name="cells in space" if metric == "haversine" else "cells of a grid",
-        )
+        cells = np.rint(points / side).astype(np.int64)
+        return cls(cells=cells, side=side, unit=unit, name=name)
 
     @classmethod
     def for_groups(
@@ -128,9 +113,8 @@ class PublicPlaces:
         """Return ranks for no coordinates or one, else cells; see the module."""
         if coordinates is None:
             reference = choose_reference_order(groups, distance="footrule")
-            return cls(
-                cells=reference.places[:, None], name=f"places in the order {reference.name}"
-            )
+            name = f"places in the order {reference.name}"
+            return cls(cells=reference.places[:, None], name=name)
         points = np.asarray(coordinates)
         if len(points) != groups.num_users:
             raise ParameterError(
@@ -153,7 +137,7 @@ class PublicPlaces:
                 f"groups are of {groups.num_users:,} people and there are {self.num_users:,} "
                 "places: give both in the order of the same rows"
             )
-        return largest_assignment(groups, self.cells)
+        return place_tree.largest_assignment(groups, self.cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,17 +177,17 @@ class DisplacementShuffler:
 
     places: PublicPlaces
     theta: float
-    _tree: PlaceTree = field(init=False, repr=False, compare=False)
+    _tree: place_tree.PlaceTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        theta = require_theta(self.theta)
+        theta = permutations.require_theta(self.theta)
         if 0.0 < theta < SMALLEST_THETA:
             raise ParameterError(
                 f"theta = {theta} is between 0 and 2^-40: give 0 for a uniform shuffle, or make "
                 "the cells of the lattice larger"
             )
         object.__setattr__(self, "theta", theta)
-        object.__setattr__(self, "_tree", PlaceTree.of(self.places.cells))
+        object.__setattr__(self, "_tree", place_tree.PlaceTree.of(self.places.cells))
 
     @classmethod
     def for_groups(
@@ -235,9 +219,9 @@ class DisplacementShuffler:
             With theta = alpha / Delta rounded down. If nobody in a group can move, because all
             its members are at one place, theta is inf.
         """
-        wanted = require_alpha(alpha)
+        wanted = permutations.require_alpha(alpha)
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
-        theta = theta_below(wanted, places.sensitivity(groups))
+        theta = permutations.theta_below(wanted, places.sensitivity(groups))
         # Where alpha allows less noise than can be drawn, a uniform shuffle hides more.
         return cls(places=places, theta=theta if theta >= SMALLEST_THETA else 0.0)
 
@@ -253,9 +237,9 @@ class DisplacementShuffler:
 
     def alpha_for(self, groups: Groups) -> float:
         """Return theta Delta, the alpha for any groups of the same people; errs upwards."""
-        return alpha_above(self.theta, self.places.sensitivity(groups))
+        return permutations.alpha_above(self.theta, self.places.sensitivity(groups))
 
-    def crowds_lower(self) -> NDArray[np.float64]:
+    def crowds_lower(self) -> Floats:
         """Return the expected number of others who hide each person's report.
 
         Sum over the others i of exp(-theta d(c_i, c_v)) for each person v; errs downwards, by a few
@@ -270,7 +254,7 @@ class DisplacementShuffler:
             return (counts[place.ravel()] - 1).astype(np.float64)
         return self._tree.crowds_lower(self.theta)
 
-    def noisy_places(self, entropy: Entropy) -> NDArray[np.int64]:
+    def noisy_places(self, entropy: Entropy) -> Integers:
         """Draw the cell at which each person's report is released, exactly of this law.
 
         To be released with the reports, in an order that says nothing, such as a sorted one.
@@ -284,7 +268,7 @@ class DisplacementShuffler:
         noise = draw_lattice_noise(users, dimensions, self.theta, entropy)
         return self.places.cells + noise
 
-    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, entropy: Entropy) -> Integers:
         """Draw whose report lies where: person i gets the answer of person ``sigma[i]``.
 
         Whoever sees it sees through the shuffle.
@@ -315,4 +299,4 @@ class DisplacementShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        return rearranged(reports, self.num_users, lambda: self.draw(entropy))
+        return permutations.rearranged(reports, self.num_users, lambda: self.draw(entropy))

@@ -41,23 +41,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import (
-    MAX_EMAX,
-    MIN_EMIN,
-    ROUND_CEILING,
-    ROUND_FLOOR,
-    ROUND_HALF_EVEN,
-    Context,
-    Decimal,
-)
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
@@ -65,12 +56,16 @@ WORD_BITS = 64
 _INFINITY = Decimal("Infinity")
 
 
+# Lower and upper bound, for a number of decimal digits to work with.
+_Enclosed = Callable[[int], tuple[Decimal, Decimal]]
+
+
 @dataclass(slots=True, kw_only=True)
 class LazyUniform:
     """A uniform U in [prefix, prefix + 1) / 2^num_bits, of which more bits become known."""
 
     prefix: int
-    num_bits: int
+    num_bits: int = WORD_BITS
     entropy: Entropy
 
     def refine(self) -> None:
@@ -78,18 +73,35 @@ class LazyUniform:
         self.prefix = (self.prefix << WORD_BITS) | int(self.entropy.words(1)[0])
         self.num_bits += WORD_BITS
 
+    @property
+    def digits(self) -> int:
+        """Decimal digits enough to tell neighbouring prefixes apart, with 40 to spare."""
+        return self.num_bits // 3 + 40
+
+    def exponential(self, digits: int) -> tuple[Decimal, Decimal]:
+        """Return bounds on -ln U, which lies strictly between them."""
+        one = 1 << self.num_bits
+        lower, upper = _logs((one, self.prefix + 1), (one, self.prefix), digits)
+        return max(lower, Decimal(0)), upper
+
+    def tells_above(self, left: _Enclosed, right: _Enclosed) -> bool:
+        """Return whether a number that U makes is above another, with as many bits as it takes."""
+        while True:
+            (lower, upper), (least, most) = left(self.digits), right(self.digits)
+            if lower > most or upper < least:
+                return lower > most
+            self.refine()
+
 
 def draw_exponential_above(uniform: LazyUniform, threshold: Fraction) -> bool:
     """Return whether -ln U is above a threshold t >= 0: with probability exactly e^-t."""
+    numerator, denominator = map(Decimal, threshold.as_integer_ratio())
 
     def enclosed(digits: int) -> tuple[Decimal, Decimal]:
-        numerator, denominator = threshold.numerator, threshold.denominator
-        return (
-            _quotient(numerator, denominator, digits, ROUND_FLOOR),
-            _quotient(numerator, denominator, digits, ROUND_CEILING),
-        )
+        down, up = _rounding(digits)
+        return down.divide(numerator, denominator), up.divide(numerator, denominator)
 
-    return _draw_exponential_above(uniform, enclosed)
+    return uniform.tells_above(uniform.exponential, enclosed)
 
 
 def draw_norm_acceptance(
@@ -103,98 +115,62 @@ def draw_norm_acceptance(
     square, total = sum(each * each for each in point), sum(abs(each) for each in point)
 
     def enclosed(digits: int) -> tuple[Decimal, Decimal]:
-        down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
-        root = _context(digits, ROUND_HALF_EVEN).sqrt(Decimal(square))
-        low, high = root.next_minus(down), root.next_plus(up)
-        taken_high = up.multiply(Decimal(rate), Decimal(total))
-        taken_low = down.multiply(Decimal(rate), Decimal(total))
-        return (
-            down.subtract(down.multiply(Decimal(theta), low), taken_high),
-            up.subtract(up.multiply(Decimal(theta), high), taken_low),
-        )
+        down, up = _rounding(digits)
+        # Rounded to nearest under any context, so the next decimal on either side encloses it.
+        root = down.sqrt(Decimal(square))
+        taken = [each.multiply(Decimal(rate), Decimal(total)) for each in (up, down)]
+        least = down.multiply(Decimal(theta), root.next_minus(down))
+        most = up.multiply(Decimal(theta), root.next_plus(up))
+        return down.subtract(least, taken[0]), up.subtract(most, taken[1])
 
-    return square == 0 or _draw_exponential_above(uniform, enclosed)
-
-
-def _draw_exponential_above(
-    uniform: LazyUniform, enclosed: Callable[[int], tuple[Decimal, Decimal]]
-) -> bool:
-    """Return whether -ln U is above a number that is enclosed as narrowly as digits are asked."""
-    while True:
-        digits = _digits(uniform)
-        lower, upper = _exponential_bounds(uniform, digits)
-        least, most = enclosed(digits)
-        if lower > most:
-            return True
-        if upper < least:
-            return False
-        uniform.refine()
+    return square == 0 or uniform.tells_above(uniform.exponential, enclosed)
 
 
 def draw_geometric(uniform: LazyUniform, theta: float) -> int:
     """Return floor(-ln U / theta): at least j with probability exactly e^(-theta j)."""
     step = Decimal(theta)
     while True:
-        digits = _digits(uniform)
-        lower, upper = _exponential_bounds(uniform, digits)
+        down, up = _rounding(uniform.digits)
+        lower, upper = uniform.exponential(uniform.digits)
         if upper.is_finite():
-            smallest = _context(digits, ROUND_FLOOR).divide(lower, step)
-            largest = _context(digits, ROUND_CEILING).divide(upper, step)
-            if int(smallest) == int(largest):
-                return int(smallest)
+            smallest = int(down.divide(lower, step))
+            if smallest == int(up.divide(upper, step)):
+                return smallest
         uniform.refine()
 
 
 def draw_against_odds(uniform: LazyUniform, weight: int, theta: float) -> bool:
     """Return whether U < weight / (weight + e^theta): with exactly that probability.
 
-    That means theta < ln(weight (1 - U) / U).
+    That means ln(weight (1 - U) / U) > theta.
     """
-    exact_theta = Decimal(theta)
-    while True:
-        digits = _digits(uniform)
+
+    def log_odds(digits: int) -> tuple[Decimal, Decimal]:
         above = (1 << uniform.num_bits) - uniform.prefix
-        lower, _ = _log_bounds(weight * (above - 1), uniform.prefix + 1, digits)
-        _, upper = _log_bounds(weight * above, uniform.prefix, digits)
-        if lower > exact_theta:
-            return True
-        if upper < exact_theta:
-            return False
-        uniform.refine()
+        low, high = (weight * (above - 1), uniform.prefix + 1), (weight * above, uniform.prefix)
+        return _logs(low, high, digits)
+
+    return uniform.tells_above(log_odds, lambda _: (Decimal(theta), Decimal(theta)))
 
 
-def _digits(uniform: LazyUniform) -> int:
-    """Return decimal digits enough to tell neighbouring prefixes apart, with 40 to spare."""
-    return uniform.num_bits // 3 + 40
+def _rounding(digits: int) -> tuple[Context, Context]:
+    """Return decimals of any exponent, rounded down, and up; 1/0 and 0 - 1/0 do not occur."""
+    down, up = (
+        Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+    return down, up
 
 
-def _context(digits: int, rounding: str) -> Context:
-    """Return decimals of so many digits and of any exponent; 1/0 and 0 - 1/0 do not occur."""
-    return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
-
-
-def _quotient(numerator: int, denominator: int, digits: int, rounding: str) -> Decimal:
-    """Return a quotient of whole numbers, rounded once."""
-    return _context(digits, rounding).divide(Decimal(numerator), Decimal(denominator))
-
-
-def _exponential_bounds(uniform: LazyUniform, digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds on -ln U, which lies strictly between them."""
-    lower, _ = _log_bounds(1 << uniform.num_bits, uniform.prefix + 1, digits)
-    _, upper = _log_bounds(1 << uniform.num_bits, uniform.prefix, digits)
-    return max(lower, Decimal(0)), upper
-
-
-def _log_bounds(numerator: int, denominator: int, digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds strictly around ln(numerator / denominator); one of the two may be zero."""
-    if denominator == 0:
-        return _INFINITY, _INFINITY
-    if numerator == 0:
-        return -_INFINITY, -_INFINITY
-    down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
+def _logs(low: tuple[int, int], high: tuple[int, int], digits: int) -> tuple[Decimal, Decimal]:
+    """Return bounds strictly around the logarithms of two quotients and all between, 1/0 too."""
+    down, up = _rounding(digits)
+    lower, upper = -_INFINITY, _INFINITY
     # `ln` rounds to nearest, so the next decimal on either side encloses the true value.
-    lower = down.ln(_quotient(numerator, denominator, digits, ROUND_FLOOR)).next_minus(down)
-    upper = up.ln(_quotient(numerator, denominator, digits, ROUND_CEILING)).next_plus(up)
+    if low[0]:
+        lower = down.ln(down.divide(*map(Decimal, low))).next_minus(down)
+    if high[1]:
+        upper = up.ln(up.divide(*map(Decimal, high))).next_plus(up)
     return lower, upper
 
 
@@ -209,19 +185,6 @@ _GUARD_BITS = 160
 _LAWS_KEPT = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CumulativeWeights:
-    """The sums C(first), C(first + 1), ... in units, each within `ERROR_UNITS` of the true one.
-
-    Those below ``first`` have less than `ERROR_UNITS`; ``is_complete`` says that nothing lies
-    above.
-    """
-
-    first: int
-    sums: tuple[int, ...]
-    is_complete: bool
-
-
 def draw_truncated_poisson(num_items: int, theta: float, uniform: LazyUniform) -> int:
     """Return s in [0, n] with probability proportional to (e^theta - 1)^s / s!, exactly.
 
@@ -234,35 +197,43 @@ def draw_truncated_poisson(num_items: int, theta: float, uniform: LazyUniform) -
             if uniform.prefix > 0:
                 return num_items
         else:
-            value = _look_up(_weights(num_items, theta, uniform.num_bits), uniform)
+            value = _look_up(*_weights(num_items, theta, uniform.num_bits), uniform)
             if value is not None:
                 return value
         uniform.refine()
 
 
-def _look_up(weights: CumulativeWeights, uniform: LazyUniform) -> int | None:
+def _look_up(
+    first: int, sums: tuple[int, ...], is_complete: bool, uniform: LazyUniform
+) -> int | None:
     """Return the value that a uniform number gives, None if its bits do not tell."""
-    sums, bits = weights.sums, uniform.num_bits
+    bits = uniform.num_bits
     # U W lies in [a (W - error), (a + 1) (W + error)) / 2^bits, and must be below C(s) ...
     upper = -((-(uniform.prefix + 1) * (sums[-1] + ERROR_UNITS)) >> bits)
     index = bisect_left(sums, upper + ERROR_UNITS)
     if index == len(sums):
-        if not weights.is_complete:
+        if not is_complete:
             return None
         index -= 1
     # ... but not below C(s - 1).
-    if index or weights.first:
+    if index or first:
         before = (sums[index - 1] if index else 0) + ERROR_UNITS
         if uniform.prefix * (sums[-1] - ERROR_UNITS) < before << bits:
             return None
-    return weights.first + index
+    return first + index
 
 
 @lru_cache(maxsize=_LAWS_KEPT)
-def _weights(num_items: int, theta: float, num_bits: int) -> CumulativeWeights:
-    """Return the cumulative weights in units of 2^-P of the mode's weight, P = num_bits + 160."""
+def _weights(num_items: int, theta: float, num_bits: int) -> tuple[int, tuple[int, ...], bool]:
+    """Return the cumulative weights C(first), C(first + 1), ... in units, each with its error.
+
+    Units are 2^-P of the mode's weight, P = num_bits + 160, and errors below `ERROR_UNITS`; so are
+    those before ``first``, which comes first. The last of the three says that nothing lies above.
+    """
     precision = num_bits + _GUARD_BITS
-    rate = _scaled_rate(theta, precision)
+    context = Context(prec=int(0.302 * (precision + 1.45 * theta)) + 20)
+    growth = context.subtract(context.exp(Decimal(theta)), Decimal(1))
+    rate = int(context.multiply(growth, Decimal(1 << precision)))  # within 1
     mode = min(num_items, rate >> precision)
     above = [1 << precision]
     value = mode
@@ -276,19 +247,7 @@ def _weights(num_items: int, theta: float, num_bits: int) -> CumulativeWeights:
         below.append(weight)
         value -= 1
     sums = accumulate([*reversed(below), *above])
-    return CumulativeWeights(
-        first=mode - len(below),
-        sums=tuple(sums),
-        is_complete=mode + len(above) - 1 == num_items,
-    )
-
-
-def _scaled_rate(theta: float, precision: int) -> int:
-    """Return 2^precision (e^theta - 1), within 1."""
-    digits = int(0.302 * (precision + 1.45 * theta)) + 20
-    context = Context(prec=digits)
-    growth = context.subtract(context.exp(Decimal(theta)), Decimal(1))
-    return int(context.multiply(growth, Decimal(1 << precision)))
+    return mode - len(below), tuple(sums), mode + len(above) - 1 == num_items
 
 
 #: Smaller theta means noise that whole numbers of 64 bits do not hold comfortably.
@@ -309,7 +268,7 @@ def draw_lattice_noise(
     entropy: Entropy,
     *,
     margin: float = LIBRARY_MARGIN,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Draw independent points, each of a mass proportional to e^(-theta norm).
 
     For theta in [2^-40, inf) and up to 8 dimensions. ``margin`` is the error that floats may have;
@@ -318,73 +277,51 @@ def draw_lattice_noise(
     """
     # At most theta / sqrt(d) in exact arithmetic.
     rate = theta if dimensions == 1 else theta / math.sqrt(dimensions) * (1.0 - 2.0**-50)
-    sampler = _Sampler(dimensions, theta, rate, entropy, margin)
-    found = [np.empty((0, dimensions), dtype=np.int64)]
-    missing = num_points
+    bits = np.arange(dimensions, dtype=np.uint64)
+    found, missing = [np.empty((0, dimensions), dtype=np.int64)], num_points
     while missing > 0:
-        block = sampler.accepted(min(missing, _BLOCK))
-        found.append(block)
-        missing -= len(block)
-    return np.concatenate(found)
-
-
-class _Sampler(NamedTuple):
-    """The law of the noise, that of its proposals, and where the words come from."""
-
-    dimensions: int
-    theta: float
-    rate: float
-    entropy: Entropy
-    margin: float
-
-    def accepted(self, count: int) -> NDArray[np.int64]:
-        """Return those of some proposals that are accepted."""
-        shape = (count, self.dimensions)
-        magnitudes = self.magnitudes(self.entropy.words(count * self.dimensions)).reshape(shape)
-        bits = np.arange(self.dimensions, dtype=np.uint64)
-        is_negative = (self.entropy.words(count)[:, None] >> bits) & np.uint64(1) == 1
-        kept = ~(is_negative & (magnitudes == 0)).any(axis=1)
-        points: NDArray[np.int64] = np.where(is_negative, -magnitudes, magnitudes)[kept]
-        return points if self.dimensions == 1 else points[self.passes(points)]
-
-    def magnitudes(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return floor(-ln U / rate) for the U that begin with these bits."""
-        values, errors = self.exponentials(words)
-        quotients, spreads = values / self.rate, errors / self.rate
+        count = min(missing, _BLOCK)
+        words = entropy.words(count * dimensions)
+        values, errors = _exponentials(words, margin)
+        quotients, spreads = values / rate, errors / rate
         spreads += quotients * 2.0**-50
         low = np.floor(np.maximum(quotients - spreads, 0.0))
         is_undecided = ~(quotients + spreads < low + 1.0)
-        found = np.where(is_undecided, 0.0, low).astype(np.int64)
+        magnitudes = np.where(is_undecided, 0.0, low).astype(np.int64)
         for index in np.flatnonzero(is_undecided):
-            found[index] = draw_geometric(self.uniform(words[index]), self.rate)
-        return found
+            uniform = LazyUniform(prefix=int(words[index]), entropy=entropy)
+            magnitudes[index] = draw_geometric(uniform, rate)
+        magnitudes = magnitudes.reshape(count, dimensions)
+        is_negative = (entropy.words(count)[:, None] >> bits) & np.uint64(1) == 1
+        kept = ~(is_negative & (magnitudes == 0)).any(axis=1)
+        points: Integers = np.where(is_negative, -magnitudes, magnitudes)[kept]
+        if dimensions > 1:
+            points = points[_passes(points, theta, rate, entropy, margin)]
+        found.append(points)
+        missing -= len(points)
+    return np.concatenate(found)
 
-    def passes(self, points: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which proposals pass: those with -ln U above theta l2 - rate l1."""
-        words = self.entropy.words(len(points))
-        sizes = np.abs(points).astype(np.float64)
-        norms = self.theta * np.sqrt((sizes * sizes).sum(axis=1))
-        totals = self.rate * sizes.sum(axis=1)
-        values, errors = self.exponentials(words)
-        errors += (norms + totals) * 2.0**-46
-        gaps = values - (norms - totals)
-        passes: NDArray[np.bool_] = gaps > 0.0
-        for index in np.flatnonzero(~(np.abs(gaps) > errors)):
-            uniform = self.uniform(words[index])
-            passes[index] = draw_norm_acceptance(
-                uniform, self.theta, self.rate, points[index].tolist()
-            )
-        return passes
 
-    def exponentials(
-        self, words: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return -ln U for the U that begin with these bits, and bounds on the errors."""
-        sizes = np.maximum(words.astype(np.float64), 1.0)
-        values = -np.log(sizes * _UNIT)
-        errors = values * self.margin + _ABSOLUTE_MARGIN + 2.0 / sizes
-        return values, np.where(words == 0, np.inf, errors)
+def _passes(
+    points: Integers, theta: float, rate: float, entropy: Entropy, margin: float
+) -> Booleans:
+    """Return which proposals pass: those with -ln U above theta l2 - rate l1."""
+    words = entropy.words(len(points))
+    sizes = np.abs(points).astype(np.float64)
+    norms, totals = theta * np.sqrt((sizes * sizes).sum(axis=1)), rate * sizes.sum(axis=1)
+    values, errors = _exponentials(words, margin)
+    errors += (norms + totals) * 2.0**-46
+    gaps = values - (norms - totals)
+    passes: Booleans = gaps > 0.0
+    for index in np.flatnonzero(~(np.abs(gaps) > errors)):
+        uniform = LazyUniform(prefix=int(words[index]), entropy=entropy)
+        passes[index] = draw_norm_acceptance(uniform, theta, rate, points[index].tolist())
+    return passes
 
-    def uniform(self, word: np.uint64) -> LazyUniform:
-        """Return the U that begins with these bits."""
-        return LazyUniform(prefix=int(word), num_bits=WORD_BITS, entropy=self.entropy)
+
+def _exponentials(words: Words, margin: float) -> tuple[Floats, Floats]:
+    """Return -ln U for the U that begin with these bits, and bounds on the errors."""
+    sizes = np.maximum(words.astype(np.float64), 1.0)
+    values = -np.log(sizes * _UNIT)
+    errors = values * margin + _ABSOLUTE_MARGIN + 2.0 / sizes
+    return values, np.where(words == 0, np.inf, errors)

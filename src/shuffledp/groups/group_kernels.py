@@ -9,39 +9,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
+
+# Where rows start, and their columns one after the other.
+Compressed = tuple[Integers, NDArray[np.int32]]
+
 
 @njit(cache=True, nogil=True)
-def sort_rows(starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
+def sort_rows(starts: Integers, members: NDArray[np.int32]) -> None:
     """Sort the members of each row, in place."""
     for row in range(starts.size - 1):
         members[starts[row] : starts[row + 1]].sort()
 
 
 @njit(cache=True, nogil=True)
-def turn_round(
-    starts: NDArray[np.int64], members: NDArray[np.int32], num_users: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the groups of each person in compressed rows, groups ascending (counting sort)."""
-    user_starts = np.zeros(num_users + 1, dtype=np.int64)
-    for k in range(members.size):
-        user_starts[members[k] + 1] += 1
-    for i in range(num_users):
-        user_starts[i + 1] += user_starts[i]
-    next_free = user_starts[:-1].copy()
-    user_groups = np.empty(members.size, dtype=np.int32)
-    for a in range(starts.size - 1):
-        for k in range(starts[a], starts[a + 1]):
-            user = members[k]
-            user_groups[next_free[user]] = a
-            next_free[user] += 1
-    return user_starts, user_groups
-
-
-@njit(cache=True, nogil=True)
-def row_sums(
-    starts: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the sum of ``values[columns]`` over each of the compressed rows."""
+def row_sums(rows: Compressed, values: Floats) -> Floats:
+    """Return the sum of ``values[columns]`` over each row."""
+    starts, columns = rows
     sums = np.empty(starts.size - 1)
     for i in range(sums.size):
         total = 0.0
@@ -52,50 +36,23 @@ def row_sums(
 
 
 @njit(cache=True, nogil=True)
-def _admit(
-    newcomers: NDArray[np.int32],
-    number: int,
-    component: NDArray[np.int64],
-    queue: NDArray[np.int64],
-    tail: int,
-    ranks: NDArray[np.int64],
-    by_rank: NDArray[np.int64],
-) -> int:
-    """Queue those not seen before, in the order of their ranks; return the queue's new end."""
-    first = tail
-    for user in newcomers:
-        if component[user] < 0:
-            component[user] = number
-            queue[tail] = ranks[user]
-            tail += 1
-    queue[first:tail] = by_rank[np.sort(queue[first:tail])]
-    return tail
-
-
-@njit(cache=True, nogil=True)
 def traverse(
-    roots: NDArray[np.int64],
-    own: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
-    user_groups: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    members: NDArray[np.int32],
-    ranks: NDArray[np.int64],
-    by_rank: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    roots: Integers, own: Integers, of_users: Compressed, of_groups: Compressed, by_rank: Integers
+) -> tuple[Integers, Integers]:
     """Visit people breadth first: each opens all its groups, and a group admits its members.
 
     ``roots`` lists everybody in the order in which components may start; ``own`` is the group
-    that a person opens first, or -1; the members of a group come in the order of ``ranks``, of
-    which ``by_rank`` is the inverse. Returns the people in the order of the visit, and the number
-    of the component of each.
+    that a person opens first, or -1; the members of a group come in the order of ``by_rank``.
+    Returns the people in the order of the visit, and the number of the component of each.
     """
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(by_rank.size)
+    (user_starts, user_groups), (starts, members) = of_users, of_groups
     queue = np.empty(roots.size, dtype=np.int64)
     component = np.full(roots.size, -1, dtype=np.int64)
-    opened = np.zeros(starts.size - 1, dtype=np.bool_)
-    head = 0
-    tail = 0
-    number = 0
+    opened = np.zeros(starts.size, dtype=np.bool_)
+    opened[-1] = True  # stands for the group -1
+    head = tail = number = 0
     for root in roots:
         if component[root] >= 0:
             continue
@@ -105,63 +62,39 @@ def traverse(
         while head < tail:
             user = queue[head]
             head += 1
-            group = own[user]
-            if group >= 0 and not opened[group]:
+            for k in range(user_starts[user] - 1, user_starts[user + 1]):
+                group = own[user] if k < user_starts[user] else np.int64(user_groups[k])
+                if opened[group]:
+                    continue
                 opened[group] = True
-                rows = members[starts[group] : starts[group + 1]]
-                tail = _admit(rows, number, component, queue, tail, ranks, by_rank)
-            for k in range(user_starts[user], user_starts[user + 1]):
-                group = np.int64(user_groups[k])
-                if not opened[group]:
-                    opened[group] = True
-                    rows = members[starts[group] : starts[group + 1]]
-                    tail = _admit(rows, number, component, queue, tail, ranks, by_rank)
+                first = tail
+                for other in members[starts[group] : starts[group + 1]]:
+                    if component[other] < 0:
+                        component[other] = number
+                        queue[tail] = ranks[other]
+                        tail += 1
+                queue[first:tail] = by_rank[np.sort(queue[first:tail])]
         number += 1
     return queue, component
 
 
 @njit(cache=True, nogil=True)
-def kendall_sensitivities(
-    order: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
-    user_groups: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Return g (g - 1) / 2 + 2 sum over non-members in between of min(members on either side)."""
+def footrule_sensitivities(order: Integers, of_users: Compressed, sizes: Integers) -> Integers:
+    """Return twice the sum, over neighbours in a group, of distance times min(members either side).
+
+    So much is the sum of abs(w_i - w_{g+1-i}): each pair of members that change places passes over
+    every gap between its two.
+    """
+    user_starts, user_groups = of_users
     met = np.zeros(sizes.size, dtype=np.int64)
     last = np.zeros(sizes.size, dtype=np.int64)
-    totals = sizes * (sizes - 1) // 2
-    for place in range(order.size):
-        user = order[place]
-        for k in range(user_starts[user], user_starts[user + 1]):
-            group = user_groups[k]
-            below = met[group]
-            if below > 0:
-                strangers = place - last[group] - 1
-                totals[group] += 2 * strangers * min(below, sizes[group] - below)
-            met[group] = below + 1
-            last[group] = place
-    return totals
-
-
-@njit(cache=True, nogil=True)
-def footrule_sensitivities(
-    order: NDArray[np.int64],
-    user_starts: NDArray[np.int64],
-    user_groups: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Return twice (the sum of the upper half of the places - that of the lower half)."""
-    met = np.zeros(sizes.size, dtype=np.int64)
     totals = np.zeros(sizes.size, dtype=np.int64)
     for place in range(order.size):
         user = order[place]
         for k in range(user_starts[user], user_starts[user + 1]):
             group = user_groups[k]
-            half = sizes[group] // 2
-            if met[group] < half:
-                totals[group] -= 2 * place
-            elif met[group] >= sizes[group] - half:
-                totals[group] += 2 * place
-            met[group] += 1
+            below = met[group]
+            totals[group] += 2 * (place - last[group]) * min(below, sizes[group] - below)
+            met[group] = below + 1
+            last[group] = place
     return totals

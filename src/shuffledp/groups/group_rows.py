@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
 
@@ -25,9 +26,10 @@ class Rows(NamedTuple):
     """What a builder of groups returns; see `Groups` for the fields."""
 
     num_users: int
-    starts: NDArray[np.int64]
+    starts: Integers
     members: NDArray[np.int32]
-    group_of: NDArray[np.int64] | None
+    group_of: Integers | None
+    description: str = "given groups"
 
 
 def require_users(num_users: SupportsIndex) -> int:
@@ -52,14 +54,11 @@ def require_memberships(count: int, *, remedy: str, at_least: bool = False) -> N
         )
 
 
-def one_group(num_users: int) -> Rows:
+def one_group(num_users: int, description: str) -> Rows:
     """Return one group of everybody, chosen by everybody."""
-    return Rows(
-        num_users,
-        np.array([0, num_users]),
-        np.arange(num_users, dtype=np.int32),
-        np.zeros(num_users, dtype=np.int64),
-    )
+    everybody = np.arange(num_users, dtype=np.int32)
+    own = np.zeros(num_users, dtype=np.int64)
+    return Rows(num_users, np.array([0, num_users]), everybody, own, description)
 
 
 def distinct_rows(rows: Rows) -> Rows:
@@ -80,15 +79,14 @@ def distinct_rows(rows: Rows) -> Rows:
     kept = np.zeros(number.size, dtype=bool)
     kept[np.unique(number, return_index=True)[1]] = True
     sizes = np.diff(rows.starts)
-    return Rows(
-        rows.num_users,
-        starts_of(sizes[kept]),
-        rows.members[np.repeat(kept, sizes)],
-        None if rows.group_of is None else number[rows.group_of],
+    return rows._replace(
+        starts=starts_of(sizes[kept]),
+        members=rows.members[np.repeat(kept, sizes)],
+        group_of=None if rows.group_of is None else number[rows.group_of],
     )
 
 
-def blocks_of(starts: NDArray[np.int64]) -> Iterator[slice]:
+def blocks_of(starts: Integers) -> Iterator[slice]:
     """Yield slices of rows with about `BLOCK_MEMBERSHIPS` memberships each, at least one row."""
     first, num_rows = 0, starts.size - 1
     while first < num_rows:
@@ -98,15 +96,15 @@ def blocks_of(starts: NDArray[np.int64]) -> Iterator[slice]:
         first = end
 
 
-def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(first: Integers, sizes: Integers) -> Integers:
     """Return first[0], first[0] + 1, ... so many of each, one range after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if ends.size else 0
-    found: NDArray[np.int64] = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
+    found: Integers = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
     return found
 
 
-def starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def starts_of(sizes: Integers) -> Integers:
     """Return where rows of these sizes start, and the end of the last."""
     starts = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
@@ -118,22 +116,16 @@ def count_of(number: int, singular: str, plural: str) -> str:
     return f"{number:,} {singular if number == 1 else plural}"
 
 
-def groups_of_sets(
-    sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex
-) -> tuple[Rows, str]:
-    """Return the given groups, each once, in order of first appearance; and a description."""
-    number = require_users(num_users)
+def groups_of_sets(sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex) -> Rows:
+    """Return the given groups, each once, in order of first appearance."""
+    number, total = require_users(num_users), 0
     blocks: list[NDArray[np.int32]] = []
-    sizes: list[int] = []
-    total = 0
     is_covered = np.zeros(number, dtype=bool)
     for index, people in enumerate(sets):
-        block = _checked_set(index, people, number)
-        total += block.size
+        blocks.append(_checked_set(index, people, number))
+        total += blocks[-1].size
         require_memberships(total, remedy="fewer or smaller groups", at_least=True)
-        is_covered[block] = True
-        blocks.append(block)
-        sizes.append(block.size)
+        is_covered[blocks[-1]] = True
     missing = np.flatnonzero(~is_covered)
     if missing.size:
         verb = "is" if missing.size == 1 else "are"
@@ -141,9 +133,8 @@ def groups_of_sets(
             f"{count_of(missing.size, 'person', 'people')} of {number:,} {verb} in no group, the "
             f"first is {missing[0]}: put them in a group, if need be of their own"
         )
-    starts = starts_of(np.array(sizes, dtype=np.int64))
-    rows = Rows(number, starts, np.concatenate(blocks), None)
-    return distinct_rows(rows), "given groups"
+    starts = starts_of(np.array([block.size for block in blocks], dtype=np.int64))
+    return distinct_rows(Rows(number, starts, np.concatenate(blocks), None))
 
 
 def _checked_set(index: int, people: Iterable[SupportsIndex], num_users: int) -> NDArray[np.int32]:
@@ -176,23 +167,20 @@ def _checked_set(index: int, people: Iterable[SupportsIndex], num_users: int) ->
     return members.astype(np.int32)
 
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-
-def groups_by_hops(
-    edges: ArrayLike, *, num_users: SupportsIndex, hops: SupportsIndex = 1
-) -> tuple[Rows, str]:
-    """Return the group of each person, everybody within some hops; and a description.
+def groups_by_hops(edges: ArrayLike, *, num_users: SupportsIndex, hops: SupportsIndex = 1) -> Rows:
+    """Return the group of each person, everybody within some hops.
 
     Cost: the edges that touch each group, once a hop.
     """
-    from scipy.sparse import eye_array
+    from scipy.sparse import csr_array, eye_array
 
     number = require_users(num_users)
     # More than num_users hops reach nobody else.
     steps = min(require_at_least("hops", hops, 0), number)
-    near = _adjacency(require_edges(edges, number)[0].astype(np.int64), number)
+    pairs, people = require_edges(edges, number)[0].astype(np.int64), np.arange(number)
+    # Who is joined to whom, both ways, and everybody to themselves.
+    ends = np.concatenate([pairs, pairs[:, ::-1], np.stack([people, people], axis=1)])
+    near = csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(number, number))
     everybody = eye_array(number, dtype=bool, format="csr")
     total, sizes, blocks = 0, [], []
     rows_at_a_time = max(1, _CELLS_AT_A_TIME // number)
@@ -209,15 +197,5 @@ def groups_by_hops(
         sizes.append(np.diff(reached.indptr))
         blocks.append(reached.indices.astype(np.int32))
     starts = starts_of(np.concatenate(sizes).astype(np.int64))
-    rows = Rows(number, starts, np.concatenate(blocks), np.arange(number))
-    return distinct_rows(rows), f"people within {count_of(steps, 'hop', 'hops')} of each other"
-
-
-def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":
-    """Return the sparse matrix of who is joined to whom, both ways, and everybody to themselves."""
-    from scipy.sparse import csr_array
-
-    people = np.arange(num_users)
-    ends = np.concatenate([edges, edges[:, ::-1], np.stack([people, people], axis=1)])
-    ones = np.ones(len(ends), dtype=bool)
-    return csr_array((ones, (ends[:, 0], ends[:, 1])), shape=(num_users, num_users))
+    description = f"people within {count_of(steps, 'hop', 'hops')} of each other"
+    return distinct_rows(Rows(number, starts, np.concatenate(blocks), people, description))

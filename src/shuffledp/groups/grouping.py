@@ -7,21 +7,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.collection.source.edge_files import (
-    num_header_lines,
-    numbers_of,
-    read_edges,
-    read_ids,
-    read_two_columns,
-    require_policy,
-    unknown_label,
-)
+from shuffledp.collection.source import edge_files
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
@@ -50,9 +42,7 @@ def parse_length(text: str) -> float:
     return metres
 
 
-def read_coordinates(
-    path: str | PathLike[str], columns: Sequence[str], *, metric: str
-) -> NDArray[np.float64]:
+def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metric: str) -> Floats:
     """Read the public coordinates of each person, latitude before longitude: finite, in file order.
 
     The metric decides how many columns and which values there may be. `DataError` names row and
@@ -69,7 +59,7 @@ def read_coordinates(
         for name in names:
             require_column(name, schema.names(), location)
         selected = frame.select(
-            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names)),
+            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names))
         ).collect()
     if selected.is_empty():
         raise DataError(f"{location.name} has no rows: give one row a person")
@@ -99,7 +89,7 @@ def _number(name: str, dtype: "pl.DataType") -> "pl.Expr":
 
 def read_groups(
     path: str | PathLike[str], ids: Sequence[str] | None = None, *, unknown: str = "error"
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Integers, ...]:
     """Read groups, for `Groups.from_sets`, in order of first appearance.
 
     A Parquet file of two columns, the name of a group and a member of it; or text, in the forms
@@ -109,16 +99,18 @@ def read_groups(
     """
     import polars as pl
 
-    require_policy(unknown)
-    table = read_two_columns(path)
-    members, is_known = numbers_of(table["second"], ids)
+    edge_files.require_policy(unknown)
+    table = edge_files.read_two_columns(path)
+    members, is_known = edge_files.numbers_of(table["second"], ids)
     origin = Path(path).name
-    start = num_header_lines(table, origin, names_nobody=not is_known[0])
+    start = edge_files.num_header_lines(table, origin, names_nobody=not is_known[0])
     is_known = is_known[start:]
     if unknown == "error" and not is_known.all():
         label = table["second"][start + int(np.argmin(is_known))]
         num_rows = int(np.count_nonzero(~is_known))
-        raise unknown_label(origin, label, num_rows=num_rows, total=is_known.size, ids=ids)
+        raise edge_files.unknown_label(
+            origin, label, num_rows=num_rows, total=is_known.size, ids=ids
+        )
     named = table[start:].select(group="first", member=pl.Series(members[start:]))
     named = named.filter(pl.Series(is_known))
     if (twice := named.is_duplicated()).any():
@@ -226,10 +218,10 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
-        ids = None if self.id_column is None else read_ids(path, self.id_column)
+        ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)
         if self.graph is not None:
-            edges = read_edges(self.graph, ids)
+            edges = edge_files.read_edges(self.graph, ids)
             groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
         else:
             groups = Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
@@ -255,7 +247,7 @@ class OpenedGroups:
 
     groups: Groups
     grouping: Grouping
-    coordinates: NDArray[np.float64] | None = None
+    coordinates: Floats | None = None
 
     @property
     def num_users(self) -> int:
@@ -266,20 +258,13 @@ class OpenedGroups:
         self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
     ) -> GroupShuffler:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
+        where: dict[str, Any] = {
+            "coordinates": self.coordinates,
+            "metric": self.grouping.metric_used,
+        }
         if name == DisplacementShuffler.name:
-            return DisplacementShuffler.for_groups(
-                self.groups,
-                alpha,
-                coordinates=self.coordinates,
-                metric=self.grouping.metric_used,
-            )
-        return MallowsShuffler.for_groups(
-            self.groups,
-            alpha,
-            distance=distance,
-            coordinates=self.coordinates,
-            metric=self.grouping.metric_used,
-        )
+            return DisplacementShuffler.for_groups(self.groups, alpha, **where)
+        return MallowsShuffler.for_groups(self.groups, alpha, distance=distance, **where)
 
 
 def _plain_number(text: str) -> float:

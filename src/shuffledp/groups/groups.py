@@ -13,10 +13,12 @@ from typing import Self, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import Rows, count_of, require_users
+from shuffledp.groups.group_rows import count_of, groups_by_hops, groups_of_sets, require_users
+from shuffledp.groups.nearby_groups import groups_by_distance, groups_of_nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,9 +56,9 @@ class Groups:
     """
 
     num_users: int
-    starts: NDArray[np.int64] = field(repr=False)
+    starts: Integers = field(repr=False)
     members: NDArray[np.int32] = field(repr=False)
-    group_of: NDArray[np.int64] | None = field(default=None, repr=False)
+    group_of: Integers | None = field(default=None, repr=False)
     description: str = "given groups"
 
     def __post_init__(self) -> None:
@@ -102,9 +104,7 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(3)]
         [[0, 2], [1], [0, 2]]
         """
-        from shuffledp.groups.nearby_groups import groups_by_distance
-
-        return cls._of(*groups_by_distance(points, radius, metric=metric))
+        return cls(**groups_by_distance(points, radius, metric=metric)._asdict())
 
     @classmethod
     def from_graph(
@@ -127,9 +127,7 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(4)]
         [[0, 1], [0, 1, 2], [1, 2], [3]]
         """
-        from shuffledp.groups.group_rows import groups_by_hops
-
-        return cls._of(*groups_by_hops(edges, num_users=num_users, hops=hops))
+        return cls(**groups_by_hops(edges, num_users=num_users, hops=hops)._asdict())
 
     @classmethod
     def from_nearest(
@@ -152,9 +150,7 @@ class Groups:
         >>> [groups.of(user).tolist() for user in range(4)]
         [[0, 1], [0, 1], [1, 2], [2, 3]]
         """
-        from shuffledp.groups.nearby_groups import groups_of_nearest
-
-        return cls._of(*groups_of_nearest(points, group_size, metric=metric))
+        return cls(**groups_of_nearest(points, group_size, metric=metric)._asdict())
 
     @classmethod
     def from_sets(
@@ -175,9 +171,7 @@ class Groups:
         >>> Groups.from_sets([{2, 0}, {1, 2}], num_users=3).members.tolist()
         [0, 2, 1, 2]
         """
-        from shuffledp.groups.group_rows import groups_of_sets
-
-        return cls._of(*groups_of_sets(sets, num_users=num_users))
+        return cls(**groups_of_sets(sets, num_users=num_users)._asdict())
 
     @property
     def num_groups(self) -> int:
@@ -185,7 +179,7 @@ class Groups:
         return int(self.starts.size) - 1
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Number of members of each group, shape (num_groups,)."""
         return np.diff(self.starts)
 
@@ -210,7 +204,7 @@ class Groups:
             )
         return self.group(self.group_of[require_at_least("user", user, 0)])
 
-    def size_protecting(self) -> NDArray[np.int64]:
+    def size_protecting(self) -> Integers:
         """Return the size of the largest group that each person is in: int64, shape (num_users,).
 
         1 for people who are alone in all their groups, 0 for people in no group: both are hidden
@@ -243,55 +237,32 @@ class Groups:
             )
         return tuple(sentences)
 
-    @classmethod
-    def _of(cls, rows: Rows, description: str) -> Self:
-        """Return groups of rows that a builder has made."""
-        return cls(
-            num_users=rows.num_users,
-            starts=rows.starts,
-            members=rows.members,
-            group_of=rows.group_of,
-            description=description,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Memberships:
-    """Groups in compressed rows, by group and by person. Made by `of`; arrays are read-only.
+    """Groups in compressed rows, by group and by person: starts, and members or groups ascending.
 
-    ``user_groups[user_starts[i]:user_starts[i + 1]]`` are the groups of person i, ascending.
     Reference orders go from people to their groups as often as from groups to their members;
     turning the rows round costs one pass, and is done once for all the orders that are tried.
     """
 
     groups: Groups
-    sizes: NDArray[np.int64] = field(repr=False)
-    user_starts: NDArray[np.int64] = field(repr=False)
-    user_groups: NDArray[np.int32] = field(repr=False)
+    sizes: Integers = field(repr=False)
+    of_groups: tuple[Integers, NDArray[np.int32]] = field(repr=False)
+    of_users: tuple[Integers, NDArray[np.int32]] = field(repr=False)
 
     @classmethod
     def of(cls, groups: Groups) -> Self:
         """Turn the rows of groups round. Cost: O(memberships); memory: 4 bytes a membership."""
-        from shuffledp.groups import group_kernels as kernels
+        from scipy.sparse import csr_array
 
-        user_starts, user_groups = kernels.turn_round(
-            groups.starts, groups.members, groups.num_users
-        )
+        rows = groups.starts, groups.members
+        ones = np.ones(groups.members.size, dtype=np.int8)
+        turned = csr_array((ones, *rows[::-1]), shape=(groups.num_groups, groups.num_users)).tocsc()
+        users = turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False)
         return cls(
             groups=groups,
             sizes=read_only(groups.sizes),
-            user_starts=read_only(user_starts),
-            user_groups=read_only(user_groups),
+            of_groups=rows,
+            of_users=(read_only(users[0]), read_only(users[1])),
         )
-
-    def sums_over_members(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the values (num_users,) of the members of each group."""
-        from shuffledp.groups import group_kernels as kernels
-
-        return kernels.row_sums(self.groups.starts, self.groups.members, read_only(values))
-
-    def sums_over_groups(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the values (num_groups,) of the groups of each person."""
-        from shuffledp.groups import group_kernels as kernels
-
-        return kernels.row_sums(self.user_starts, self.user_groups, read_only(values))

@@ -18,11 +18,12 @@ error, and never lacks anybody who is within: errors fall on the side that hides
 """
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
+from typing import NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import group_rows as compressed
@@ -41,8 +42,8 @@ _LIMITS = {"haversine": (("latitude", 90.0), ("longitude", 180.0))}
 class Places(NamedTuple):
     """The distinct places of people: ``points`` (g, d), ascending, and ``place_of`` each person."""
 
-    points: NDArray[np.float64]
-    place_of: NDArray[np.int64]
+    points: Floats
+    place_of: Integers
 
 
 def require_metric(metric: str, num_columns: int) -> str:
@@ -58,7 +59,7 @@ def require_metric(metric: str, num_columns: int) -> str:
     return metric
 
 
-def first_fault(points: NDArray[np.float64], metric: str) -> tuple[int, int, str] | None:
+def first_fault(points: Floats, metric: str) -> tuple[int, int, str] | None:
     """Return row, column and what is wrong there with the first unusable coordinate, or None."""
     named = _LIMITS.get(metric, (("coordinate", LARGEST_COORDINATE),) * points.shape[1])
     limits = np.array([limit for _, limit in named])
@@ -96,29 +97,10 @@ def distinct_places(points: ArrayLike, metric: str) -> Places:
     if fault := first_fault(array, metric):
         row, column, reason = fault
         raise ParameterError(f"points[{row}, {column}]: {reason}")
-    return _distinct(_unit_vectors(array) if metric == "haversine" else array + 0.0)
-
-
-def chord_of(metres: float) -> float:
-    """Return the chord between points so far apart, in radii of the Earth; at most 2."""
-    return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))
-
-
-def _unit_vectors(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return points (n, 3) of the unit sphere from latitudes and longitudes (n, 2)."""
-    latitude = np.radians(degrees[:, 0])
-    # The same meridian by two names, which sines would tell apart by their rounding.
-    longitude = np.radians(np.where(degrees[:, 1] == -180.0, 180.0, degrees[:, 1]))
-    across = np.where(np.abs(degrees[:, 0]) == 90.0, 0.0, np.cos(latitude))
-    vectors = (across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude))
-    return np.stack(vectors, axis=1) + 0.0
-
-
-def _distinct(points: NDArray[np.float64]) -> Places:
-    """Return the distinct rows, by the first column, then the second and so on."""
-    # Adding 0.0 has made -0.0 the same as 0.0.
-    order = np.lexsort(points.T[::-1])
-    by_value = points[order]
+    # Adding 0.0 makes -0.0 the same as 0.0.
+    array = (_unit_vectors(array) if metric == "haversine" else array) + 0.0
+    order = np.lexsort(array.T[::-1])  # by the first column, then the second and so on
+    by_value = array[order]
     is_new = np.ones(order.size, dtype=bool)
     is_new[1:] = (by_value[1:] != by_value[:-1]).any(axis=1)
     place_of = np.empty(order.size, dtype=np.int64)
@@ -126,8 +108,31 @@ def _distinct(points: NDArray[np.float64]) -> Places:
     return Places(by_value[is_new], place_of)
 
 
-if TYPE_CHECKING:
-    from scipy.spatial import cKDTree
+def points_of_people(coordinates: ArrayLike, metric: str, num_users: int) -> Floats:
+    """Return checked coordinates of each person, in the space of the metric."""
+    points, place_of = distinct_places(coordinates, metric)
+    if place_of.size != num_users:
+        raise ParameterError(
+            f"coordinates has {place_of.size:,} rows for {num_users:,} people: give one for each"
+        )
+    return points[place_of]
+
+
+def chord_of(metres: float) -> float:
+    """Return the chord between points so far apart, in radii of the Earth; at most 2."""
+    return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))
+
+
+def _unit_vectors(degrees: Floats) -> Floats:
+    """Return points (n, 3) of the unit sphere from latitudes and longitudes (n, 2)."""
+    latitude = np.radians(degrees[:, 0])
+    # The same meridian by two names, which sines would tell apart by their rounding.
+    longitude = np.radians(np.where(degrees[:, 1] == -180.0, 180.0, degrees[:, 1]))
+    across = np.where(np.abs(degrees[:, 0]) == 90.0, 0.0, np.cos(latitude))
+    vectors = (across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude))
+    return np.stack(vectors, axis=1)
+
+
 _REMEDY = "a smaller radius, groups of a stated size, group_size=..."
 # Angles up to pi, rounded, turned into radians and into sines, put unit vectors at most 13 units
 # of 2^-53 away from where they belong. `_widened` allows for sqrt(3) times this, each. That is
@@ -137,8 +142,8 @@ _ROUNDING_OF_UNIT_VECTORS = 8.0
 
 def groups_by_distance(
     points: ArrayLike, radius: SupportsFloat, *, metric: str = "euclidean"
-) -> tuple[Rows, str]:
-    """Return the group of each person, everybody within a distance; and a description.
+) -> Rows:
+    """Return the group of each person, everybody within a distance.
 
     ``"haversine"`` takes the Earth for a sphere of 6,371,008.8 m. Cost: O(n log n + memberships)
     for one column; for more a k-d tree, whose cost grows fast with the number of columns. Memory:
@@ -155,7 +160,17 @@ def groups_by_distance(
         reach = _widened(distance, largest, places.points.shape[1])
     if metric == "absolute":
         description = f"people whose values differ by at most {distance:g}"
-    return _distinct_groups(places, reach), description
+    num_users = places.place_of.size
+    if reach >= float(np.sqrt((np.ptp(places.points, axis=0) ** 2).sum())):
+        return compressed.one_group(num_users, description)
+    from shuffledp.groups.group_kernels import sort_rows
+
+    place_starts = compressed.starts_of(np.bincount(places.place_of))
+    people = np.argsort(places.place_of, kind="stable").astype(np.int32)
+    gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
+    starts, members = gather(places.points, reach, place_starts, people)
+    sort_rows(starts, members)
+    return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of, description))
 
 
 def _widened(reach: float, largest: float, num_columns: int) -> float:
@@ -172,29 +187,9 @@ def _widened(reach: float, largest: float, num_columns: int) -> float:
     return float(reach + slack)
 
 
-def _distinct_groups(places: Places, reach: float) -> Rows:
-    """Return the groups of people whose places are within reach of each other."""
-    from shuffledp.groups import group_kernels as kernels
-
-    num_users = places.place_of.size
-    spread = np.ptp(places.points, axis=0)
-    if reach >= float(np.sqrt((spread**2).sum())):
-        return compressed.one_group(num_users)
-    counts = np.bincount(places.place_of)
-    place_starts = compressed.starts_of(counts)
-    people = np.argsort(places.place_of, kind="stable").astype(np.int32)
-    gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
-    starts, members = gather(places.points, reach, place_starts, people)
-    kernels.sort_rows(starts, members)
-    return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of))
-
-
 def _gather_windows(
-    points: NDArray[np.float64],
-    reach: float,
-    place_starts: NDArray[np.int64],
-    people: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    points: Floats, reach: float, place_starts: Integers, people: NDArray[np.int32]
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return starts and members of the groups around the ascending places of one column."""
     values = points[:, 0]
     first = place_starts[np.searchsorted(values, values - reach, side="left")]
@@ -209,11 +204,8 @@ def _gather_windows(
 
 
 def _gather_by_tree(
-    points: NDArray[np.float64],
-    reach: float,
-    place_starts: NDArray[np.int64],
-    people: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    points: Floats, reach: float, place_starts: Integers, people: NDArray[np.int32]
+) -> tuple[Integers, NDArray[np.int32]]:
     """Return starts and members of the groups around places of several columns."""
     from scipy.spatial import cKDTree
 
@@ -222,7 +214,7 @@ def _gather_by_tree(
     # Both counts are exact in double precision, where the limit lies far below 2^53.
     total = int(tree.count_neighbors(tree, reach, weights=(None, counts.astype(np.float64))))
     compressed.require_memberships(total, remedy=_REMEDY)
-    all_sizes: list[NDArray[np.int64]] = []
+    all_sizes: list[Integers] = []
     blocks: list[NDArray[np.int32]] = []
     # Blocks of places whose pairs are about BLOCK_MEMBERSHIPS; where people are dense, halved.
     step = max(1, len(points) * compressed.BLOCK_MEMBERSHIPS // total)
@@ -231,7 +223,8 @@ def _gather_by_tree(
     while pending:
         first, end = pending.pop()
         block = cKDTree(points[first:end])
-        if end - first > 1 and _num_pairs(block, tree, reach) > 2 * compressed.BLOCK_MEMBERSHIPS:
+        pairs_within = int(block.count_neighbors(tree, reach))
+        if end - first > 1 and pairs_within > 2 * compressed.BLOCK_MEMBERSHIPS:
             middle = (first + end) // 2
             pending += [(middle, end), (first, middle)]
             continue
@@ -244,15 +237,10 @@ def _gather_by_tree(
     return compressed.starts_of(np.concatenate(all_sizes)), np.concatenate(blocks)
 
 
-def _num_pairs(block: "cKDTree", tree: "cKDTree", reach: float) -> int:
-    """Return how many pairs of places are within reach, one of them in the block."""
-    return int(block.count_neighbors(tree, reach))
-
-
 def groups_of_nearest(
     points: ArrayLike, group_size: SupportsIndex, *, metric: str = "euclidean"
-) -> tuple[Rows, str]:
-    """Return the group of each person, the person and the nearest others; and a description.
+) -> Rows:
+    """Return the group of each person, the person and the nearest others.
 
     Others are taken by distance, as computed in double precision; who counts among those at one
     distance is arbitrary. People of one place share a group, unless there are more of them than
@@ -272,7 +260,7 @@ def groups_of_nearest(
     others = count_of(size - 1, "nearest other", "nearest others")
     description = f"each person and the {others}"
     if size == num_users:
-        return compressed.one_group(num_users), description
+        return compressed.one_group(num_users, description)
     # One group a place, and one for each of its people who is not among the nearest.
     total = size * int((1 + np.maximum(np.bincount(place_of) - size, 0)).sum())
     compressed.require_memberships(total, remedy="a smaller group_size=...")
@@ -292,5 +280,5 @@ def groups_of_nearest(
     starts = np.arange(len(members) + 1, dtype=np.int64) * size
     group_of = place_of.copy()
     group_of[outsiders] = num_places + np.arange(outsiders.size)
-    rows = Rows(num_users, starts, members.reshape(-1), group_of)
-    return compressed.distinct_rows(rows), description
+    rows = Rows(num_users, starts, members.reshape(-1), group_of, description)
+    return compressed.distinct_rows(rows)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -72,16 +73,14 @@ def alpha_above(theta: float, factor: float) -> float:
         return math.inf
 
 
-def inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
+def inverse(permutation: Integers) -> Integers:
     """Return the inverse of a permutation of 0, ..., n - 1, read-only."""
     places = np.empty_like(permutation)
     places[permutation] = np.arange(permutation.size)
     return read_only(places)
 
 
-def rearranged(
-    reports: NDArray[Any], num_users: int, draw: Callable[[], NDArray[np.int64]]
-) -> NDArray[Any]:
+def rearranged(reports: NDArray[Any], num_users: int, draw: Callable[[], Integers]) -> NDArray[Any]:
     """Return the rows of ``num_users`` reports by a permutation, else raise `ParameterError`."""
     require_plain_rows(reports)
     if reports.shape[0] != num_users:
@@ -92,6 +91,6 @@ def rearranged(
     return np.ascontiguousarray(reports[draw()])
 
 
-def uniform_permutation(num_items: int, entropy: Entropy) -> NDArray[np.int64]:
+def uniform_permutation(num_items: int, entropy: Entropy) -> Integers:
     """Draw a permutation of which all are equally likely."""
     return UniformShuffler().shuffle(np.arange(num_items, dtype=np.int64), entropy)

@@ -21,11 +21,12 @@ bound, until it falls below what is proved for those before.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.reports import read_only
 from shuffledp.groups.group_rows import blocks_of
 from shuffledp.groups.groups import Groups
@@ -36,17 +37,6 @@ LARGEST_COORDINATE = 2**32
 _LEAF = 8
 
 
-class _Parts(NamedTuple):
-    """The parts of the tree: part k is halved into 2 k + 1 and 2 k + 2."""
-
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    means: NDArray[np.float64]
-    spreads: NDArray[np.float64]  # mean square distances from the mean
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaceTree:
     """Places of people, halved until everybody is alone. Made by `of`.
@@ -55,12 +45,12 @@ class PlaceTree:
     level start and end, and by which coordinate each is split.
     """
 
-    cells: NDArray[np.int64]
-    order: NDArray[np.int64] = field(repr=False)
-    levels: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...] = field(repr=False)
+    cells: Integers
+    order: Integers = field(repr=False)
+    levels: tuple[tuple[Integers, Integers], ...] = field(repr=False)
 
     @classmethod
-    def of(cls, cells: NDArray[np.int64]) -> Self:
+    def of(cls, cells: Integers) -> Self:
         """Build the tree of at least one person; O(n log(n)^2)."""
         order = np.arange(len(cells), dtype=np.int64)
         bounds = np.array([0, len(cells)])
@@ -77,7 +67,7 @@ class PlaceTree:
             bounds = np.sort(np.concatenate([bounds, middles]))
         return cls(cells=cells, order=read_only(order), levels=tuple(levels))
 
-    def matched(self, noisy: NDArray[np.int64], arrival: NDArray[np.int64]) -> NDArray[np.int64]:
+    def matched(self, noisy: Integers, arrival: Integers) -> Integers:
         """Return for each person the number of the noisy place that they are matched with.
 
         ``arrival`` is a uniformly random order of the noisy places, which breaks ties. Given their
@@ -92,7 +82,7 @@ class PlaceTree:
         matched[self.order] = found
         return matched
 
-    def crowds_lower(self, theta: float) -> NDArray[np.float64]:
+    def crowds_lower(self, theta: float) -> Floats:
         """Return lower bounds of the sum over others i of e^(-theta d(c_i, c_v)), for each v.
 
         Mostly within three parts in a hundred. Cost: a few microseconds a person.
@@ -100,48 +90,33 @@ class PlaceTree:
         from shuffledp.groups import shuffler_kernels as kernels
 
         cells = np.ascontiguousarray(self.cells[self.order].astype(np.float64))
-        parts = self._parts(cells)
         # Means and spreads are off by less than 2^-45 of the largest coordinate.
         slack = 2.0**-40 * (float(np.abs(cells).max()) + 1.0)
-        sums = np.empty(len(cells))
-        kernels.crowds(cells, *parts, theta, slack, sums)
+        sums = kernels.crowds(cells, _parts(cells), theta, slack)
         crowds = np.empty(len(cells))
         # Up to 2^24 terms are added; the sum counts the person too, as at most 1.
         crowds[self.order] = np.maximum(sums * (1.0 - 2.0**-24) - 1.0, 0.0)
         return crowds
 
-    def _parts(self, cells: NDArray[np.float64]) -> _Parts:
-        """Return the complete levels of the tree: each part is split in two, down to the leaves."""
-        found: list[_Parts] = []
-        bounds = np.array([0, len(cells)])
-        while True:
-            starts, sizes = bounds[:-1], np.diff(bounds)
-            # Sums of whole numbers below 2^63, exact.
-            sums = np.add.reduceat(cells.astype(np.int64), starts)
-            means = sums / sizes[:, None]
-            offsets = cells - np.repeat(means, sizes, axis=0)
-            spreads = np.add.reduceat((offsets * offsets).sum(axis=1), starts) / sizes
-            found.append(
-                _Parts(
-                    starts,
-                    bounds[1:],
-                    means,
-                    spreads * (1.0 + 2.0**-20),
-                    np.minimum.reduceat(cells, starts),
-                    np.maximum.reduceat(cells, starts),
-                )
-            )
-            if int(sizes.max()) <= _LEAF:
-                return _Parts(*(np.concatenate(each) for each in zip(*found, strict=True)))
-            bounds = np.sort(np.concatenate([bounds, starts + sizes // 2]))
+
+def _parts(cells: Floats) -> tuple[Any, ...]:
+    """Return the tree's parts, down to the leaves: part k is split into 2 k + 1 and 2 k + 2."""
+    found = []
+    bounds = np.array([0, len(cells)])
+    while True:
+        starts, sizes = bounds[:-1], np.diff(bounds)
+        # Sums of whole numbers below 2^63, exact.
+        means = np.add.reduceat(cells.astype(np.int64), starts) / sizes[:, None]
+        offsets = cells - np.repeat(means, sizes, axis=0)
+        spreads = np.add.reduceat((offsets * offsets).sum(axis=1), starts) / sizes
+        box = np.minimum.reduceat(cells, starts), np.maximum.reduceat(cells, starts)
+        found.append((starts, bounds[1:], means, spreads * (1.0 + 2.0**-20), *box))
+        if int(sizes.max()) <= _LEAF:
+            return tuple(np.concatenate(each) for each in zip(*found, strict=True))
+        bounds = np.sort(np.concatenate([bounds, starts + sizes // 2]))
 
 
-def _sorted_within(
-    cells: NDArray[np.int64],
-    order: NDArray[np.int64],
-    bounds: NDArray[np.int64],
-    axes: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _sorted_within(cells: Integers, order: Integers, bounds: Integers, axes: Integers) -> Integers:
     """Return the order sorted within each part by its coordinate; equal ones keep their order."""
     part = np.repeat(np.arange(axes.size), np.diff(bounds))
     keys = cells[order, axes[part]]
@@ -157,7 +132,7 @@ _STEPS = 6
 _MOST_ROUNDS = 100
 
 
-def largest_assignment(groups: Groups, cells: NDArray[np.int64]) -> float:
+def largest_assignment(groups: Groups, cells: Integers) -> float:
     """Return an upper bound, in cells, on how far the members of any one group can move in all.
 
     Exact on a line, and rounded up by less than 1e-9 of itself where the assignment problem was
@@ -182,19 +157,19 @@ def largest_assignment(groups: Groups, cells: NDArray[np.int64]) -> float:
     return largest
 
 
-def largest_star(groups: Groups, points: NDArray[np.float64]) -> float:
+def largest_star(groups: Groups, points: Floats) -> float:
     """Return the star bound of the largest group, for any points; see the module."""
     return max((float(each.max()) for each in _stars(groups, points)), default=0.0)
 
 
-def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], Integers]]:
     """Yield members of some groups at a time, with where each group starts among them."""
     for rows in blocks_of(groups.starts):
         starts = groups.starts[rows.start : rows.stop + 1]
         yield groups.members[starts[0] : starts[-1]], starts - starts[0]
 
 
-def _on_a_line(groups: Groups, cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _on_a_line(groups: Groups, cells: Integers) -> Iterator[Integers]:
     """Yield twice the sums of distances from a median of each group, exact."""
     for members, bounds in _blocks(groups):
         starts, sizes = bounds[:-1], np.diff(bounds)
@@ -204,7 +179,7 @@ def _on_a_line(groups: Groups, cells: NDArray[np.int64]) -> Iterator[NDArray[np.
         yield 2 * np.add.reduceat(np.abs(values - np.repeat(medians, sizes)), starts)
 
 
-def _stars(groups: Groups, points: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+def _stars(groups: Groups, points: Floats) -> Iterator[Floats]:
     """Yield the star bound of each group, rounded up."""
     for members, bounds in _blocks(groups):
         starts, sizes = bounds[:-1], np.diff(bounds)
@@ -225,7 +200,7 @@ def _stars(groups: Groups, points: NDArray[np.float64]) -> Iterator[NDArray[np.f
         yield 2.0 * least * (1.0 + (sizes + 32.0) * 2.0**-52)
 
 
-def _dual(points: NDArray[np.float64]) -> float:
+def _dual(points: Floats) -> float:
     """Return the bound of the dual problem for one group, rounded up."""
     from scipy.optimize import linear_sum_assignment
 

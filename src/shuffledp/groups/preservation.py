@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.errors import ParameterError
 
@@ -38,7 +39,7 @@ def _share_of(members: int, subset_size: int) -> float:
 
 
 def preserved_share(
-    draws: Iterable[NDArray[np.int64]], places: ArrayLike, *, delta: float, confidence: float = 0.95
+    draws: Iterable[Integers], places: ArrayLike, *, delta: float, confidence: float = 0.95
 ) -> float:
     """Return a lower confidence limit of the largest share that stays but for a chance of delta.
 

@@ -52,11 +52,12 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups.groups import Groups, Memberships
-from shuffledp.groups.nearby_groups import distinct_places
+from shuffledp.groups.nearby_groups import points_of_people
 from shuffledp.groups.permutations import inverse
 
 #: The rank distances whose sensitivities are known.
@@ -72,7 +73,7 @@ def require_distance(distance: str) -> str:
     return distance
 
 
-def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> Integers:
     """Return the exact sensitivity of a rank distance to each group; 0 for groups of one.
 
     ``places[i]`` is the place of person i in the reference order. Up to 2^31 people there is no
@@ -84,7 +85,7 @@ def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> 
             f"places has {places.size:,} entries for {groups.num_users:,} people: give one for each"
         )
     if distance in ORDER_FREE_DISTANCES:
-        return _order_free(distance, groups.sizes)
+        return _in_a_row(distance, groups.sizes)
     return sensitivities_in_order(distance, Memberships.of(groups), inverse(places))
 
 
@@ -106,13 +107,19 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
     It is that of the largest group at places in a row: no place in between makes it smaller. An
     order may not exist that puts all groups in a row, so this is a lower bound only.
     """
-    size = groups.largest_size
-    if require_distance(distance) in ORDER_FREE_DISTANCES:
-        return int(_order_free(distance, np.array([size]))[0])
-    return size * (size - 1) // 2 if distance == "kendall" else size * size // 2
+    return int(_in_a_row(require_distance(distance), np.array([groups.largest_size]))[0])
 
 
-def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+def _in_a_row(distance: str, sizes: Integers) -> Integers:
+    """Return the sensitivities to groups of these sizes whose places are in a row."""
+    if distance == "cayley":
+        return np.maximum(sizes - 1, 0)
+    if distance == "hamming":
+        return np.where(sizes > 1, sizes, 0)
+    return sizes * (sizes - 1) // 2 if distance == "kendall" else sizes * sizes // 2
+
+
+def group_widths(groups: Groups, places: NDArray[Any]) -> Integers:
     """Return the largest place minus the smallest of each group, exact: the paper's Section 4.3."""
     if not groups.num_groups:
         return np.zeros(0, dtype=np.int64)
@@ -130,28 +137,20 @@ def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
     return width * (width + 1) // 2
 
 
-def sensitivities_in_order(
-    distance: str, memberships: Memberships, order: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked."""
-    from shuffledp.groups import group_kernels as kernels
+def sensitivities_in_order(distance: str, memberships: Memberships, order: Integers) -> Integers:
+    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked.
 
-    loop = (
-        kernels.kendall_sensitivities if distance == "kendall" else kernels.footrule_sensitivities
-    )
-    return loop(
-        read_only(order), memberships.user_starts, memberships.user_groups, memberships.sizes
-    )
+    A gap between neighbours in a group counts by its strangers for Kendall, by its length for the
+    footrule: floor(g / 2) more in all, as floor(g^2 / 4) is the sum of the min(a_m, b_m).
+    """
+    from shuffledp.groups.group_kernels import footrule_sensitivities
 
-
-def _order_free(distance: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sensitivities of Hamming's or Cayley's distance to groups of these sizes."""
-    if distance == "cayley":
-        return np.maximum(sizes - 1, 0)
-    return np.where(sizes > 1, sizes, 0)
+    sizes = memberships.sizes
+    footrule = footrule_sensitivities(read_only(order), memberships.of_users, sizes)
+    return footrule - sizes // 2 if distance == "kendall" else footrule
 
 
-def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
     """Visit people breadth first from the largest group; return that order, and components.
 
     Each component, that is people linked by shared groups, fills places in a row, and starts with
@@ -159,16 +158,14 @@ def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[
     paper leaves open, go to the lower number; people open their own group before the others that
     they are in, as in the paper's Appendix A.10. Cost: O(memberships + num_users log num_users).
     """
-    groups = memberships.groups
-    if groups.group_of is None:
-        size_of = groups.size_protecting()
-    else:
-        size_of = memberships.sizes[groups.group_of]
+    groups, sizes = memberships.groups, memberships.sizes
+    chosen = groups.group_of
+    size_of = groups.size_protecting() if chosen is None else sizes[chosen]
     roots = np.argsort(-size_of, kind="stable")
     return _traverse(memberships, roots, np.arange(groups.num_users))
 
 
-def cuthill_mckee(memberships: Memberships, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     """Visit people breadth first from the far end of each component, those in few groups first.
 
     ``order`` is that of `breadth_first`. The reversed order, which saves fill-in when matrices are
@@ -176,14 +173,14 @@ def cuthill_mckee(memberships: Memberships, order: NDArray[np.int64]) -> NDArray
     sparse symmetric matrices", ACM National Conference, 1969; the far end as by Gibbs, Poole,
     Stockmeyer, SIAM Journal on Numerical Analysis 13(2), 1976, with two rounds.
     """
-    by_degree = np.argsort(np.diff(memberships.user_starts), kind="stable")
+    by_degree = np.argsort(np.diff(memberships.of_users[0]), kind="stable")
     for _ in range(2):
         # Components fill places in a row, so their last persons come first when reversed.
         order, _ = _traverse(memberships, order[::-1], by_degree)
     return order
 
 
-def principal_axis_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
+def principal_axis_order(points: Floats) -> Integers:
     """Sort people along the line on which their coordinates spread most; ties by number.
 
     Source: Pearson, "On lines and planes of closest fit to systems of points in space",
@@ -201,23 +198,15 @@ def principal_axis_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _traverse(
-    memberships: Memberships, roots: NDArray[np.int64], by_rank: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    memberships: Memberships, roots: Integers, by_rank: Integers
+) -> tuple[Integers, Integers]:
     """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
-    from shuffledp.groups import group_kernels as kernels
+    from shuffledp.groups.group_kernels import traverse
 
     groups = memberships.groups
-    chosen = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
-    return kernels.traverse(
-        read_only(np.ascontiguousarray(roots)),
-        read_only(chosen),
-        memberships.user_starts,
-        memberships.user_groups,
-        groups.starts,
-        groups.members,
-        inverse(by_rank),
-        read_only(by_rank),
-    )
+    own = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
+    rows = memberships.of_users, memberships.of_groups
+    return traverse(read_only(roots.copy()), read_only(own), *rows, read_only(by_rank))
 
 
 #: Sweeps in a row without gain after which there is little hope.
@@ -227,13 +216,8 @@ _LEAST_WEIGHT = 1e-9
 
 
 def improve_by_sweeps(
-    distance: str,
-    memberships: Memberships,
-    order: NDArray[np.int64],
-    *,
-    sweeps: int,
-    good_enough: int,
-) -> tuple[NDArray[np.int64], int]:
+    distance: str, memberships: Memberships, order: Integers, *, sweeps: int, good_enough: int
+) -> tuple[Integers, int]:
     """Return the best order met, and its exact sensitivity; never worse than the one given.
 
     At most so many sweeps, or until the sensitivity is ``good_enough``. Best if each component
@@ -257,15 +241,15 @@ def improve_by_sweeps(
     return best_order, best
 
 
-def _sweep(
-    memberships: Memberships, order: NDArray[np.int64], values: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integers:
     """Return the order of the people by the weighted centres of their groups."""
+    from shuffledp.groups.group_kernels import row_sums
+
     places = inverse(order).astype(np.float64)
-    centres = memberships.sums_over_members(places) / memberships.sizes
+    centres = row_sums(memberships.of_groups, places) / memberships.sizes
     weights = values / values.max() + _LEAST_WEIGHT
-    weighted = memberships.sums_over_groups(weights * centres)
-    total = memberships.sums_over_groups(weights)
+    weighted = row_sums(memberships.of_users, weights * centres)
+    total = row_sums(memberships.of_users, weights)
     np.divide(weighted, total, out=places, where=total > 0.0)
     # Of people who are drawn to one point, the earlier stays the earlier.
     return order[np.argsort(places[order], kind="stable")]
@@ -301,7 +285,7 @@ class ReferenceOrder:
     ([0, 2, 1], [0, 2, 1], 1, True)
     """
 
-    order: NDArray[np.int64] = field(repr=False)
+    order: Integers = field(repr=False)
     name: str
     distance: str
     sensitivity: int
@@ -320,7 +304,7 @@ class ReferenceOrder:
         return int(self.order.size)
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Integers:
         """The place of each person, shape (num_users,): the inverse of ``order``."""
         return inverse(self.order)
 
@@ -330,7 +314,7 @@ class ReferenceOrder:
         return self.sensitivity == self.smallest_possible
 
 
-def breadth_first_order(groups: Groups) -> NDArray[np.int64]:
+def breadth_first_order(groups: Groups) -> Integers:
     """Return the paper's reference order; see `breadth_first`."""
     return breadth_first(Memberships.of(groups))[0]
 
@@ -383,30 +367,24 @@ def choose_reference_order(
     """
     least = smallest_possible_sensitivity(distance, groups)
     most_sweeps = require_at_least("sweeps", sweeps, 0)
-    points = None if coordinates is None else _checked_points(coordinates, metric, groups.num_users)
-    if distance in ORDER_FREE_DISTANCES:
-        return ReferenceOrder(
-            order=np.arange(groups.num_users),
-            name="as given",
-            distance=distance,
-            sensitivity=least,
-            tried=(("as given", least),),
-            smallest_possible=least,
-        )
-    memberships = Memberships.of(groups)
-    tried: list[tuple[str, int]] = []
-    found: list[tuple[int, str, NDArray[np.int64]]] = []
-    for name, start in _ideas(memberships, points):
-        before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
-        tried.append((name, before))
-        order, after = improve_by_sweeps(
-            distance, memberships, start, sweeps=most_sweeps, good_enough=least
-        )
-        if after < before:
-            tried.append((f"{name}, swept", after))
-        found.append((after, tried[-1][0], order))
-        if after == least:
-            break
+    points = None
+    if coordinates is not None:
+        points = points_of_people(coordinates, metric, groups.num_users)
+    tried = [("as given", least)]
+    found = [(least, "as given", np.arange(groups.num_users))]
+    if distance not in ORDER_FREE_DISTANCES:
+        tried, found = [], []
+        memberships = Memberships.of(groups)
+        for name, start in _ideas(memberships, points):
+            before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
+            tried.append((name, before))
+            how = {"sweeps": most_sweeps, "good_enough": least}
+            order, after = improve_by_sweeps(distance, memberships, start, **how)
+            if after < before:
+                tried.append((f"{name}, swept", after))
+            found.append((after, tried[-1][0], order))
+            if after == least:
+                break
     best, best_name, best_order = min(found, key=lambda candidate: candidate[0])
     return ReferenceOrder(
         order=best_order,
@@ -418,22 +396,10 @@ def choose_reference_order(
     )
 
 
-def _ideas(
-    memberships: Memberships, points: NDArray[np.float64] | None
-) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[str, Integers]]:
     """Yield the orders to start from by name, each made when it is asked for; the quick first."""
     first, _ = breadth_first(memberships)
     yield "breadth first", first
     if points is not None:
         yield "longest axis", principal_axis_order(points)
     yield "Cuthill-McKee", cuthill_mckee(memberships, first)
-
-
-def _checked_points(coordinates: ArrayLike, metric: str, num_users: int) -> NDArray[np.float64]:
-    """Return checked coordinates (num_users, d) in a space of straight lines."""
-    points, place_of = distinct_places(coordinates, metric)
-    if place_of.size != num_users:
-        raise ParameterError(
-            f"coordinates has {place_of.size:,} rows for {num_users:,} people: give one for each"
-        )
-    return points[place_of]

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
 from shuffledp.collection.results import GroupFacts, Reidentification, SubsetPreservation
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
@@ -25,8 +25,6 @@ from shuffledp.groups.reference_orders import group_widths, paper_sensitivity
 from shuffledp.groups.shuffler import MallowsShuffler
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from shuffledp.core.profile import LocalProfile
 
 # Sizes of households, say, for which the report gives Theorem 4.2.
@@ -41,12 +39,7 @@ _MOST_SIMULATED = 300_000
 
 
 def rows_writer(
-    table: str | PathLike[str],
-    folder: Path,
-    *,
-    column: str,
-    public: tuple[str, ...],
-    setting: Plan,
+    table: str | PathLike[str], folder: Path, *, column: str, public: tuple[str, ...], setting: Plan
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports, in the order of the rows, beside public columns.
 
@@ -81,22 +74,14 @@ def rows_writer(
                     "to it"
                 )
             rows = kept.hstack(rows)
-        _write(rows, folder, path)
+        with writing(folder):
+            if path.suffix.lower() in {".parquet", ".pq"} or rows.dtypes[-1].is_nested():
+                rows.write_parquet(folder / f"{ROWS_STEM}.parquet")
+            else:
+                texts = pl.selectors.string() | pl.selectors.enum()
+                rows.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
     return write
-
-
-def _write(frame: "pl.DataFrame", folder: Path, table: Path) -> None:
-    """Write a frame in the format of the table that it comes from, if that can hold it."""
-    import polars as pl
-
-    is_parquet = table.suffix.lower() in {".parquet", ".pq"} or frame.dtypes[-1].is_nested()
-    with writing(folder):
-        if is_parquet:
-            frame.write_parquet(folder / f"{ROWS_STEM}.parquet")
-        else:
-            texts = pl.selectors.string() | pl.selectors.enum()
-            frame.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
 
 def group_facts(
@@ -119,6 +104,13 @@ def group_facts(
         particular = _displacement_facts(shuffler, groups, draws)
     else:
         particular = _mallows_facts(shuffler, groups, draws)
+    preservation: tuple[SubsetPreservation, ...] = ()
+    if not many:
+        largest = groups.group(int(np.argmax(sizes)))  # the first of several
+        limits = {"delta": _PRESERVATION_DELTA, "confidence": _CONFIDENCE}
+        eta = preserved_share(draws, largest, **limits)
+        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **limits)
+        preservation = (named,)
     return GroupFacts(
         description=opened.grouping.describe(),
         num_groups=groups.num_groups,
@@ -128,25 +120,25 @@ def group_facts(
         alpha=alpha,
         odds_factor=odds_factor(alpha),
         reidentification=_reidentification(opened, profile, alpha),
-        preservation=() if many else (_preservation(groups, draws),),
+        preservation=preservation,
         **particular,
     )
 
 
 def _mallows_facts(
-    shuffler: MallowsShuffler, groups: Groups, draws: list[NDArray[np.int64]]
+    shuffler: MallowsShuffler, groups: Groups, draws: list[Integers]
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
-    is_kendall = reference.distance == "kendall"
+    published = None
+    if reference.distance == "kendall":
+        published = paper_sensitivity(groups, reference.places)
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
         "rank_distance": reference.distance,
         "reference_order": reference.name,
         "sensitivity": reference.sensitivity,
-        "published_sensitivity": (
-            paper_sensitivity(groups, reference.places) if is_kendall else None
-        ),
+        "published_sensitivity": published,
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
         "mean_displacement": _mean_displacement(reference.places[:, None], draws),
@@ -154,7 +146,7 @@ def _mallows_facts(
 
 
 def _displacement_facts(
-    shuffler: DisplacementShuffler, groups: Groups, draws: list[NDArray[np.int64]]
+    shuffler: DisplacementShuffler, groups: Groups, draws: list[Integers]
 ) -> dict[str, Any]:
     """Return the facts that only noise on places has, in the unit of the places."""
     places, crowds = shuffler.places, shuffler.crowds_lower()
@@ -173,7 +165,7 @@ def _displacement_facts(
     }
 
 
-def _mean_displacement(places: NDArray[np.int64], draws: list[NDArray[np.int64]]) -> float:
+def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
     """Return how far a report moves on average in these draws."""
     moved = [places - places[draw] for draw in draws]
     return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
@@ -199,16 +191,4 @@ def _reidentification(
         )
         for size in _SUBSET_SIZES
         if 2 * size <= group_size
-    )
-
-
-def _preservation(groups: Groups, draws: list[NDArray[np.int64]]) -> SubsetPreservation:
-    """Return what stays within the largest group, the first of several."""
-    members = groups.group(int(np.argmax(groups.sizes)))
-    return SubsetPreservation(
-        name="the largest group",
-        size=members.size,
-        eta=preserved_share(draws, members, delta=_PRESERVATION_DELTA, confidence=_CONFIDENCE),
-        delta=_PRESERVATION_DELTA,
-        confidence=_CONFIDENCE,
     )

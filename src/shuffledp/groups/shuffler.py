@@ -22,22 +22,12 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
-from shuffledp.groups.permutations import (
-    alpha_above,
-    rearranged,
-    require_alpha,
-    require_theta,
-    theta_below,
-)
-from shuffledp.groups.reference_orders import (
-    ReferenceOrder,
-    choose_reference_order,
-    sensitivity,
-)
+from shuffledp.groups.mallows import MallowsModel, mallows_model
+from shuffledp.groups.permutations import alpha_above, rearranged, require_alpha, theta_below
+from shuffledp.groups.reference_orders import ReferenceOrder, choose_reference_order, sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +70,7 @@ class MallowsShuffler:
     theta: float
 
     def __post_init__(self) -> None:
-        _require_sampler(self.reference.distance)
-        object.__setattr__(self, "theta", require_theta(self.theta))
+        object.__setattr__(self, "theta", self.model.theta)
 
     @classmethod
     def for_groups(
@@ -115,7 +104,7 @@ class MallowsShuffler:
             group is one person, there is nothing to hide, and theta is inf.
         """
         wanted = require_alpha(alpha)
-        _require_sampler(distance)
+        mallows_model(distance, groups.num_users, 0.0)  # refuses what cannot be drawn
         reference = choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
@@ -140,7 +129,7 @@ class MallowsShuffler:
         exact = sensitivity(self.reference.distance, groups, self.reference.places)
         return alpha_above(self.theta, exact)
 
-    def draw(self, entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, entropy: Entropy) -> Integers:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
 
         Exactly of this law given uniform words. Whoever sees it sees through the shuffle.
@@ -172,11 +161,3 @@ class MallowsShuffler:
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
         return rearranged(reports, self.num_users, lambda: self.draw(entropy))
-
-
-def _require_sampler(distance: str) -> None:
-    """Raise `ParameterError` unless permutations can be drawn for a distance."""
-    if distance not in MALLOWS_MODELS:
-        raise ParameterError(
-            f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
-        )

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers, Words
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _HALF = np.uint64(32)
@@ -14,20 +15,20 @@ _WORD_UNIT = 2.0**-64
 _HALF_UNIT = 2.0**-32
 # Of -ln U: rounding U to a float, 2^-53, with room.
 _ABSOLUTE_MARGIN = 2.0**-50
-_EACH_BYTE = np.uint64(0x0101010101010101)
-_TOP_BITS = np.uint64(0x8080808080808080)
-#: Items decoded at a time: 4 kB of bits and 2 kB of counts, well within the smallest cache.
+# Of a tree of places: where parts start and end, means, mean square distances from them, and boxes.
+Parts = tuple[Integers, Integers, Floats, Floats, Floats, Floats]
+#: Items decoded at a time: 128 kB of counts, within a second-level cache.
 BLOCK_ITEMS = 1 << 15
 
 
 @njit(cache=True, nogil=True)
 def draw_code(
-    code: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+    code: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
     """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
 
     Returns the place to go on from, the number of words used, and whether the last word used is
-    undecided: then the entry at that place is to be settled from it (see ``kendall.py``).
+    undecided: then the entry at that place is to be settled from it (see ``mallows.py``).
     """
     num_items = code.size
     used = 0
@@ -86,33 +87,6 @@ def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> 
 
 
 @njit(cache=True, nogil=True)
-def select_bit(word: np.uint64, rank: int) -> int:
-    """Return the place of the bit of ``word`` that has ``rank`` set bits below it."""
-    one = np.uint64(1)
-    pairs = word - ((word >> one) & np.uint64(0x5555555555555555))
-    fours = (pairs & np.uint64(0x3333333333333333)) + (
-        (pairs >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    # Byte k of `sums` counts the bits of bytes 0 to k; a top bit of `beyond` says: at most `rank`.
-    sums = eights * _EACH_BYTE
-    left = np.uint64(rank)
-    beyond = ((left * _EACH_BYTE | _TOP_BITS) - sums) & _TOP_BITS
-    place = (((beyond >> np.uint64(7)) * _EACH_BYTE) >> np.uint64(56)) << np.uint64(3)
-    left -= ((sums << np.uint64(8)) >> place) & np.uint64(0xFF)
-    # Within the byte: skip the lower four bits, then two, then one, where the bit lies above.
-    count = (fours >> place) & np.uint64(0xF)
-    above = np.uint64(left >= count)
-    place += above << np.uint64(2)
-    left -= count * above
-    count = (pairs >> place) & np.uint64(3)
-    above = np.uint64(left >= count)
-    place += above << one
-    left -= count * above
-    return int(place + np.uint64(left >= ((word >> place) & one)))
-
-
-@njit(cache=True, nogil=True)
 def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
     """Return a binary tree of counts over the leaves 0, 1, ... of ``items_per_leaf`` items each.
 
@@ -147,7 +121,7 @@ def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+def decode(code: Integers, out: Integers) -> None:
     """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
 
     First each place finds the block of 2^15 items that its item is in; then the places of one
@@ -168,18 +142,14 @@ def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         ranks[slot] = rank
     for first in range(0, num_items, BLOCK_ITEMS):
         size = min(BLOCK_ITEMS, num_items - first)
-        words = plant_tree(size, 64)
-        left = np.full(words.size, ~np.uint64(0), dtype=np.uint64)
+        items = plant_tree(size, 1)
         for slot in range(first, first + size):
-            word, rank = take_from_tree(words, int(ranks[slot]))
-            bit = select_bit(left[word], rank)
-            left[word] ^= np.uint64(1) << np.uint64(bit)
-            out[places[slot]] = first + 64 * word + bit
+            out[places[slot]] = first + take_from_tree(items, int(ranks[slot]))[0]
 
 
 @njit(cache=True, nogil=True)
 def draw_swaps(
-    pi: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+    pi: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
     """Swap each place from ``start`` on with an earlier one, or leave it, as far as words go.
 
@@ -219,19 +189,10 @@ _ROUNDING = 2.0**-46
 
 
 @njit(cache=True, nogil=True)
-def crowds(
-    cells: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    means: NDArray[np.float64],
-    spreads: NDArray[np.float64],
-    lows: NDArray[np.float64],
-    highs: NDArray[np.float64],
-    theta: float,
-    slack: float,
-    sums: NDArray[np.float64],
-) -> None:
-    """Write lower bounds of the sums of e^(-theta d) over everybody; cells in the tree's order."""
+def crowds(cells: Floats, parts: Parts, theta: float, slack: float) -> Floats:
+    """Return lower bounds of the sums of e^(-theta d) over everybody; cells in the tree's order."""
+    starts, ends, means, spreads, lows, highs = parts
+    sums = np.empty(cells.shape[0])
     stack = np.empty(128, dtype=np.int64)
     for i in range(cells.shape[0]):
         if i > 0 and _distance(cells[i], cells[i - 1]) == 0.0:
@@ -258,10 +219,11 @@ def crowds(
                 for j in range(starts[part], ends[part]):
                     total += _weight(theta, _distance(cells[i], cells[j]), slack)
         sums[i] = total
+    return sums
 
 
 @njit(cache=True, nogil=True)
-def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _distance(first: Floats, second: Floats) -> float:
     """Return the Euclidean distance of two points."""
     square = 0.0
     for axis in range(first.size):
@@ -270,9 +232,7 @@ def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _distance_to_box(
-    point: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> float:
+def _distance_to_box(point: Floats, low: Floats, high: Floats) -> float:
     """Return the distance from a point to the nearest one of a box."""
     square = 0.0
     for axis in range(point.size):

@@ -30,8 +30,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
-from shuffledp.groups.kendall import displacement_law
-from shuffledp.groups.mallows import HammingMallows, MallowsModel
+from shuffledp.groups.mallows import HammingMallows, MallowsModel, displacement_law
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.guarantees import SOURCE
 from shuffledp.leakage.matrices import check_law

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
@@ -22,33 +23,22 @@ from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.estimation.frequencies import (
-    expected_standard_error,
-)
+from shuffledp.estimation.frequencies import expected_standard_error
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
-from shuffledp.randomizers.checks import (
-    LARGEST_K,
-    fingerprint_of,
-    plain_array,
-    require_domain_size,
-    require_same_law,
-    set_fields,
-)
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 #: Stands for no answer in a row of answers.
 NO_ANSWER = -1
 
 
-def require_answers(
-    values: NDArray[np.integer[Any]], *, k: int, max_answers: int
-) -> NDArray[np.int64]:
+def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: int) -> Integers:
     """Return rows of answers as (n, max_answers): in falling order, then -1; else raise.
 
     ``values`` has answers in [0, k), or -1 for none, anywhere in the row, and no answer twice. The
     order in which a user gave them is gone.
     """
-    array = plain_array(values)
+    array = checks.plain_array(values)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise ParameterError(
             f"values has shape {array.shape} and dtype {array.dtype}: give one row of integers a "
@@ -79,6 +69,18 @@ def require_answers(
     width = min(max_answers, ordered.shape[1])
     out[:, :width] = ordered[:, :width]
     return out
+
+
+def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
+    """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
+    k = checks.require_domain_size(domain_size, checks.LARGEST_K - 1)
+    most = require_at_least("max_answers", max_answers, 1)
+    if most > k:
+        raise ParameterError(
+            f"max_answers = {most} is above k = {k}: nobody holds more different answers than "
+            "there are; give the most that one user holds"
+        )
+    return k, most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +117,17 @@ class SetRandomizer(FrequencyRandomizer):
 
     prefix: ClassVar[str]
 
-    def _settle(self, k: int, max_answers: int, base: CategoryRandomizer, loss: float) -> None:
-        """Set what has been checked, and the fingerprint."""
-        fingerprint = fingerprint_of(self.name, base=base.fingerprint, k=k, max_answers=max_answers)
-        set_fields(self, domain_size=k, max_answers=max_answers, base=base, epsilon0=loss)
-        set_fields(self, fingerprint=fingerprint)
+    def __post_init__(self) -> None:
+        k, most = require_set_size(self.domain_size, self.max_answers)
+        base, loss = self._settled(k, most)
+        law = {"base": base.fingerprint, "k": k, "max_answers": most}
+        fingerprint = checks.fingerprint_of(self.name, **law)
+        checks.set_fields(self, domain_size=k, max_answers=most, base=base, epsilon0=loss)
+        checks.set_fields(self, fingerprint=fingerprint)
+
+    @abstractmethod
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
+        """Return the base, of k + 1 categories, and the loss of a whole report."""
 
     @property
     def name(self) -> str:
@@ -160,7 +168,7 @@ class SetRandomizer(FrequencyRandomizer):
 
     def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        require_same_law(reports.fingerprint, self.fingerprint)
+        checks.require_same_law(reports.fingerprint, self.fingerprint)
         data = reports.data
         if slot_shape is not None:
             width = self.max_answers * math.prod(slot_shape)
@@ -177,18 +185,6 @@ class SetRandomizer(FrequencyRandomizer):
             fingerprint=self.fingerprint,
             supports_per_report=self.num_slots,
         )
-
-
-def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
-    """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    domain_size = require_domain_size(domain_size, LARGEST_K - 1)
-    most = require_at_least("max_answers", max_answers, 1)
-    if most > domain_size:
-        raise ParameterError(
-            f"max_answers = {most} is above k = {domain_size}: nobody holds more different "
-            "answers than there are; give the most that one user holds"
-        )
-    return domain_size, most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,10 +246,10 @@ class SampledAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "sampled"
 
-    def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.domain_size, self.max_answers)
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
+        del max_answers
         base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=self.epsilon0)
-        self._settle(k, max_answers, base, base.epsilon0)
+        return base, base.epsilon0
 
     @property
     def num_slots(self) -> int:
@@ -277,9 +273,7 @@ class SampledAnswers(SetRandomizer):
         blanket, for its worst pair, bounds this one too. It is not always attained.
         """
         return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            blanket=self.base.profile.blanket,
+            epsilon0=self.epsilon0, family=RandomizerFamily.OTHER, blanket=self.base.profile.blanket
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
@@ -353,15 +347,14 @@ class SplitAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "split"
 
-    def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.domain_size, self.max_answers)
+    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
         loss = require_non_negative("epsilon0", self.epsilon0)
         # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
         for _ in range(2):
             each = float_below(Fraction(loss) / max_answers)
             base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
             loss = float_above(Fraction(base.epsilon0) * max_answers)
-        self._settle(k, max_answers, base, loss)
+        return base, loss
 
     @property
     def num_slots(self) -> int:

@@ -8,19 +8,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    require_domain_size,
-    require_same_law,
-    set_fields,
-)
+from shuffledp.randomizers import checks
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -42,39 +38,31 @@ class LocalRandomizer(Protocol):
     @property
     def name(self) -> str:
         """Registered name, for example ``"k-rr"``."""
-        ...
 
     @property
     def epsilon0(self) -> float:
         """Local privacy loss in nats of the law drawn, rounded up; at most what was asked for."""
-        ...
 
     @property
     def profile(self) -> LocalProfile:
         """All that the accountant needs to know."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Name of the exact law: changes with the family and with every parameter of it."""
-        ...
 
     @property
     def num_report_bytes(self) -> int:
         """Bytes that one report takes in ``Reports.data``."""
-        ...
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one fresh report for each value; axis 0 is the users, and may be empty."""
-        ...
 
     def aggregate(self, reports: Reports) -> Aggregate:
         """Return all that an estimator needs of the reports; aggregates of one law add."""
-        ...
 
     def estimate(self, data: Any, *, confidence: float = 0.95) -> Estimates:
         """Return unbiased estimates from reports, or from what `aggregate` made of them."""
-        ...
 
 
 class FrequencyRandomizer(ABC):
@@ -116,7 +104,7 @@ class FrequencyRandomizer(ABC):
         (epsilon0 = 0), `DataError` if there are none.
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
         return estimate_frequencies(
             counts,
             support_probabilities=self.support_probabilities,
@@ -164,7 +152,7 @@ class CategoryRandomizer(FrequencyRandomizer):
         """
 
     @abstractmethod
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report supports: booleans, shape (n, k)."""
 
     @property
@@ -179,9 +167,8 @@ class CategoryRandomizer(FrequencyRandomizer):
         for start in range(0, max(reports.num_reports, 1), step):
             part = Reports(data=reports.data[start : start + step], fingerprint=reports.fingerprint)
             support += self.supports(part).sum(axis=0)
-        return Counts(
-            support=support, num_reports=reports.num_reports, fingerprint=self.fingerprint
-        )
+        count = reports.num_reports
+        return Counts(support=support, num_reports=count, fingerprint=self.fingerprint)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).
@@ -202,20 +189,42 @@ class CategoryRandomizer(FrequencyRandomizer):
 class SettledRandomizer(CategoryRandomizer):
     """A `CategoryRandomizer` whose exact law is settled by k and by the loss asked for."""
 
+    largest_channel: ClassVar[int] = 8  # of so many categories, matrices are written out
+
     domain_size: int
     epsilon0: float
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, domain_size=require_domain_size(self.domain_size))
+        checks.set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
         law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, k=self.domain_size, **law)
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+        fingerprint = checks.fingerprint_of(self.name, k=self.domain_size, **law)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @abstractmethod
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
         """Return the numbers that make up the law, ``threshold`` among them, and its loss."""
+
+    def _profile(
+        self,
+        *blanket: BlanketAtom,
+        attack: tuple[BlanketAtom, ...] = (),
+        family: RandomizerFamily = RandomizerFamily.OTHER,
+    ) -> LocalProfile:
+        """Return the profile of this law with a blanket and an attack."""
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=family,
+            domain_size=self.domain_size,
+            blanket=blanket,
+            attack=attack,
+            channel=self.channel if self.domain_size <= self.largest_channel else None,
+        )
+
+    def _require_small(self) -> None:
+        """Raise `ParameterError` unless the channel can be written out."""
+        checks.require_small_channel(self.domain_size, self.largest_channel)
 
 
 class MeanRandomizer(ABC):
@@ -270,7 +279,7 @@ class MeanRandomizer(ABC):
         """
 
     @abstractmethod
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return the score of each report, shape (n, d); whole numbers where possible."""
 
     @abstractmethod
@@ -323,7 +332,7 @@ class MeanRandomizer(ABC):
         that confidence. `DataError` if there are fewer than two reports.
         """
         sums = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(sums.fingerprint, self.fingerprint)
+        checks.require_same_law(sums.fingerprint, self.fingerprint)
         offset, factor = self.score_scale
         return estimate_means(
             sums,

@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.reports import Reports, read_only
@@ -23,6 +24,17 @@ def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
             f"domain_size = {k} is above {largest}: group the values into fewer categories"
         )
     return k
+
+
+def require_power_of_two(name: str, value: SupportsIndex, least: int, most: int) -> int:
+    """Return ``value`` as an int if it is a power of two in a range, else raise."""
+    number = require_at_least(name, value, least)
+    if number & (number - 1) or number > most:
+        nearest = min(2 ** max(number.bit_length() - 1, 1), most)
+        raise ParameterError(
+            f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
+        )
+    return number
 
 
 def require_small_channel(k: int, largest: int) -> None:
@@ -107,3 +119,31 @@ def require_reports(
         )
     # Always read-only, also where this had to copy: one compiled version of the loops serves all.
     return read_only(np.ascontiguousarray(data))
+
+
+def require_possible(
+    is_possible: Booleans, fault: str, of: NDArray[Any] | None = None, *, first: int = 0
+) -> None:
+    """Raise `DomainError` for the first report that is impossible; ``{}`` is its entry of ``of``.
+
+    The rows of both arrays are the reports from number ``first`` on.
+    """
+    if not is_possible.all():
+        row = int(np.argmin(is_possible))
+        raise DomainError(
+            f"report {first + row} {fault if of is None else fault.format(of[row])}: this "
+            "randomizer makes no such report, so it is corrupt or forged; drop it and aggregate "
+            "again"
+        )
+
+
+def require_whole_reports(
+    reports: Reports, *, fingerprint: str, dtype: np.dtype[Any], possible: range
+) -> NDArray[Any]:
+    """Return the contiguous data of reports that are whole numbers, once checked."""
+    codes = require_reports(reports, fingerprint=fingerprint, dtype=dtype, row_shape=())
+    least, end = possible.start, possible.stop
+    if codes.size and not least <= int(codes.min()) <= int(codes.max()) < end:
+        is_possible = (codes >= least) & (codes < end)
+        require_possible(is_possible, f"is {{}}, not in [{least}, {end})", codes)
+    return codes

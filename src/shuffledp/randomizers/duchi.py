@@ -7,24 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import outward_atoms
+from shuffledp.core.exact_atoms import mirrored, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import fingerprint_of, set_fields
-from shuffledp.randomizers.number_randomizer import (
-    NumberRandomizer,
-    Span,
-    blocks_of,
-    round_to_grid,
-)
+from shuffledp.randomizers.checks import set_fields
 from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duchi(NumberRandomizer):
+class Duchi(numbers.NumberRandomizer):
     """Rounding to one of the two ends of the range, then binary randomized response.
 
     Parameters
@@ -66,12 +60,10 @@ class Duchi(NumberRandomizer):
 
     threshold: int = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        span = Span(self.low, self.high)
-        threshold, epsilon0 = settle_flips(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, span=span.stated, threshold=threshold)
-        set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
-        set_fields(self, threshold=threshold, fingerprint=fingerprint)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        threshold, loss = settle_flips(epsilon0)
+        set_fields(self, threshold=threshold)
+        return {"threshold": threshold}, loss
 
     @property
     def profile(self) -> LocalProfile:
@@ -85,7 +77,7 @@ class Duchi(NumberRandomizer):
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=2,
-            blanket=outward_atoms([(wrong, ratio, 1), (wrong, 1, ratio)]),
+            blanket=outward_atoms(mirrored(wrong, ratio, 1)),
             channel=self.channel,
         )
 
@@ -100,27 +92,16 @@ class Duchi(NumberRandomizer):
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one bit for each number. See `MeanRandomizer`."""
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
-        for where, block in blocks_of(values, self.span):
-            bits = round_to_grid(block, self.span, num_steps=1, entropy=entropy)
+        for where, block in numbers.blocks_of(values, self.span):
+            bits = numbers.round_to_grid(block, self.span, num_steps=1, entropy=entropy)
             out[where] = bits ^ (entropy.words(bits.size) < np.uint64(self.threshold))
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def num_steps(self) -> int:
-        """One step, from end to end."""
-        return 1
-
-    @property
-    def _report_range(self) -> tuple[int, int]:
-        return 0, 1
-
-    @property
-    def _slope(self) -> float:
-        return (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
-
-    @property
-    def _growth(self) -> float:
-        return 0.0  # the square of a bit's score is 1, whatever the value
+    def _shape(self) -> numbers.GridShape:
+        slope = (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
+        # The square of a bit's score is 1, whatever the value.
+        return numbers.GridShape(num_steps=1, num_outputs=2, slope=slope, growth=0.0)
 
     def variance_at(self, square: float, *, rounding: float = 0.0) -> float:  # noqa: ARG002 - one signature for all
         """Return the report variance; ``rounding`` to the two ends is part of it already."""

@@ -7,26 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
-from shuffledp.core.exact_atoms import outward_atoms
+from shuffledp.core.exact_atoms import mirrored, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers import checks, thresholds
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    code_type,
-    require_codes,
-    require_reports,
-    require_small_channel,
-)
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    k_randomized_response_threshold,
-    log_ratio_upper,
-    settle,
-)
-
-_LARGEST_CHANNEL_K = 64
+from shuffledp.randomizers.thresholds import WORD_VALUES
 
 # Words are drawn for this many reports at a time: 256 KiB of words stay in the second-level cache
 # between the generator that writes them and the loop that reads them.
@@ -76,13 +64,14 @@ class KRandomizedResponse(SettledRandomizer):
     """
 
     name: ClassVar[str] = "k-rr"
+    largest_channel: ClassVar[int] = 64
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
         k = self.domain_size
-        threshold, epsilon0 = settle(
+        threshold, epsilon0 = thresholds.settle(
             epsilon0,
-            threshold_for=lambda loss: k_randomized_response_threshold(k, loss),
-            loss_of=lambda threshold: log_ratio_upper(_probability_ratio(k, threshold)),
+            threshold_for=lambda loss: thresholds.k_randomized_response_threshold(k, loss),
+            loss_of=lambda threshold: thresholds.log_ratio_upper(_probability_ratio(k, threshold)),
         )
         return {"threshold": threshold}, epsilon0
 
@@ -103,20 +92,14 @@ class KRandomizedResponse(SettledRandomizer):
         """
         ratio = _probability_ratio(self.domain_size, self.threshold)
         mass = Fraction(1) / (ratio + self.domain_size - 1)
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
-            domain_size=self.domain_size,
-            blanket=outward_atoms(
-                [(mass, ratio, 1), (mass, 1, ratio), ((self.domain_size - 2) * mass, 1, 1)]
-            ),
-            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
-        )
+        rest = (self.domain_size - 2) * mass
+        blanket = outward_atoms([*mirrored(mass, ratio, 1), (rest, 1, 1)])
+        return self._profile(*blanket, family=RandomizerFamily.K_RANDOMIZED_RESPONSE)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.domain_size)
-        out = np.empty(truth.size, dtype=code_type(self.domain_size))
+        truth = checks.require_codes(values, self.domain_size)
+        out = np.empty(truth.size, dtype=checks.code_type(self.domain_size))
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
             block = truth[start : start + _BLOCK]
@@ -128,9 +111,9 @@ class KRandomizedResponse(SettledRandomizer):
                 part[:] = moved_on(block, drawn, self.threshold, self.domain_size)
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which category each report names. See `CategoryRandomizer`."""
-        supported: NDArray[np.bool_] = self._codes(reports)[:, None] == np.arange(self.domain_size)
+        supported: Booleans = self._codes(reports)[:, None] == np.arange(self.domain_size)
         return supported
 
     def aggregate(self, reports: Reports) -> Counts:
@@ -141,22 +124,16 @@ class KRandomizedResponse(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
-        codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=code_type(self.domain_size), row_shape=()
+        return checks.require_whole_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=checks.code_type(self.domain_size),
+            possible=range(self.domain_size),
         )
-        if codes.size and int(codes.max()) >= self.domain_size:
-            position = int(np.argmax(codes >= self.domain_size))
-            raise DomainError(
-                f"report {position} is {codes[position]}, which is not in "
-                f"[0, {self.domain_size}): no randomizer with domain_size = "
-                f"{self.domain_size} makes such a report, so it is corrupt or forged; "
-                "drop it and aggregate again"
-            )
-        return codes
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         if _ignores_input(self.domain_size, self.threshold):
             whole, extra = divmod(WORD_VALUES, self.domain_size)
             row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.domain_size))
@@ -170,27 +147,25 @@ class KRandomizedResponse(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
-        columns = np.arange(self.domain_size, dtype=code_type(self.domain_size))
+        self._require_small()
+        columns = np.arange(self.domain_size, dtype=checks.code_type(self.domain_size))
         return Reports(data=columns, fingerprint=self.fingerprint)
 
 
-def moved_on(
-    codes: NDArray[Any], words: NDArray[np.uint64], threshold: int, k: int
-) -> NDArray[np.uint64]:
+def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words:
     """Return report i from true code i and word i: symbol number min(w // T, k - 1) past the truth.
 
     Numbering the symbols from the one after the truth, around the circle, puts the truth itself
     last, as number k - 1: "other symbol number w // T if w < (k - 1) T, else the truth".
     """
     # No step takes a time that depends on the code: quotients by one number are products.
-    reports: NDArray[np.uint64] = np.minimum(words // np.uint64(threshold), np.uint64(k - 1))
+    reports: Words = np.minimum(words // np.uint64(threshold), np.uint64(k - 1))
     reports += codes.astype(np.uint64) + np.uint64(1)
     reports -= np.uint64(k) * (reports >= np.uint64(k))
     return reports
 
 
-def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
+def histogram(codes: NDArray[Any], size: int) -> Integers:
     """Return how often each whole number below ``size`` occurs; the caller has checked them."""
     counts = np.zeros(size, dtype=np.int64)
     step = max(_COUNTED, size)

@@ -8,13 +8,15 @@ The key is no secret: every client needs it. Privacy does not depend on it in an
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.reports import read_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,29 +28,18 @@ LONGEST_TEXT_BYTES = 2**16
 _BLOCK = 2**16
 
 
-class TextBlock(NamedTuple):
-    """Consecutive texts: ``buffer`` holds their UTF-8 bytes, text i ends before ``ends[i]``."""
-
-    start: int
-    buffer: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-
-
-def text_blocks(texts: Texts, *, argument: str) -> Iterator[TextBlock]:
-    """Return an iterator over the UTF-8 bytes of texts, in blocks of at most 65,536 texts.
+def text_blocks(texts: Texts, *, argument: str) -> Iterator[tuple[Bytes, Integers]]:
+    """Yield the UTF-8 bytes of texts, and where each ends, in blocks of at most 65,536 texts.
 
     The empty string is a text like any other; None is not. (Arrays of the type ``<U`` cannot tell a
     text that ends in NUL from one that does not: that is NumPy's doing.) ``argument`` is the name
     of the argument, for messages; these name positions, but never quote a text, which may be
     private.
     """
-    return _blocks(_checked(texts, argument), argument)
-
-
-def _blocks(source: Sequence[Any] | NDArray[Any], argument: str) -> Iterator[TextBlock]:
-    """Yield the blocks of a checked source."""
+    source = _checked(texts, argument)
     for start in range(0, len(source), _BLOCK):
-        joined, lengths = _encode(source[start : start + _BLOCK], start, argument)
+        encoded = _encode(source[start : start + _BLOCK], start, argument)
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         if int(lengths.max()) > LONGEST_TEXT_BYTES:
             position = int(np.argmax(lengths > LONGEST_TEXT_BYTES))
             raise DomainError(
@@ -56,8 +47,7 @@ def _blocks(source: Sequence[Any] | NDArray[Any], argument: str) -> Iterator[Tex
                 f"{LONGEST_TEXT_BYTES}: cut long texts before they are handed in"
             )
         # One byte more than there is, for NumPy takes no empty buffer.
-        buffer = np.frombuffer(joined + b"\0", dtype=np.uint8)
-        yield TextBlock(start, buffer, np.cumsum(lengths))
+        yield np.frombuffer(b"".join(encoded) + b"\0", dtype=np.uint8), np.cumsum(lengths)
 
 
 def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
@@ -79,10 +69,8 @@ def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
     return texts
 
 
-def _encode(
-    block: Sequence[Any] | NDArray[Any], start: int, argument: str
-) -> tuple[bytes, NDArray[np.int64]]:
-    """Return the bytes of a block, and the length of each text."""
+def _encode(block: Sequence[Any] | NDArray[Any], start: int, argument: str) -> list[bytes]:
+    """Return the bytes of each text of a block."""
     listed = block.tolist() if isinstance(block, np.ndarray) else block
     encoded = []
     for position, text in enumerate(listed, start):
@@ -98,8 +86,7 @@ def _encode(
                 f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into "
                 "a str, or leave such users out"
             ) from None
-    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-    return b"".join(encoded), lengths
+    return encoded
 
 
 #: Length of a key.
@@ -141,7 +128,7 @@ def _words(key: bytes, purpose: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(first), np.uint64(second)
 
 
-def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray[np.uint64]:
+def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> Words:
     """Return the 64-bit keyed digest of each text: SipHash-2-4 of its UTF-8 bytes.
 
     Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. If SipHash is a
@@ -150,28 +137,25 @@ def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray
 
     Cost: about 100 ns a string, nearly all of it to encode.
     """
-    from shuffledp.randomizers.string_kernels import hash_texts
+    from shuffledp.randomizers.randomizer_kernels import hash_texts
 
-    words = text_words(key)
     parts = [np.empty(0, dtype=np.uint64)]
-    for block in text_blocks(texts, argument=argument):
-        digests = np.empty(block.ends.size, dtype=np.uint64)
-        hash_texts(*words, block.buffer, block.ends, digests)
-        parts.append(digests)
+    for buffer, ends in text_blocks(texts, argument=argument):
+        parts.append(np.empty(ends.size, dtype=np.uint64))
+        hash_texts(*text_words(key), buffer, ends, parts[-1])
     return np.concatenate(parts)
 
 
-def buckets_of(
-    digests: NDArray[np.uint64], hashes: NDArray[np.uint64], *, key: bytes, num_buckets: int
-) -> NDArray[np.uint64]:
+def buckets_of(digests: Words, hashes: Words, *, key: bytes, num_buckets: int) -> Words:
     """Return the bucket of each digest under the hash function of that number.
 
     h_j(x) in [0, num_buckets), a power of two: the low bits of SipHash-2-4 of the 16 bytes of
     digest and j.
     """
-    from shuffledp.randomizers.string_kernels import hash_pairs
+    from shuffledp.randomizers.randomizer_kernels import hash_texts
 
+    pairs = np.stack([digests, hashes], axis=1).astype("<u8", copy=False)
     out = np.empty(digests.size, dtype=np.uint64)
-    hash_pairs(*bucket_words(key), digests, hashes, out)
-    out &= np.uint64(num_buckets - 1)
-    return out
+    ends = np.arange(16, pairs.nbytes + 1, 16)
+    hash_texts(*bucket_words(key), read_only(pairs.view(np.uint8).reshape(-1)), ends, out)
+    return out & np.uint64(num_buckets - 1)

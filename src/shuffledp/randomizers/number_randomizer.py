@@ -15,18 +15,19 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least, require_finite
+from shuffledp.core.arrays import Floats
+from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.checks import plain_array, require_reports
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -89,21 +90,32 @@ class Span:
             )
         return min(1.0, max(-1.0, (value - self.middle) / self.half_width))
 
-    def require_inside(self, block: NDArray[np.float64], *, start: int) -> None:
+    def require_inside(self, block: Floats, *, start: int) -> None:
         """Raise `DomainError` unless values ``start``, ``start`` + 1, ... are in the range."""
         inside = (block >= self.low) & (block <= self.high)
-        if inside.all():
-            return
-        first = int(np.argmin(inside))
-        value = float(block[first])
-        advice = (
-            "leave out or fill in missing values first"
-            if math.isnan(value)
-            else "clip the values to the range first, or declare a wider one"
-        )
-        raise DomainError(
-            f"values[{start + first}] = {value} is not in [{self.low}, {self.high}]: {advice}"
-        )
+        if not inside.all():
+            first = int(np.argmin(inside))
+            advice = "clip the values to the range first, or declare a wider one"
+            if math.isnan(block[first]):
+                advice = "leave out or fill in missing values first"
+            raise DomainError(
+                f"values[{start + first}] = {float(block[first])} is not in "
+                f"[{self.low}, {self.high}]: {advice}"
+            )
+
+
+class GridShape(NamedTuple):
+    """What follows from a law of reports 0, ..., N - 1 on values that are rounded to a grid.
+
+    ``slope`` is the expected score of a user at the upper end; 0 where reports say nothing.
+    ``growth`` is how much farther decoded reports of an end are from the middle than those of the
+    middle: in expectation, squared, in squared half widths; 0 where squares say nothing.
+    """
+
+    num_steps: int
+    num_outputs: int
+    slope: float
+    growth: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,33 +133,26 @@ class NumberRandomizer(MeanRandomizer):
     span: Span = field(init=False, repr=False, compare=False)
     fingerprint: str = field(init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        span = Span(self.low, self.high)
+        law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
+        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **law)
+        checks.set_fields(self, low=span.low, high=span.high, span=span)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint)
+
+    @abstractmethod
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Set the fields of the law; return the whole numbers that make it up, and its loss."""
+
     @property
     @abstractmethod
+    def _shape(self) -> GridShape:
+        """What sums and errors depend on."""
+
+    @property
     def num_steps(self) -> int:
         """Steps m of the grid that values are rounded to."""
-
-    @property
-    @abstractmethod
-    def _report_range(self) -> tuple[int, int]:
-        """Smallest and largest report."""
-
-    @property
-    def _centre(self) -> int:
-        """Twice the report that speaks for the middle of the range."""
-        return sum(self._report_range)
-
-    @property
-    @abstractmethod
-    def _slope(self) -> float:
-        """Expected score of a user at the upper end; 0 where reports say nothing."""
-
-    @property
-    @abstractmethod
-    def _growth(self) -> float:
-        """How much farther decoded reports of an end are from the middle than those of the middle.
-
-        In expectation, squared, in squared half widths; 0 where squares say nothing of the values.
-        """
+        return self._shape.num_steps
 
     @abstractmethod
     def variance_at(self, square: float, *, rounding: float) -> float:
@@ -165,18 +170,17 @@ class NumberRandomizer(MeanRandomizer):
     @property
     def score_scale(self) -> tuple[float, float]:
         """Offset and factor that take a score to the user's units. See `MeanRandomizer`."""
-        if not self._slope > 0.0:
+        if not self._shape.slope > 0.0:
             raise ParameterError(
                 "epsilon0 of this law is 0, so that its reports say nothing about the values: use "
                 "a randomizer with a larger epsilon0"
             )
-        return self.span.middle, self.span.half_width / self._slope
+        return self.span.middle, self.span.half_width / self._shape.slope
 
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
-        codes = self._codes(reports)
-        scores: NDArray[np.float64] = 2.0 * codes.astype(np.float64)[:, None] - self._centre
-        return scores
+        scores: Floats = 2.0 * self._codes(reports).astype(np.float64)[:, None]
+        return scores - (self._shape.num_outputs - 1)
 
     def aggregate(self, reports: Reports) -> Sums:
         """Return the sums of scores and of their squares. See `MeanRandomizer`.
@@ -184,10 +188,10 @@ class NumberRandomizer(MeanRandomizer):
         Both are exact up to 2^53, the first in any case whatever the order; beyond, the second has
         relative errors of the order of 2^-53.
         """
-        codes = self._codes(reports)
+        codes, centre = self._codes(reports), self._shape.num_outputs - 1
         total, total_of_squares = 0, 0.0
         for start in range(0, codes.size, _SUM_BLOCK):
-            scores = 2 * codes[start : start + _SUM_BLOCK].astype(np.int64) - self._centre
+            scores = 2 * codes[start : start + _SUM_BLOCK].astype(np.int64) - centre
             total += int(scores.sum())
             total_of_squares += float(np.square(scores.astype(np.float64)).sum())
         return Sums(
@@ -199,17 +203,12 @@ class NumberRandomizer(MeanRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the integers that are the reports, if this law could have made them."""
-        smallest, largest = self._report_range
-        codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=self.report_type, row_shape=()
+        return checks.require_whole_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=self.report_type,
+            possible=range(self._shape.num_outputs),
         )
-        if codes.size and not smallest <= int(codes.min()) <= int(codes.max()) <= largest:
-            position = int(np.argmax((codes < smallest) | (codes > largest)))
-            raise DomainError(
-                f"report {position} is {codes[position]}, not in [{smallest}, {largest}]: this "
-                "randomizer makes no such report, so it is corrupt or forged; drop it and sum again"
-            )
-        return codes
 
     def noise_law(self) -> NoiseLaw:
         """Return how the noise of the reports follows from their squares. See `MeanRandomizer`.
@@ -219,7 +218,7 @@ class NumberRandomizer(MeanRandomizer):
         """
         unit = self.score_scale[1] ** 2
         least = min(self.variance_at(square, rounding=0.0) for square in (0.0, 1.0)) / unit
-        growth = self._growth
+        growth = self._shape.growth
         if growth == 0.0:
             return NoiseLaw(least=least)
         constant = self.variance_at(0.0, rounding=1.0) / unit
@@ -240,13 +239,17 @@ class NumberRandomizer(MeanRandomizer):
         return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
 
 
-def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, Floats]]:
     """Yield which users, and their values as contiguous doubles, once checked; some at a time.
 
     Raises `DomainError` for a value that is NaN or outside the range, and `ParameterError` unless
     ``values`` is a one-dimensional array of numbers.
     """
-    array = _require_numbers(values)
+    array = checks.plain_array(values)
+    if array.ndim != 1:
+        raise ParameterError(f"values has shape {array.shape}: give one number a user, shape (n,)")
+    if array.size and array.dtype.kind not in "iuf":
+        raise ParameterError(f"values has dtype {array.dtype}: give integers or floats")
     for start in range(0, array.size, BLOCK):
         where = slice(start, min(start + BLOCK, array.size))
         # A copy, so that the loops always see the same type of array: a writable one.
@@ -256,7 +259,7 @@ def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray
 
 
 def round_to_grid(
-    block: NDArray[np.float64], span: Span, *, num_steps: int, entropy: Entropy
+    block: Floats, span: Span, *, num_steps: int, entropy: Entropy
 ) -> NDArray[np.int32]:
     """Return a grid point for each value of a block, whose expectation is the value's position.
 
@@ -288,27 +291,3 @@ def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIn
     """
     count = require_at_least("num_users", num_users, 1)
     return math.sqrt(randomizer.mean_report_variance() / count)
-
-
-def require_resolution(resolution: int | None, largest: int) -> int:
-    """Return ``resolution``, a power of two in [1, largest], or the largest if it is None."""
-    if resolution is None:
-        return largest
-    number = require_at_least("resolution", resolution, 1)
-    if number > largest or number & (number - 1):
-        raise ParameterError(
-            f"resolution = {number} is not a power of two in [1, {largest}]: leave it out"
-        )
-    return number
-
-
-def _require_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` as an array of real numbers, shape (n,), else raise `ParameterError`."""
-    array = plain_array(values)
-    if array.ndim != 1:
-        raise ParameterError(f"values has shape {array.shape}: give one number a user, shape (n,)")
-    if array.size == 0:
-        return array.astype(np.float64)
-    if array.dtype.kind not in "iuf":
-        raise ParameterError(f"values has dtype {array.dtype}: give integers or floats")
-    return array

@@ -8,20 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import ExactAtom, outward_atoms, rounded_atoms
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers import checks
+from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import fingerprint_of, require_small_channel, set_fields
-from shuffledp.randomizers.number_randomizer import (
-    NumberRandomizer,
-    Span,
-    blocks_of,
-    require_resolution,
-    round_to_grid,
-)
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
 
 # Outputs a window: a discrete uniform law on W points has a variance smaller than the continuous
@@ -65,8 +58,7 @@ class PiecewiseLaw(NamedTuple):
         """Return the blanket for the ends of the range; see `Piecewise.profile`."""
         each = Fraction(self.threshold, WORD_VALUES)
         return [
-            (self.window * each, self.ratio, 1),
-            (self.window * each, 1, self.ratio),
+            *mirrored(self.window * each, self.ratio, 1),
             ((self.num_steps - self.window) * each, 1, 1),
         ]
 
@@ -92,7 +84,7 @@ class PiecewiseLaw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piecewise(NumberRandomizer):
+class Piecewise(numbers.NumberRandomizer):
     """The piecewise mechanism, on a grid where it is exact.
 
     Parameters
@@ -150,13 +142,13 @@ class Piecewise(NumberRandomizer):
     resolution: int | None = field(default=None, repr=False, compare=False)
     law: PiecewiseLaw = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        span = Span(self.low, self.high)
-        largest = require_resolution(self.resolution, _LARGEST_WINDOW)
-        law, epsilon0 = _settle(require_non_negative("epsilon0", self.epsilon0), largest)
-        fingerprint = fingerprint_of(self.name, span=span.stated, **law._asdict())
-        set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
-        set_fields(self, law=law, fingerprint=fingerprint)
+    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        window = _LARGEST_WINDOW
+        if self.resolution is not None:
+            window = checks.require_power_of_two("resolution", self.resolution, 1, window)
+        law, loss = _settle(epsilon0, window)
+        checks.set_fields(self, law=law)
+        return law._asdict(), loss
 
     @property
     def profile(self) -> LocalProfile:
@@ -181,7 +173,7 @@ class Piecewise(NumberRandomizer):
         grid points is a mixture of two rows.
         """
         law = self.law
-        require_small_channel(law.num_steps + 1, _LARGEST_CHANNEL_INPUTS)
+        checks.require_small_channel(law.num_steps + 1, _LARGEST_CHANNEL_INPUTS)
         low, high = (Fraction(t, WORD_VALUES) for t in (law.threshold, law.high_threshold))
         return tuple(
             tuple(high if 0 <= y - i < law.window else low for y in range(law.num_outputs))
@@ -192,8 +184,10 @@ class Piecewise(NumberRandomizer):
         """Return one output for each number. See `MeanRandomizer`."""
         law, border = self.law, self.law.num_steps * self.law.threshold
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
-        for where, block in blocks_of(values, self.span):
-            points = round_to_grid(block, self.span, num_steps=law.num_steps, entropy=entropy)
+        for where, block in numbers.blocks_of(values, self.span):
+            points = numbers.round_to_grid(
+                block, self.span, num_steps=law.num_steps, entropy=entropy
+            )
             words = entropy.words(block.size)
             # A word below m T makes the output number floor(w / T) of the m outside the window; any
             # other makes output number floor((w - m T) / H) of the window's W.
@@ -206,21 +200,10 @@ class Piecewise(NumberRandomizer):
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property
-    def num_steps(self) -> int:
-        """Steps m of the grid."""
-        return self.law.num_steps
-
-    @property
-    def _report_range(self) -> tuple[int, int]:
-        return 0, self.law.num_outputs - 1
-
-    @property
-    def _slope(self) -> float:
-        return float(self.law.gain * self.law.num_steps)
-
-    @property
-    def _growth(self) -> float:
-        return float(1 / self.law.gain)
+    def _shape(self) -> numbers.GridShape:
+        law, gain = self.law, self.law.gain
+        slope, growth = float(gain * law.num_steps), float(1 / gain) if gain else 0.0
+        return numbers.GridShape(law.num_steps, law.num_outputs, slope=slope, growth=growth)
 
     def variance_at(self, square: float, *, rounding: float) -> float:
         """Return the report variance. See `NumberRandomizer`.

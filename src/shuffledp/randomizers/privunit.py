@@ -1,5 +1,20 @@
 """PrivUnit: a vector, more often than not from the cap around the user's own.
 
+*The law.* The report V is drawn from a fixed spherical law of base measure, reweighted: with
+probability P from the part where <V, x> >= gamma, of base measure q, else from the rest. The
+densities for two inputs differ by at most the factor (P / q) / ((1 - P) / (1 - q)), and reach it
+where one input's part is met and the other's is not; so the exact local loss is
+
+    epsilon0 = ln(P / (1 - P)) + ln((1 - q) / q).
+
+P = 1 - T / 2^64 is exact. q depends on gamma through a special function in floating point, whose
+error is covered by a stated margin.
+
+Blanket and explicit data, as atoms: docs/results/worst-pairs.md proves that opposite points are the
+worst pair. p = e^epsilon0 and b = (1 - 2 q) (1 - P) / (1 - q), the mass of ratios (1, 1), depend on
+q, a floating-point number with a relative error of at most 3e-10; what is stated has b smaller by
+1e-9 of itself and p rounded up, and dominates the true law.
+
 *The cap.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform
 V. Then (1 + t) / 2 has the law Beta(a, a), the cap t >= gamma has measure
 q = I_{(1 - gamma) / 2}(a, a), and
@@ -34,41 +49,28 @@ For q >= 1/4 w is integrated, else v: then nothing cancels.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums, read_only
+from shuffledp.randomizers import checks, vector_reports
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.checks import fingerprint_of, require_reports, set_fields
-from shuffledp.randomizers.two_piece import (
-    LEAST_EPSILON0,
-    MOST_EPSILON0,
-    UNIFORM,
-    Measure,
-    RightAngle,
-    TwoPieceLaw,
-    cosine_on_grid,
-    draw_tail_probabilities,
-    law_for_cap,
-    two_piece_attack,
-    two_piece_blanket,
-    weight_difference,
-)
-from shuffledp.randomizers.vector_reports import (
-    Lengths,
-    randomize_vectors,
-    require_dimension,
-    require_norm_bound,
-    require_unit_norms,
-    sum_vectors,
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    k_randomized_response_threshold,
+    log_ratio_upper,
 )
 
 # Newton's method: each step of the slow phase adds 1 / (epsilon0 + 2) of gamma or takes
@@ -78,6 +80,74 @@ _RELATIVE_STEP = 1e-9
 
 _NUM_NODES = 128
 _BELOW_ONE = 1.0 - 2.0**-52
+
+
+# Losses below this show in no float of a report: the law is then uniform, and its loss is 0.
+_LEAST_EPSILON0 = 1e-12
+# Whatever is asked above gives the same law. There are no more than 44.4 nats in P anyway.
+_MOST_EPSILON0 = 100.0
+# gamma is kept to this many significant bits, and so is 1 - gamma where gamma > 1/2. The variance
+# is flat at its minimum, so that this costs less than 1e-8 of it; and libraries that differ in the
+# last bits of a special function still give the same law and the same fingerprint.
+_GAMMA_BITS = 16
+_LARGEST_GAMMA = 1.0 - 2.0**-37
+# ln((1 - q) / q) is computed from q or 1/2 - q with a relative error of at most 3e-10, of which it
+# takes at most 4/3. (It is far less: the tests compare with 50 digits.) Rounding up to 32 bits then
+# adds at most 4.7e-10, so the margin is 1e-9 of that term in all.
+_RELATIVE_MARGIN = 5e-10
+_LOG_ODDS_BITS = 32
+
+
+# b takes the errors of 1/2 - q and 1 - q: less than twice 3e-10. e^epsilon0 has its own margin.
+_THINNER = 1.0 - 1e-9
+# Coordinates drawn or checked together: half a megabyte in each of the two arrays at work.
+_CELLS_AT_A_TIME = 2**16
+# Norms of float32 unit vectors are off by 1e-7 at most.
+_UNIT_TOLERANCE = 1e-3
+
+
+class TwoPieceLaw(NamedTuple):
+    """Where the cap begins, and how often it is missed.
+
+    The report lies outside with probability exactly T / 2^64 <= 1/2; the loss in nats is rounded
+    up.
+    """
+
+    gamma: float
+    threshold: int
+    loss: float
+
+
+UNIFORM = TwoPieceLaw(gamma=0.0, threshold=WORD_VALUES // 2, loss=0.0)
+
+
+class Measure(NamedTuple):
+    """The base measure q of the part inside, in (0, 1/2], and 1/2 - q, computed on its own.
+
+    Each is good where it is small.
+    """
+
+    inside: float
+    below_half: float
+
+    @property
+    def outside(self) -> float:
+        """1 - q."""
+        return 0.5 + self.below_half
+
+
+class RightAngle(NamedTuple):
+    """Base measures of the parts of x, -x and z at a right angle, 2 (shared + own) + ... = 1.
+
+    v of what is ``shared`` by the parts of x and z, as much by those of -x and z; q - v in the part
+    of x only, its ``own``, and as much in that of -x; q - 2 v in the ``third``, of z, only; 1 - 3 q
+    + 2 v in ``none`` of them.
+    """
+
+    shared: float
+    own: float
+    third: float
+    none: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,20 +221,20 @@ class PrivUnit(MeanRandomizer):
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        dimension = require_dimension(self.dimension)
-        norm_bound = require_norm_bound(self.norm_bound)
+        dimension = vector_reports.require_dimension(self.dimension)
+        norm_bound = vector_reports.require_norm_bound(self.norm_bound)
         law = settle_law(require_non_negative("epsilon0", self.epsilon0), dimension)
         jump = weight_difference(law.threshold, cap_measure(law.gamma, dimension))
-        fingerprint = fingerprint_of(
+        fingerprint = checks.fingerprint_of(
             self.name,
             dimension=dimension,
             norm_bound=norm_bound.hex(),
             gamma=law.gamma.hex(),
             threshold=law.threshold,
         )
-        set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
-        set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
-        set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
+        checks.set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
+        checks.set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
+        checks.set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
 
     @property
     def profile(self) -> LocalProfile:
@@ -174,12 +244,27 @@ class PrivUnit(MeanRandomizer):
         above.
         """
         measure = cap_measure(self.gamma, self.dimension)
-        right_angle = caps_at_right_angle(self.gamma, self.dimension, measure)
+        ratio = math.exp(self.epsilon0)
+        outside = self.threshold / WORD_VALUES / measure.outside
+        neither = _THINNER * 2.0 * measure.below_half * outside
+        one = round_down((1.0 - neither) / (ratio + 1.0))
+        ratio = round_up(ratio, operations=16) if self.epsilon0 > 0.0 else 1.0
+        # Right to ten digits for measures with relative errors below 1e-10.
+        shared, own, third, none = caps_at_right_angle(self.gamma, self.dimension, measure)
+        inside = (WORD_VALUES - self.threshold) / WORD_VALUES / measure.inside
+        high, low = inside / outside, outside / inside
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=two_piece_blanket(self.epsilon0, self.threshold, measure),
-            attack=two_piece_attack(self.threshold, measure, right_angle),
+            blanket=_some((one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0)),
+            attack=_some(
+                (outside * own, high, 1.0),
+                (outside * own, 1.0, high),
+                (outside * none, 1.0, 1.0),
+                (inside * third, low, low),
+                (inside * shared, 1.0, low),
+                (inside * shared, low, 1.0),
+            ),
         )
 
     @property
@@ -194,34 +279,60 @@ class PrivUnit(MeanRandomizer):
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one vector of float32 for each value. See `MeanRandomizer`."""
-        data = randomize_vectors(
-            values,
-            dimension=self.dimension,
-            norm_bound=self.norm_bound,
-            entropy=entropy,
-            draw_lengths=self._draw_lengths,
-        )
-        return Reports(data=data, fingerprint=self.fingerprint)
+        vectors = vector_reports.require_vectors(values, self.dimension)
+        out = np.empty(vectors.shape, dtype=np.float32)
+        step = max(1, _CELLS_AT_A_TIME // self.dimension)
+        for start in range(0, len(out), step):
+            block = vectors[start : start + step]
+            directions = vector_reports.to_sphere(
+                block, norm_bound=self.norm_bound, entropy=entropy, first_row=start
+            )
+            along, across = self._draw_lengths(len(block), entropy)
+            normals = vector_reports.standard_normals(len(block) * (self.dimension - 1), entropy)
+            # Computed in float64 and rounded once.
+            out[start : start + step] = _turned(
+                directions, along, across, normals.reshape(len(block), -1)
+            )
+        return Reports(data=out, fingerprint=self.fingerprint)
 
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
+    def scores(self, reports: Reports) -> Floats:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
-        rows = self._rows(reports)
-        require_unit_norms(rows)
-        return rows.astype(np.float64)
+        return np.concatenate([np.empty((0, self.dimension)), *self._blocks(reports)])
 
     def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
-        return sum_vectors(self._rows(reports), fingerprint=self.fingerprint)
+        """Return the sums of the reports and of their squares. See `MeanRandomizer`.
 
-    def _rows(self, reports: Reports) -> NDArray[np.float32]:
-        """Return the vectors of the reports if they are of this law."""
-        rows: NDArray[np.float32] = require_reports(
-            reports,
+        In double precision: relative round-off at most n 2^-53 of the sum of magnitudes.
+        """
+        total, total_of_squares = np.zeros(self.dimension), np.zeros(self.dimension)
+        for block in self._blocks(reports):
+            total += block.sum(axis=0)
+            total_of_squares += np.einsum("ij,ij->j", block, block)
+        return Sums(
+            total=total,
+            total_of_squares=total_of_squares,
+            num_reports=reports.num_reports,
             fingerprint=self.fingerprint,
-            dtype=np.dtype(np.float32),
-            row_shape=(self.dimension,),
         )
-        return rows
+
+    def _blocks(self, reports: Reports) -> Iterator[Floats]:
+        """Yield the vectors of the reports, once checked, without a copy of them all."""
+        dtype, shape = np.dtype(np.float32), (self.dimension,)
+        rows = checks.require_reports(
+            reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape
+        )
+        step = max(1, _CELLS_AT_A_TIME // self.dimension)
+        for start in range(0, len(rows), step):
+            with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+                block = rows[start : start + step].astype(np.float64)
+            norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+            checks.require_possible(
+                np.abs(norms - 1.0) <= _UNIT_TOLERANCE,  # so that NaN is refused
+                "has the norm {:.6g}, not 1",
+                norms,
+                first=start,
+            )
+            yield block
 
     def report_variance(self, value: float) -> float:
         """Return (norm_bound^2 / m^2 - value^2) / d for a vector of norm ``value``.
@@ -247,7 +358,7 @@ class PrivUnit(MeanRandomizer):
         """Return the largest `report_variance`, which is that of a vector of zeros."""
         return self.report_variance(0.0)
 
-    def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
+    def _draw_lengths(self, count: int, entropy: Entropy) -> tuple[Floats, Floats]:
         """Return t = <V, x> and sqrt(1 - t^2) of a number of reports.
 
         From the tail measure u the report is at the distance y = (1 - t) / 2 from x inside the
@@ -257,12 +368,89 @@ class PrivUnit(MeanRandomizer):
         from scipy.special import betaincinv
 
         measure = cap_measure(self.gamma, self.dimension)
-        is_outside, tails = draw_tail_probabilities(count, self.threshold, measure, entropy)
+        is_outside = entropy.words(count) < np.uint64(self.threshold)
+        tails = vector_reports.uniforms(entropy.words(count)) * np.where(
+            is_outside, measure.outside, measure.inside
+        )
         a = (self.dimension - 1) / 2
         end = np.where(is_outside, (1.0 + self.gamma) / 2, (1.0 - self.gamma) / 2)
         y = np.minimum(betaincinv(a, a, tails), end)  # round-off must not cross the cap's edge
         along = np.where(is_outside, 2.0 * y - 1.0, 1.0 - 2.0 * y)
         return along, 2.0 * np.sqrt(y * (1.0 - y))
+
+
+def _turned(directions: Floats, along: Floats, across: Floats, normals: Floats) -> Floats:
+    """Return along x + across g for each direction x, with g from normals, orthogonal to x.
+
+    g is a row of ``normals``, shape (n, d - 1), scaled to length 1 and turned into the space
+    orthogonal to x. The turn is the reflection I - 2 u u^T / |u|^2 with u = e1 + s x, s the sign of
+    the first coordinate of x. It takes e1 to -s x, and |u| >= sqrt(2), so nothing cancels; where
+    projecting g would lose digits in few dimensions.
+    """
+    firsts, rests = directions[:, 0], directions[:, 1:]
+    signs = np.where(firsts >= 0.0, 1.0, -1.0)
+    lengths = 1.0 + np.abs(firsts)  # |u|^2 / 2, and the first coordinate of u
+    scales = across / np.sqrt(np.einsum("ij,ij->i", normals, normals))
+    heads = -signs * along
+    factors = heads + scales * signs * np.einsum("ij,ij->i", normals, rests) / lengths
+    turned = np.empty_like(directions)
+    turned[:, 0] = heads - factors * lengths
+    turned[:, 1:] = scales[:, None] * normals - (signs * factors)[:, None] * rests
+    return turned
+
+
+def _some(*atoms: tuple[float, float, float]) -> tuple[BlanketAtom, ...]:
+    """Return the atoms that have a mass."""
+    return tuple(
+        BlanketAtom(mass=mass, ratio0=ratio0, ratio1=ratio1)
+        for mass, ratio0, ratio1 in atoms
+        if mass > 0.0
+    )
+
+
+def log_odds_upper(measure: Measure) -> float:
+    """Return ln((1 - q) / q) rounded up by at most 1e-9 of it; exactly 0 for q = 1/2."""
+    if measure.below_half < 0.25:
+        log_odds = 2.0 * math.atanh(2.0 * measure.below_half)
+    else:
+        log_odds = math.log1p(-measure.inside) - math.log(measure.inside)
+    mantissa, exponent = math.frexp(log_odds * (1.0 + _RELATIVE_MARGIN))
+    return math.ldexp(math.ceil(math.ldexp(mantissa, _LOG_ODDS_BITS)), exponent - _LOG_ODDS_BITS)
+
+
+def _on_grid(cosine: float) -> float:
+    """Return the nearest float with 16 significant bits."""
+    mantissa, exponent = math.frexp(cosine)
+    return math.ldexp(round(math.ldexp(mantissa, _GAMMA_BITS)), exponent - _GAMMA_BITS)
+
+
+def cosine_on_grid(gamma: float) -> float:
+    """Return the nearest cosine on a grid that is fine towards 0 and towards 1.
+
+    Up to 1/2 gamma has 16 significant bits, and above 1 - gamma has; at most 1 - 2^-37.
+    """
+    if gamma <= 0.5:
+        return _on_grid(max(gamma, 0.0))
+    return min(1.0 - _on_grid(1.0 - gamma), _LARGEST_GAMMA)
+
+
+def law_for_cap(limit: float, gamma: float, measure: Measure) -> TwoPieceLaw:
+    """Return the law that spends on P all that a cap leaves of a loss in [1e-12, 100]."""
+    log_odds = log_odds_upper(measure)
+    budget = Fraction(limit) - Fraction(log_odds)
+    if budget < 0:
+        return UNIFORM  # P would be below 1/2: the best cap leaves more, and nothing costs less
+    threshold = k_randomized_response_threshold(2, float_below(budget))
+    odds = Fraction(WORD_VALUES - threshold, threshold)
+    loss = Fraction(log_ratio_upper(odds)) + Fraction(log_odds)
+    return TwoPieceLaw(gamma=gamma, threshold=threshold, loss=float_above(loss))
+
+
+def weight_difference(threshold: int, measure: Measure) -> float:
+    """Return P / q - (1 - P) / (1 - q), the jump of the density at the cut; 0 if there is none."""
+    # P - q from what each is away from 1/2, so that nothing cancels.
+    above_half = (WORD_VALUES // 2 - threshold) / WORD_VALUES
+    return (above_half + measure.below_half) / (measure.inside * measure.outside)
 
 
 def settle_law(epsilon0: float, dimension: int) -> TwoPieceLaw:
@@ -274,10 +462,10 @@ def settle_law(epsilon0: float, dimension: int) -> TwoPieceLaw:
     """
 
     def law_for(loss: float) -> TwoPieceLaw:
-        if loss < LEAST_EPSILON0:
+        if loss < _LEAST_EPSILON0:
             return UNIFORM
-        gamma = best_gamma(min(loss, MOST_EPSILON0), dimension)
-        return law_for_cap(min(loss, MOST_EPSILON0), gamma, cap_measure(gamma, dimension))
+        gamma = best_gamma(min(loss, _MOST_EPSILON0), dimension)
+        return law_for_cap(min(loss, _MOST_EPSILON0), gamma, cap_measure(gamma, dimension))
 
     law = law_for(epsilon0)
     while (again := law_for(law.loss)) != law:
@@ -333,51 +521,26 @@ def caps_at_right_angle(gamma: float, dimension: int, measure: Measure) -> Right
     digits): Gauss and Legendre's rule with 128 nodes, in a variable in which the integrand is
     smooth. Cost: a tenth of a millisecond.
     """
-    inside, below_half = measure.inside, measure.below_half
-    if inside >= 0.25:
-        both_below = _both_below(gamma, dimension)
-        return RightAngle(
-            shared=(0.25 - below_half) + both_below,
-            own=0.25 - both_below,
-            third=below_half - 2.0 * both_below,
-            none=below_half + 2.0 * both_below,
-        )
-    shared = _both_above(gamma, dimension)
-    return RightAngle(
-        shared=shared,
-        own=inside - shared,
-        third=inside - 2.0 * shared,
-        none=1.0 - 3.0 * inside + 2.0 * shared,
-    )
-
-
-def _both_below(gamma: float, dimension: int) -> float:
-    """Return w, for gamma <= 1/sqrt(2)."""
     nodes, weights = _rule()
-    logs = _logs(0.25 * math.pi * nodes, gamma, dimension)
-    return -0.25 * float(weights @ np.expm1(logs))
 
+    def logs(phi: Floats) -> Floats:  # ln f
+        ratio = np.minimum(gamma / np.cos(phi), _BELOW_ONE)  # round-off must not cross the end
+        return np.asarray(0.5 * (dimension - 2) * np.log1p(-ratio * ratio))
 
-def _both_above(gamma: float, dimension: int) -> float:
-    """Return v."""
-    reach = math.acos(gamma) - 0.25 * math.pi
-    if reach <= 0.0:
-        return 0.0
-    nodes, weights = _rule()
-    # f ends like a power (d - 2) / 2 of the distance; squares make it smooth.
-    logs = _logs(0.25 * math.pi + reach * (1.0 - nodes * nodes), gamma, dimension)
-    return 2.0 * reach / math.pi * float(weights @ (nodes * np.exp(logs)))
-
-
-def _logs(phi: NDArray[np.float64], gamma: float, dimension: int) -> NDArray[np.float64]:
-    """Return ln f."""
-    ratio = np.minimum(gamma / np.cos(phi), _BELOW_ONE)  # round-off must not cross the end
-    logs: NDArray[np.float64] = 0.5 * (dimension - 2) * np.log1p(-ratio * ratio)
-    return logs
+    q, d = measure.inside, measure.below_half
+    if q >= 0.25:  # and gamma <= 1/sqrt(2)
+        w = -0.25 * float(weights @ np.expm1(logs(0.25 * math.pi * nodes)))
+        return RightAngle((0.25 - d) + w, 0.25 - w, third=d - 2.0 * w, none=d + 2.0 * w)
+    v, reach = 0.0, math.acos(gamma) - 0.25 * math.pi
+    if reach > 0.0:
+        # f ends like a power (d - 2) / 2 of the distance; squares make it smooth.
+        ends = logs(0.25 * math.pi + reach * (1.0 - nodes * nodes))
+        v = 2.0 * reach / math.pi * float(weights @ (nodes * np.exp(ends)))
+    return RightAngle(v, q - v, third=q - 2.0 * v, none=1.0 - 3.0 * q + 2.0 * v)
 
 
 @lru_cache(maxsize=1)
-def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rule() -> tuple[Floats, Floats]:
     """Return nodes and weights of the rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NUM_NODES)
     return read_only(0.5 + 0.5 * nodes), read_only(0.5 * weights)

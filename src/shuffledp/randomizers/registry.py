@@ -10,10 +10,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
 from shuffledp.randomizers.duchi import Duchi
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.local_hashing import (
-    HadamardResponse,
-    OptimizedLocalHashing,
-)
+from shuffledp.randomizers.local_hashing import HadamardResponse, OptimizedLocalHashing
 from shuffledp.randomizers.piecewise import Piecewise
 from shuffledp.randomizers.privunit import PrivUnit
 from shuffledp.randomizers.sketches import CountMeanSketch

@@ -12,39 +12,19 @@ from fractions import Fraction
 from typing import ClassVar, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.arrays import Bytes, Floats, Integers
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
-from shuffledp.estimation.frequencies import (
-    expected_standard_error as expected_noise,
-)
+from shuffledp.estimation.frequencies import expected_standard_error as expected_noise
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.randomizers.checks import (
-    fingerprint_of,
-    require_reports,
-    require_same_law,
-    set_fields,
-)
-from shuffledp.randomizers.keyed_hash import (
-    Texts,
-    bucket_words,
-    buckets_of,
-    digests_of,
-    require_key,
-)
+from shuffledp.randomizers import checks, keyed_hash
+from shuffledp.randomizers import unary_encoding as unary
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
-from shuffledp.randomizers.unary_encoding import (
-    bit_sums,
-    bytes_per_row,
-    flip_true_bits,
-    randomize_rows,
-    unary_blanket,
-)
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
 _MOST_BUCKETS = 2**20
@@ -135,18 +115,18 @@ class CountMeanSketch:
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        key = require_key(self.key)
+        key = keyed_hash.require_key(self.key)
         num_hashes, num_buckets = require_sizes(self.num_hashes, self.num_buckets)
         asked = require_non_negative("epsilon0", self.epsilon0)
         threshold, epsilon0 = settle_flips(asked, num_flips=2)
         law = {"num_hashes": num_hashes, "num_buckets": num_buckets, "threshold": threshold}
-        fingerprint = fingerprint_of(self.name, key=key.hex(), **law)
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+        fingerprint = checks.fingerprint_of(self.name, key=key.hex(), **law)
+        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report: 2 + ceil(num_buckets / 8)."""
-        return _HEADER_BYTES + bytes_per_row(self.num_buckets)
+        return _HEADER_BYTES + unary.bytes_per_row(self.num_buckets)
 
     @property
     def num_counts(self) -> int:
@@ -171,33 +151,30 @@ class CountMeanSketch:
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=unary_blanket(self.num_buckets, 1 - flip, flip),
+            blanket=unary.unary_blanket(self.num_buckets, 1 - flip, flip),
         )
 
-    def randomize(self, values: Texts, entropy: Entropy) -> Reports:
+    def randomize(self, values: keyed_hash.Texts, entropy: Entropy) -> Reports:
         """Return one report for each string, one row a user: its hash function and its bits.
 
         ``values`` is a sequence of str, a one-dimensional array of str or object, or a
         polars.Series; each has at most 65,536 bytes of UTF-8. `DomainError` names the position of
         what is no such text.
         """
-        digests = digests_of(values, self.key)
+        digests = keyed_hash.digests_of(values, self.key)
         out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_BYTES // self.num_report_bytes)
         for start in range(0, digests.size, step):
             block = slice(start, start + step)
             hashes = entropy.words(digests[block].size) & np.uint64(self.num_hashes - 1)
-            buckets = buckets_of(digests[block], hashes, key=self.key, num_buckets=self.num_buckets)
-            rows = randomize_rows(
-                buckets,
-                k=self.num_buckets,
-                threshold=self.threshold,
-                entropy=entropy,
-                write_true_bits=flip_true_bits,
+            buckets = keyed_hash.buckets_of(
+                digests[block], hashes, key=self.key, num_buckets=self.num_buckets
             )
             out[block, 0] = hashes & np.uint64(0xFF)
             out[block, 1] = hashes >> np.uint64(8)
-            out[block, _HEADER_BYTES:] = rows
+            out[block, _HEADER_BYTES:] = unary.randomize_rows(
+                buckets, self.num_buckets, self.threshold, entropy, unary.flip_true_bits
+            )
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def aggregate(self, reports: Reports) -> Counts:
@@ -206,7 +183,9 @@ class CountMeanSketch:
         How often each bit of each hash function is set, and the reports of each hash function.
         """
         rows, hashes = self._rows(reports)
-        cells, num_reports = bit_sums(rows, hashes, num_tables=self.num_hashes, first=_HEADER_BYTES)
+        cells, num_reports = unary.bit_sums(
+            rows, hashes, num_tables=self.num_hashes, first=_HEADER_BYTES
+        )
         bits_set = cells.reshape(self.num_hashes, -1)[:, : self.num_buckets]
         return Counts(
             support=np.concatenate([bits_set.reshape(-1), num_reports]),
@@ -214,24 +193,20 @@ class CountMeanSketch:
             fingerprint=self.fingerprint,
         )
 
-    def _rows(self, reports: Reports) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        rows: NDArray[np.uint8] = require_reports(
+        rows: Bytes = checks.require_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=np.dtype(np.uint8),
             row_shape=(self.num_report_bytes,),
         )
         hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
-        is_wrong = hashes >= self.num_hashes
+        is_possible = hashes < self.num_hashes
         if self.num_buckets < 8:
-            is_wrong |= rows[:, -1] >> np.uint8(self.num_buckets) != 0
-        if is_wrong.any():
-            raise DomainError(
-                f"report {int(np.argmax(is_wrong))} has a hash function or a bucket that does not "
-                f"exist (num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets}), so it "
-                "is corrupt or forged; drop it and count again"
-            )
+            is_possible &= rows[:, -1] >> np.uint8(self.num_buckets) == 0
+        exist = f"(num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets})"
+        checks.require_possible(is_possible, f"has a hash function or a bucket beyond {exist}")
         return rows, hashes
 
     @property
@@ -244,7 +219,7 @@ class CountMeanSketch:
         self,
         data: Reports | Counts,
         *,
-        dictionary: Texts,
+        dictionary: keyed_hash.Texts,
         confidence: float = 0.95,
         interval: str = "wilson",
         simultaneous: bool = False,
@@ -274,8 +249,10 @@ class CountMeanSketch:
 
         Cost: 20 ns times num_hashes a string.
         """
+        from shuffledp.randomizers.randomizer_kernels import sum_cells
+
         counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
         if counts.support.size != self.num_counts:
             raise ParameterError(
                 f"counts has {counts.support.size} cells, not {self.num_counts}: pass on what "
@@ -283,16 +260,22 @@ class CountMeanSketch:
             )
         if len(dictionary) == 0:
             raise DomainError("dictionary is empty: name at least one string to ask for")
-        digests = digests_of(dictionary, self.key, argument="dictionary")
-        _require_distinct(digests)
+        digests = keyed_hash.digests_of(dictionary, self.key, argument="dictionary")
+        # Different strings share a digest with probability 2^-64, and then have the same estimate.
+        _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
+        is_repeated = first[inverse] != np.arange(digests.size)
+        if is_repeated.any():
+            position = int(np.argmax(is_repeated))
+            raise DomainError(
+                f"dictionary[{position}] repeats dictionary[{first[inverse[position]]}]: ask for "
+                "each string once"
+            )
         if counts.num_reports == 0:
             raise DataError("there are no reports, so there is nothing to estimate: collect some")
+        support = np.zeros(digests.size, dtype=np.int64)
+        sum_cells(self._cells(counts), digests, *keyed_hash.bucket_words(self.key), support)
         noise_only = estimate_frequencies(
-            Counts(
-                support=self._support(counts, digests),
-                num_reports=counts.num_reports,
-                fingerprint=self.fingerprint,
-            ),
+            dataclasses.replace(counts, support=support),
             support_probabilities=self.support_probabilities,
             confidence=confidence,
             interval=interval,
@@ -300,7 +283,18 @@ class CountMeanSketch:
         )
         collisions = self._collision_error(counts, noise_only.frequency)
         each = simultaneous_confidence(confidence, digests.size) if simultaneous else confidence
-        return _widened(noise_only, collisions, normal_quantile(each))
+        # A constant added to the variance adds its product with the squared quantile to the squared
+        # half-width of both kinds of interval, and leaves their centres where they are.
+        centre = 0.5 * (noise_only.lower + noise_only.upper)
+        half_width = 0.5 * (noise_only.upper - noise_only.lower)
+        half_width = np.hypot(half_width, normal_quantile(each) * collisions)
+        return dataclasses.replace(
+            noise_only,
+            standard_error=np.hypot(noise_only.standard_error, collisions),
+            population_standard_error=np.hypot(noise_only.population_standard_error, collisions),
+            lower=centre - half_width,
+            upper=centre + half_width,
+        )
 
     def expected_standard_error(
         self, *, num_users: int, frequency: float, sum_of_other_squares: float
@@ -329,9 +323,7 @@ class CountMeanSketch:
         """Number m (w - 1), by which collisions are thinned out."""
         return self.num_hashes * (self.num_buckets - 1)
 
-    def _collision_error(
-        self, counts: Counts, frequency: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _collision_error(self, counts: Counts, frequency: Floats) -> Floats:
         """Return the standard error by collisions, or a little more, for each frequency."""
         num_users = counts.num_reports
         holders = np.clip(frequency, 0.0, 1.0) * num_users
@@ -339,8 +331,7 @@ class CountMeanSketch:
         most_pairs = np.maximum(others * (others - 1.0), 0.0)
         pairs = self._same_string_pairs_upper(counts) - holders * np.maximum(holders - 1.0, 0.0)
         variance = np.clip(pairs, 0.0, most_pairs) / (num_users**2 * self._num_independent_cells)
-        result: NDArray[np.float64] = np.sqrt(variance)
-        return result
+        return np.asarray(np.sqrt(variance))
 
     def _same_string_pairs_upper(self, counts: Counts) -> float:
         """Return a number of ordered pairs of users with the same string, on the large side.
@@ -365,14 +356,6 @@ class CountMeanSketch:
             return all_pairs
         return min(max(pairs / (1.0 - chance) / (1.0 - by_key), 0.0), all_pairs)
 
-    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how often the bits of each string's buckets are set: one cell a hash function."""
-        from shuffledp.randomizers.string_kernels import sum_cells
-
-        out = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(self._cells(counts), digests, *bucket_words(self.key), out)
-        return out
-
     def _colliding_pairs(self, counts: Counts) -> float:
         """Return an unbiased number of ordered pairs of users with the same hash and bucket.
 
@@ -389,7 +372,7 @@ class CountMeanSketch:
         squares += counts.num_reports * self.num_buckets * other**2
         return (float(np.vdot(deviations, deviations)) - squares) / (keep - other) ** 2
 
-    def _cells(self, counts: Counts) -> NDArray[np.int64]:
+    def _cells(self, counts: Counts) -> Integers:
         """Return how often each bit is set: hash functions by buckets."""
         cells = counts.support[: self.num_hashes * self.num_buckets]
         return cells.reshape(self.num_hashes, self.num_buckets)
@@ -400,56 +383,11 @@ def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tupl
 
     Powers of two, so that uniform random bits are uniform hash functions and buckets.
     """
-    numbers = []
-    for name, value, least, most in (
-        ("num_hashes", num_hashes, 1, _MOST_HASHES),
-        ("num_buckets", num_buckets, 2, _MOST_BUCKETS),
-    ):
-        number = require_at_least(name, value, least)
-        if number & (number - 1) or number > most:
-            nearest = min(2 ** max(number.bit_length() - 1, 1), most)
-            raise ParameterError(
-                f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
-            )
-        numbers.append(number)
-    hashes, buckets = numbers
+    hashes = checks.require_power_of_two("num_hashes", num_hashes, 1, _MOST_HASHES)
+    buckets = checks.require_power_of_two("num_buckets", num_buckets, 2, _MOST_BUCKETS)
     if hashes * buckets > _MOST_CELLS:
         raise ParameterError(
             f"num_hashes * num_buckets = {hashes * buckets} is above {_MOST_CELLS}: the server "
             "keeps a count for each; take fewer hash functions"
         )
     return hashes, buckets
-
-
-def _require_distinct(digests: NDArray[np.uint64]) -> None:
-    """Raise `DomainError` if two strings of the dictionary have the same digest.
-
-    Different strings do so with probability 2^-64, and then have the same estimate.
-    """
-    _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
-    is_repeated = first[inverse] != np.arange(digests.size)
-    if is_repeated.any():
-        position = int(np.argmax(is_repeated))
-        raise DomainError(
-            f"dictionary[{position}] repeats dictionary[{first[inverse[position]]}]: ask for each "
-            "string once"
-        )
-
-
-def _widened(
-    estimates: FrequencyEstimates, collisions: NDArray[np.float64], quantile: float
-) -> FrequencyEstimates:
-    """Return the estimates with the collisions' standard error in their errors and intervals.
-
-    A constant added to the variance adds its product with the squared quantile to the squared
-    half-width of both kinds of interval, and leaves their centres where they are.
-    """
-    centre = 0.5 * (estimates.lower + estimates.upper)
-    half_width = np.hypot(0.5 * (estimates.upper - estimates.lower), quantile * collisions)
-    return dataclasses.replace(
-        estimates,
-        standard_error=np.hypot(estimates.standard_error, collisions),
-        population_standard_error=np.hypot(estimates.population_standard_error, collisions),
-        lower=centre - half_width,
-        upper=centre + half_width,
-    )

@@ -10,33 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Bytes
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
-from shuffledp.core.exact_atoms import (
-    ExactAtom,
-    outward_atoms,
-    rounded_atoms,
-)
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
+from shuffledp.core.profile import BlanketAtom, LocalProfile
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    require_codes,
-    require_small_channel,
-)
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    exp_lower,
-    log_ratio_upper,
-)
-from shuffledp.randomizers.unary_encoding import (
-    bytes_per_row,
-    column_sums,
-    require_rows,
-    set_bits,
-)
-
-_LARGEST_CHANNEL_K = 8
+from shuffledp.randomizers.checks import require_codes, require_possible
+from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
+from shuffledp.randomizers.unary_encoding import bytes_per_row, column_sums, require_rows, set_bits
 
 # Reports drawn at a time, which bounds the memory of converted codes and of coins.
 _BLOCK = 2**15
@@ -133,19 +115,11 @@ class SubsetSelection(SettledRandomizer):
         one_of_them = outside * size / (k - 1)
         both = outside * size * (size - 1) / ((k - 1) * (k - size))
         atoms: list[ExactAtom] = [
-            (one_of_them, ratio, 1),
-            (one_of_them, 1, ratio),
+            *mirrored(one_of_them, ratio, 1),
             (both, ratio, ratio),
             (outside * (k - 1 - size) / (k - 1), 1, 1),
         ]
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=k,
-            blanket=outward_atoms(atoms),
-            attack=_attack(k, size, self.threshold),
-            channel=self.channel if k <= _LARGEST_CHANNEL_K else None,
-        )
+        return self._profile(*outward_atoms(atoms), attack=_attack(k, size, self.threshold))
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
@@ -156,37 +130,23 @@ class SubsetSelection(SettledRandomizer):
             self._draw_subsets(rows[block], truth[block].astype(np.uint32), entropy)
         return Reports(data=rows, fingerprint=self.fingerprint)
 
-    def _draw_subsets(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _draw_subsets(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Set the bits of a block of empty rows."""
         num_others, threshold = self.domain_size - 1, self.threshold
         if _ignores_input(self.domain_size, self.subset_size, threshold):
             # No category has the code k: all k of them are others, and no coin is below 0.
-            codes, num_others, threshold = (
-                np.full_like(codes, self.domain_size),
-                self.domain_size,
-                0,
-            )
-        from shuffledp.randomizers.category_kernels import place_members
+            codes, num_others = np.full_like(codes, self.domain_size), self.domain_size
+            threshold = 0
+        from shuffledp.randomizers.randomizer_kernels import place_members
 
         coins = entropy.words(codes.size)
-        goal = codes.size * self.subset_size
-        placed = 0
+        law = np.uint64(threshold), num_others, self.subset_size
+        goal, placed = codes.size * self.subset_size, 0
         while placed < goal:
             words = entropy.words(min(-(-(goal - placed) // 2), _WORD_BUFFER))
-            placed = place_members(
-                rows,
-                codes,
-                coins,
-                words.view(np.uint32),
-                np.uint64(threshold),
-                num_others,
-                self.subset_size,
-                placed,
-            )
+            placed = place_members(rows, codes, coins, words.view(np.uint32), *law, placed)
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report names. See `CategoryRandomizer`."""
         return set_bits(self._rows(reports), self.domain_size)
 
@@ -196,25 +156,26 @@ class SubsetSelection(SettledRandomizer):
         support = column_sums(rows)[: self.domain_size]
         return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
 
-    def _rows(self, reports: Reports) -> NDArray[np.uint8]:
+    def _rows(self, reports: Reports) -> Bytes:
         """Return the rows of the reports, once checked: each has exactly w bits set."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         step = max(1, _BYTES_AT_A_TIME // rows.shape[1])
+        widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
         for start in range(0, rows.shape[0], step):
-            sizes = _num_bits_set(rows[start : start + step])
-            is_wrong = sizes != self.subset_size
-            if is_wrong.any():
-                position = int(np.argmax(is_wrong))
-                raise DomainError(
-                    f"report {start + position} has {sizes[position]} bits set, not "
-                    f"{self.subset_size}: this law makes no such report, so it is corrupt or "
-                    "forged; drop it and count again"
-                )
+            # Over so few terms `einsum` has less overhead than `sum`.
+            counts = np.bitwise_count(rows[start : start + step].view(f"u{widest}"))
+            sizes = np.einsum("ij->i", counts, dtype=np.int64)
+            require_possible(
+                sizes == self.subset_size,
+                f"has {{}} bits set, not {self.subset_size}",
+                sizes,
+                first=start,
+            )
         return rows
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         inclusion = _inclusion(self.domain_size, self.subset_size, self.threshold)
         within = inclusion / math.comb(self.domain_size - 1, self.subset_size - 1)
         without = (1 - inclusion) / math.comb(self.domain_size - 1, self.subset_size)
@@ -225,7 +186,7 @@ class SubsetSelection(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the C(k, w) reports of the columns of `channel`: bytes in ascending order."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         rows = np.array(self._possible_rows(), dtype=np.uint8)
         return Reports(data=rows[:, None], fingerprint=self.fingerprint)
 
@@ -294,15 +255,13 @@ def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
         return rounded_atoms([(1 - inclusion, ratio, 1), (inclusion, 1 / ratio, 1)])
     both, one, neither = _chances_of_pair(k - 1, size)  # without the third category
     atoms: list[ExactAtom] = [
-        ((1 - inclusion) * one, ratio, 1),
-        ((1 - inclusion) * one, 1, ratio),
+        *mirrored((1 - inclusion) * one, ratio, 1),
         ((1 - inclusion) * both, ratio, ratio),
         ((1 - inclusion) * neither, 1, 1),
     ]
     both, one, neither = _chances_of_pair(k - 1, size - 1)  # besides it
     atoms += [
-        (inclusion * one, 1, 1 / ratio),
-        (inclusion * one, 1 / ratio, 1),
+        *mirrored(inclusion * one, 1, 1 / ratio),
         (inclusion * both, 1, 1),
         (inclusion * neither, 1 / ratio, 1 / ratio),
     ]
@@ -316,11 +275,3 @@ def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, F
     counts = (size * (size - 1), size * rest, rest * (rest - 1))
     both, one, neither = (Fraction(count, pairs) for count in counts)
     return both, one, neither
-
-
-def _num_bits_set(rows: NDArray[np.uint8]) -> NDArray[np.integer[Any]]:
-    """Return the number of bits set in each row."""
-    widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
-    # Over so few terms `einsum` has less overhead than `sum`.
-    counts = np.bitwise_count(rows.view(f"u{widest}"))
-    return np.asarray(np.einsum("ij->i", counts, dtype=np.int64))

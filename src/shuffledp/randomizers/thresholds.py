@@ -57,10 +57,7 @@ def log_ratio_upper(ratio: Fraction) -> float:
 
 
 def settle(
-    epsilon0: float,
-    *,
-    threshold_for: Callable[[float], int],
-    loss_of: Callable[[int], float],
+    epsilon0: float, *, threshold_for: Callable[[float], int], loss_of: Callable[[int], float]
 ) -> tuple[int, float]:
     """Return the threshold for ``epsilon0``, and the exact loss of its law rounded up.
 

@@ -14,20 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
-from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
+from shuffledp.core.exact_atoms import LONGEST_POWER, mirrored, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.checks import (
-    require_codes,
-    require_reports,
-    require_small_channel,
-)
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
-
-_LARGEST_CHANNEL_K = 8
 
 # Words of bits that are drawn together: what is at work stays in the first-level cache.
 _LANES = 2**12
@@ -56,9 +50,7 @@ class UnaryEncoding(SettledRandomizer):
         """The exact p and q."""
 
     @abstractmethod
-    def _write_true_bits(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Give the true bit of each row, set with probability q so far, its own probability p."""
 
     @property
@@ -70,26 +62,16 @@ class UnaryEncoding(SettledRandomizer):
     @property
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss, and the blanket of `unary_blanket`."""
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=self.family,
-            domain_size=self.domain_size,
-            blanket=unary_blanket(self.domain_size, *self.bit_probabilities),
-            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
-        )
+        blanket = unary_blanket(self.domain_size, *self.bit_probabilities)
+        return self._profile(*blanket, family=self.family)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        rows = randomize_rows(
-            values,
-            k=self.domain_size,
-            threshold=self.threshold,
-            entropy=entropy,
-            write_true_bits=lambda rows, codes: self._write_true_bits(rows, codes, entropy),
-        )
+        how = self._write_true_bits
+        rows = randomize_rows(values, self.domain_size, self.threshold, entropy, how)
         return Reports(data=rows, fingerprint=self.fingerprint)
 
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+    def supports(self, reports: Reports) -> Booleans:
         """Return which bits each report has set. See `CategoryRandomizer`."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         return set_bits(rows, self.domain_size)
@@ -105,7 +87,7 @@ class UnaryEncoding(SettledRandomizer):
 
         k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
         """
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         p, q = self.bit_probabilities
         rows = []
         for truth in range(self.domain_size):
@@ -119,7 +101,7 @@ class UnaryEncoding(SettledRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
-        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        self._require_small()
         rows = np.arange(2**self.domain_size, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
         return Reports(data=rows, fingerprint=self.fingerprint)
 
@@ -164,14 +146,9 @@ class SymmetricUnaryEncoding(UnaryEncoding):
         flip = Fraction(self.threshold, WORD_VALUES)
         return 1 - flip, flip
 
-    def _write_true_bits(
-        self,
-        rows: NDArray[np.uint8],
-        codes: NDArray[np.uint32],
-        entropy: Entropy,  # noqa: ARG002 - one signature for both
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Flip the true bit of each row."""
-        flip_true_bits(rows, codes)
+        flip_true_bits(rows, codes, entropy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +191,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         """The exact p = 1/2 and q = T / 2^64."""
         return Fraction(1, 2), Fraction(self.threshold, WORD_VALUES)
 
-    def _write_true_bits(
-        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
-    ) -> None:
+    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
         """Put a fair coin at the true bit of each row."""
         coins = entropy.words(-(-codes.size // 64)).astype("<u8", copy=False).view(np.uint8)
         coins = np.unpackbits(coins, count=codes.size, bitorder="little")
@@ -225,8 +200,8 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         rows[users, places] |= coins << bits
 
 
-def flip_true_bits(rows: NDArray[np.uint8], codes: NDArray[np.uint32]) -> None:
-    """Flip bit ``codes[i]`` of row i."""
+def flip_true_bits(rows: Bytes, codes: NDArray[np.uint32], _: Entropy) -> None:
+    """Flip bit ``codes[i]`` of row i, which draws nothing."""
     bits = (codes & 7).astype(np.uint8)
     rows[np.arange(codes.size), codes >> 3] ^= np.uint8(1) << bits
 
@@ -244,14 +219,9 @@ def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
     ratio = p * (1 - q) / (q * (1 - p))
     all_ones = q ** (k - 1) if k <= LONGEST_POWER else 0
     others = 1 - q ** (min(k, LONGEST_POWER) - 2)
-    return outward_atoms(
-        [
-            (q * (1 - p), ratio, 1),
-            (q * (1 - p), 1, ratio),
-            ((1 - q) * (1 - p) + p * all_ones, 1, 1),
-            (q**2 * others * (1 - p) / (1 - q), ratio, ratio),
-        ]
-    )
+    neither = (1 - q) * (1 - p) + p * all_ones
+    both = q**2 * others * (1 - p) / (1 - q)
+    return outward_atoms([*mirrored(q * (1 - p), ratio, 1), (neither, 1, 1), (both, ratio, ratio)])
 
 
 def bytes_per_row(k: int) -> int:
@@ -261,41 +231,32 @@ def bytes_per_row(k: int) -> int:
 
 def randomize_rows(
     codes: NDArray[np.integer[Any]],
-    *,
     k: int,
     threshold: int,
     entropy: Entropy,
-    write_true_bits: Callable[[NDArray[np.uint8], NDArray[np.uint32]], None],
-) -> NDArray[np.uint8]:
+    write_true_bits: Callable[[Bytes, NDArray[np.uint32], Entropy], None],
+) -> Bytes:
     """Return one row for each code: k bits set with probability T / 2^64, then the true one.
 
     T is in [1, 2^63]; about 8 words are taken for each 64 bits. ``write_true_bits`` changes the
     true bit of each row of a block, given the block's codes.
     """
-    truth = require_codes(codes, k)
-    rows = _bernoulli_rows(
-        truth.size, row_bytes=bytes_per_row(k), threshold=threshold, entropy=entropy
-    )
+    truth = checks.require_codes(codes, k)
+    shape = truth.size, bytes_per_row(k)
+    lanes = np.empty(-(-math.prod(shape) // 8), dtype=np.dtype("<u8"))
+    for start in range(0, lanes.size, _LANES):
+        part = lanes[start : start + _LANES]
+        part[:] = bernoulli_lanes(part.size, threshold, entropy)
+    rows = lanes.view(np.uint8)[: math.prod(shape)].reshape(shape)
     if k % 8:
         rows[:, -1] &= np.uint8((1 << k % 8) - 1)
     for start in range(0, truth.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        write_true_bits(rows[block], truth[block].astype(np.uint32))
+        write_true_bits(rows[block], truth[block].astype(np.uint32), entropy)
     return rows
 
 
-def _bernoulli_rows(
-    num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
-) -> NDArray[np.uint8]:
-    """Return bytes of bits that are independently 1 with probability T / 2^64."""
-    lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
-    for start in range(0, lanes.size, _LANES):
-        part = lanes[start : start + _LANES]
-        part[:] = bernoulli_lanes(part.size, threshold, entropy)
-    return lanes.view(np.uint8)[: num_rows * row_bytes].reshape(num_rows, row_bytes)
-
-
-def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> NDArray[np.uint64]:
+def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
     """Return words of bits that are 1 with probability exactly T / 2^64, and independent.
 
     Each of the 64 positions of each word stands for its own uniform 64-bit number w, of which the
@@ -319,31 +280,23 @@ def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> NDArray[np.
     return below
 
 
-def set_bits(rows: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
+def set_bits(rows: Bytes, k: int) -> Booleans:
     """Return which bits are set in each row: booleans, shape (n, k)."""
     return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
 
 
-def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.uint8]:
+def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    rows: NDArray[np.uint8] = require_reports(
-        reports,
-        fingerprint=fingerprint,
-        dtype=np.dtype(np.uint8),
-        row_shape=(bytes_per_row(k),),
+    rows: Bytes = checks.require_reports(
+        reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
     )
     if k % 8:
-        is_beyond = rows[:, -1] >> np.uint8(k % 8) != 0
-        if is_beyond.any():
-            raise DomainError(
-                f"report {int(np.argmax(is_beyond))} has a bit set beyond category {k - 1}: no "
-                f"randomizer with k = {k} makes such a report, so it is corrupt or forged; drop it "
-                "and count again"
-            )
+        is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
+        checks.require_possible(is_possible, f"has a bit set beyond category {k - 1}")
     return rows
 
 
-def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+def column_sums(rows: Bytes) -> Integers:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
     one = np.zeros(rows.shape[0], dtype=np.int64)
     cells, _ = bit_sums(rows, one, num_tables=1, first=0)
@@ -351,13 +304,13 @@ def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def bit_sums(
-    rows: NDArray[np.uint8], tables: NDArray[np.int64], *, num_tables: int, first: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows: Bytes, tables: Integers, *, num_tables: int, first: int
+) -> tuple[Integers, Integers]:
     """Return how often each bit from byte ``first`` on is set, and how many rows each table has.
 
     Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).
     """
-    from shuffledp.randomizers.string_kernels import add_bits_by_hash
+    from shuffledp.randomizers.randomizer_kernels import add_bits_by_hash
 
     num_bytes = rows.shape[1] - first
     cells = np.zeros((num_tables, num_bytes, 8), dtype=np.int64)

@@ -1,20 +1,19 @@
-"""Reports that are vectors: from the ball to the sphere, normal numbers, draws, checks and sums.
+"""Vectors: what is checked of them, from the ball to the sphere, and normal numbers.
 
 A user replaces their vector in the ball by a point of the sphere whose expectation is that vector
 before the randomizer sees it, so it costs no privacy.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Words
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.reports import Sums
 from shuffledp.randomizers.checks import plain_array
 
 # The measures of caps have been compared with many digits up to here.
@@ -31,15 +30,11 @@ _SHORTEST = 1e-150
 def require_dimension(value: SupportsIndex) -> int:
     """Return ``value`` as an int in [2, 10^6], else raise `ParameterError`."""
     dimension = require_at_least("dimension", value, 1)
-    if dimension == 1:
-        raise ParameterError(
-            "dimension = 1 is not in [2, 10^6]: for single numbers use the randomizer of Duchi et "
-            "al., which is the best at small epsilon0"
-        )
-    if dimension > _LARGEST_DIMENSION:
-        raise ParameterError(
-            f"dimension = {dimension} is not in [2, 10^6]: project the vectors to fewer dimensions"
-        )
+    if not 2 <= dimension <= _LARGEST_DIMENSION:
+        advice = "project the vectors to fewer dimensions"
+        if dimension == 1:
+            advice = "for one number take the randomizer of Duchi et al., best at small epsilon0"
+        raise ParameterError(f"dimension = {dimension} is not in [2, 10^6]: {advice}")
     return dimension
 
 
@@ -70,7 +65,7 @@ def require_vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:
 
 def to_sphere(
     values: NDArray[Any], *, norm_bound: float, entropy: Entropy, first_row: int = 0
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return a random unit vector for each value, whose expectation is value / norm_bound.
 
     Norms that exceed the bound by round-off, 1e-9 of it (1e-6 in float32), are taken for it; one
@@ -79,12 +74,22 @@ def to_sphere(
     2, and else -u, so that its expectation is r u. For v = 0 the direction u is itself random.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        directions: NDArray[np.float64] = np.multiply(values, 1.0 / norm_bound, dtype=np.float64)
+        directions: Floats = np.multiply(values, 1.0 / norm_bound, dtype=np.float64)
         norms = np.sqrt(np.einsum("ij,ij->i", directions, directions))
-    is_wrong = ~(norms <= 1.0 + _tolerance(values.dtype))  # so that NaN is wrong too
+    tolerance = _TOLERANCE
+    if np.issubdtype(values.dtype, np.floating):
+        tolerance = max(tolerance, _TOLERANCE_IN_LAST_PLACES * float(np.finfo(values.dtype).eps))
+    is_wrong = ~(norms <= 1.0 + tolerance)  # so that NaN is wrong too
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
-        _refuse(values[row], row + first_row, float(norms[row]) * norm_bound, norm_bound)
+        if not np.isfinite(values[row]).all():
+            fault = "holds NaN or infinity: drop that user, or put zeros in its place"
+        else:
+            fault = (
+                f"has the norm {norms[row] * norm_bound:.12g}, which is not in [0, norm_bound = "
+                f"{norm_bound:.12g}]: clip it to the ball, or raise norm_bound"
+            )
+        raise DomainError(f"values[{row + first_row}] {fault}")
     is_zero = norms < _SHORTEST
     if is_zero.any():
         shape = (int(is_zero.sum()), directions.shape[1])
@@ -96,31 +101,12 @@ def to_sphere(
     return directions
 
 
-def _tolerance(dtype: np.dtype[Any]) -> float:
-    """Return by how much of the bound a norm may exceed it."""
-    if not np.issubdtype(dtype, np.floating):
-        return _TOLERANCE
-    return max(_TOLERANCE, _TOLERANCE_IN_LAST_PLACES * float(np.finfo(dtype).eps))
-
-
-def _refuse(value: NDArray[Any], row: int, norm: float, norm_bound: float) -> None:
-    """Raise `DomainError` for a vector outside the ball."""
-    if not np.isfinite(value).all():
-        raise DomainError(
-            f"values[{row}] holds NaN or infinity: drop that user, or put zeros in its place"
-        )
-    raise DomainError(
-        f"values[{row}] has the norm {norm:.12g}, which is not in [0, norm_bound = "
-        f"{norm_bound:.12g}]: clip it to the ball, or raise norm_bound"
-    )
-
-
-def uniforms(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def uniforms(words: Words) -> Floats:
     """Return the upper 52 bits of each word as odd multiples of 2^-53: never 0, never 1."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
+def standard_normals(count: int, entropy: Entropy) -> Floats:
     """Return independent standard normals, one word each, at most 8.6.
 
     Source: Box, Muller, "A note on the generation of random normal deviates", Annals of
@@ -132,105 +118,3 @@ def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
     lengths = np.sqrt(-2.0 * np.log(uniforms(words[:half])))
     angles = 2.0 * math.pi * uniforms(words[half:])
     return np.concatenate([lengths * np.cos(angles), lengths * np.sin(angles)])[:count]
-
-
-# Coordinates drawn or checked together: half a megabyte in each of the two arrays at work.
-_CELLS_AT_A_TIME = 2**16
-# Norms of float32 unit vectors are off by 1e-7 at most.
-_UNIT_TOLERANCE = 1e-3
-Lengths = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Of each report: its component along the input, and its size across it."""
-
-
-def randomize_vectors(
-    values: NDArray[Any],
-    *,
-    dimension: int,
-    norm_bound: float,
-    entropy: Entropy,
-    draw_lengths: Callable[[int, Entropy], Lengths],
-) -> NDArray[np.float32]:
-    """Return along x + across g for each value, with x on the sphere standing for the value.
-
-    g is a uniform direction orthogonal to x; ``draw_lengths`` draws "along" and "across" for a
-    number of reports. Computed in float64 and rounded once, to float32.
-    """
-    vectors = require_vectors(values, dimension)
-    num_users = vectors.shape[0]
-    out = np.empty((num_users, dimension), dtype=np.float32)
-    step = _rows_at_a_time(dimension)
-    for start in range(0, num_users, step):
-        directions = to_sphere(
-            vectors[start : start + step], norm_bound=norm_bound, entropy=entropy, first_row=start
-        )
-        num_rows = directions.shape[0]
-        along, across = draw_lengths(num_rows, entropy)
-        normals = standard_normals(num_rows * (dimension - 1), entropy)
-        normals = normals.reshape(num_rows, dimension - 1)
-        out[start : start + step] = _turned(directions, along, across, normals)
-    return out
-
-
-def _turned(
-    directions: NDArray[np.float64],
-    along: NDArray[np.float64],
-    across: NDArray[np.float64],
-    normals: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return along x + across g for each direction x, with g from normals, orthogonal to x.
-
-    g is a row of ``normals``, shape (n, d - 1), scaled to length 1 and turned into the space
-    orthogonal to x. The turn is the reflection I - 2 u u^T / |u|^2 with u = e1 + s x, s the sign of
-    the first coordinate of x. It takes e1 to -s x, and |u| >= sqrt(2), so nothing cancels; where
-    projecting g would lose digits in few dimensions.
-    """
-    firsts, rests = directions[:, 0], directions[:, 1:]
-    signs = np.where(firsts >= 0.0, 1.0, -1.0)
-    lengths = 1.0 + np.abs(firsts)  # |u|^2 / 2, and the first coordinate of u
-    scales = across / np.sqrt(np.einsum("ij,ij->i", normals, normals))
-    heads = -signs * along
-    factors = heads + scales * signs * np.einsum("ij,ij->i", normals, rests) / lengths
-    turned = np.empty_like(directions)
-    turned[:, 0] = heads - factors * lengths
-    turned[:, 1:] = scales[:, None] * normals - (signs * factors)[:, None] * rests
-    return turned
-
-
-def require_unit_norms(rows: NDArray[np.float32], *, first_row: int = 0) -> None:
-    """Raise `DomainError` unless all rows are unit vectors, rounded to float32."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    is_wrong = ~(np.abs(norms - 1.0) <= _UNIT_TOLERANCE)  # NaN is, too
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        raise DomainError(
-            f"report {row + first_row} has the norm {norms[row]:.6g}, which this law never gives: "
-            "it is corrupt or forged; drop it and sum again"
-        )
-
-
-def sum_vectors(rows: NDArray[np.float32], *, fingerprint: str) -> Sums:
-    """Return the sums of the rows and of their squares, without a copy of them all.
-
-    In double precision: relative round-off at most n 2^-53 of the sum of magnitudes.
-    """
-    num_reports, dimension = rows.shape
-    total = np.zeros(dimension)
-    total_of_squares = np.zeros(dimension)
-    step = _rows_at_a_time(dimension)
-    for start in range(0, num_reports, step):
-        block = rows[start : start + step]
-        require_unit_norms(block, first_row=start)
-        wide = block.astype(np.float64)
-        total += wide.sum(axis=0)
-        total_of_squares += np.einsum("ij,ij->j", wide, wide)
-    return Sums(
-        total=total,
-        total_of_squares=total_of_squares,
-        num_reports=num_reports,
-        fingerprint=fingerprint,
-    )
-
-
-def _rows_at_a_time(dimension: int) -> int:
-    """Return the number of rows of a block."""
-    return max(1, _CELLS_AT_A_TIME // dimension)

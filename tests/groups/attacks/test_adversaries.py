@@ -238,10 +238,9 @@ def test_with_all_positions_it_is_the_full_posterior_mean():
     )
     targets = np.eye(3)[labels] - shares
     full = covariances @ np.linalg.solve(covariances + noise * np.eye(40), targets)
-    weights, basis = attack._fitted(
-        positions, labels.astype(np.int32), shares, positions, (length, noise)
-    )
-    sparse = attack._covariances(positions, positions, length) @ basis @ weights
+    features = attack._features(positions, length)(positions)
+    (weights,) = attack._ridge(features, targets, (noise,))
+    sparse = features @ weights
     assert np.abs(sparse - full).max() < 1e-6
 
 

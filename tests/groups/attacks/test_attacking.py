@@ -8,7 +8,7 @@ import pytest
 from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.attacks.attacking import (
+from shuffledp.groups.attacks.adversaries import (
     attack_by_gaussian_process,
     attack_by_majority_vote,
 )

@@ -9,6 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Booleans, Floats, Integers, Words
+
+# Where rows start and their members; values of people and which columns are categories.
+Compressed = tuple[Integers, NDArray[np.int32]]
+Traits = tuple[Floats, Booleans]
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -26,19 +31,12 @@ def mixed(word: np.uint64, index: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def below(word: np.uint64, bound: int) -> np.int64:
-    """Return an integer in [0, bound), uniform up to bound / 2^32."""
-    return np.int64(((word >> _HALF) * np.uint64(bound)) >> _HALF)
-
-
-@njit(cache=True, nogil=True)
-def dissimilarity(
-    traits: NDArray[np.float64], is_category: NDArray[np.bool_], one: int, other: int
-) -> float:
+def dissimilarity(traits: Traits, one: int, other: int) -> float:
     """Return the sum over columns of the difference, or of one for each unequal category."""
+    values, is_category = traits
     total = 0.0
-    for column in range(traits.shape[1]):
-        difference = abs(traits[one, column] - traits[other, column])
+    for column in range(values.shape[1]):
+        difference = abs(values[one, column] - values[other, column])
         if is_category[column] and difference > 0.0:
             difference = 1.0
         total += difference
@@ -47,29 +45,24 @@ def dissimilarity(
 
 @njit(cache=True, nogil=True)
 def choose_most_similar(
-    starts: NDArray[np.int64],
-    members: NDArray[np.int32],
-    group_of: NDArray[np.int64],
-    traits: NDArray[np.float64],
-    is_category: NDArray[np.bool_],
-    words: NDArray[np.uint64],
-    chosen: NDArray[np.int32],
-) -> None:
-    """Write the most similar members of each neighbourhood behind its person, who comes first.
+    rows: Compressed, own: Integers, traits: Traits, words: Words, size: int
+) -> NDArray[np.int32]:
+    """Return the most similar members of each neighbourhood behind its person, who comes first.
 
     A list sorted by dissimilarity, then by a random key, takes in each better member: of m
     members in an order that says nothing, about K ln(m / K) are ever put into a list of K.
     """
-    size = chosen.shape[1]
+    starts, members = rows
+    chosen = np.full((own.size, size), -1, dtype=np.int32)
     distances = np.empty(size, dtype=np.float64)
     keys = np.empty(size, dtype=np.uint64)
-    for person in range(group_of.size):
+    for person in range(own.size):
+        chosen[person, 0] = person
         filled = 1
-        for index in range(starts[group_of[person]], starts[group_of[person] + 1]):
-            other = members[index]
+        for other in members[starts[own[person]] : starts[own[person] + 1]]:
             if other == person:
                 continue
-            distance = dissimilarity(traits, is_category, person, other)
+            distance = dissimilarity(traits, person, other)
             if filled == size and (size == 1 or distance > distances[size - 1]):
                 continue
             key = mixed(words[person], other)
@@ -91,21 +84,19 @@ def choose_most_similar(
             distances[place] = distance
             keys[place] = key
             chosen[person, place] = other
+    return chosen
 
 
 @njit(cache=True, nogil=True)
 def vote(
-    released: NDArray[np.int32],
-    chosen: NDArray[np.int32],
-    domain_size: int,
-    tie_word: np.uint64,
-    guesses: NDArray[np.int32],
-) -> None:
-    """Write the most frequent released value among each person's neighbours; -1 if there is none.
+    released: NDArray[np.int32], chosen: NDArray[np.int32], domain_size: int, tie_word: np.uint64
+) -> NDArray[np.int32]:
+    """Return the most frequent released value among each person's neighbours; -1 if there is none.
 
     Values that are equally frequent are equally likely. Each list is walked twice: to count, and
     to look for the winners, which also sets the counts back to zero.
     """
+    guesses = np.empty(chosen.shape[0], dtype=np.int32)
     counts = np.zeros(domain_size, dtype=np.int32)
     for person in range(chosen.shape[0]):
         most = 0
@@ -116,8 +107,7 @@ def vote(
             value = released[neighbour]
             counts[value] += 1
             most = max(most, counts[value])
-        winners = 0
-        guess = -1
+        winners, guess = 0, -1
         word = mixed(tie_word, person)
         for slot in range(chosen.shape[1]):
             neighbour = chosen[person, slot]
@@ -126,7 +116,10 @@ def vote(
             value = released[neighbour]
             if counts[value] == most:
                 winners += 1
-                if winners == 1 or below(mixed(word, winners), winners) == 0:
+                # An integer in [0, winners), uniform up to winners / 2^32.
+                coin = ((mixed(word, winners) >> _HALF) * np.uint64(winners)) >> _HALF
+                if winners == 1 or coin == 0:
                     guess = value
             counts[value] = 0
         guesses[person] = guess
+    return guesses

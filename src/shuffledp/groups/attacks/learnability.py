@@ -8,23 +8,17 @@ knowing nothing.
 """
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
-from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.progress import Progress
 from shuffledp.core.threads import one_thread
-from shuffledp.groups.attacks.survey import (
-    AttackedSurvey,
-    ComparedArrangement,
-    Measured,
-    own_neighbourhoods,
-)
+from shuffledp.groups.attacks import survey as surveys
 from shuffledp.groups.groups import Groups
 
 _FOLDS = 3
@@ -35,27 +29,19 @@ _TOLERANCE = 1e-9
 
 
 def local_laws(
-    codes: NDArray[np.integer[Any]],
-    neighbourhoods: Groups,
-    own: NDArray[np.int64],
-    *,
-    domain_size: int,
-) -> NDArray[np.float64]:
+    codes: NDArray[np.integer[Any]], neighbourhoods: Groups, own: Integers, *, domain_size: int
+) -> Floats:
     """Return the empirical law of the true answers around each person, shape (n, domain_size)."""
     sizes = neighbourhoods.sizes
     cells = np.repeat(np.arange(sizes.size), sizes) * domain_size + codes[neighbourhoods.members]
     counts = np.bincount(cells, minlength=sizes.size * domain_size)
-    laws: NDArray[np.float64] = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
+    laws: Floats = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
     return laws
 
 
 def predicted_laws(
-    public: NDArray[np.float64],
-    released: NDArray[np.integer[Any]],
-    *,
-    domain_size: int,
-    entropy: Entropy,
-) -> NDArray[np.float64]:
+    public: Floats, released: NDArray[np.integer[Any]], *, domain_size: int, entropy: Entropy
+) -> Floats:
     """Return the law of *released* values that a model learns at each public value, shape (n, k).
 
     They hold the noise of the local randomizer; see `debiased_laws`. Platt, "Probabilistic outputs
@@ -69,57 +55,6 @@ def predicted_laws(
     if learnable.size <= 1:
         laws[:, learnable[0] if learnable.size else int(np.argmax(tally))] = 1.0
         return laws
-    kept = np.isin(released, learnable)
-    tools = _scikit_learn()
-    seed = int(entropy.words(1)[0] >> np.uint64(33))
-    trees = tools.trees(max_iter=_MOST_ITERATIONS, random_state=seed)
-    split = tools.folds(n_splits=_FOLDS, shuffle=True, random_state=seed)
-    model = tools.calibrated(trees, method="sigmoid", cv=split)
-    # People share public values: ask the model once for each.
-    distinct, place = np.unique(public, axis=0, return_inverse=True)
-    with one_thread():
-        model.fit(public[kept], released[kept].astype(np.int32))
-        laws[:, model.classes_] = model.predict_proba(distinct)[place.reshape(-1)]
-    return laws
-
-
-def debiased_laws(
-    laws: NDArray[np.float64], support_probabilities: tuple[float, float]
-) -> NDArray[np.float64]:
-    """Return laws of true answers from laws of reports of k-ary randomized response.
-
-    (law - q) / (p - q), projected to the nearest law: subtract the one threshold that makes the
-    positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
-    """
-    truth, other = support_probabilities
-    raw = (laws - other) / (truth - other)
-    falling = -np.sort(-raw, axis=1)
-    excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, raw.shape[1] + 1)
-    last = (falling > excess).sum(axis=1) - 1
-    projected: NDArray[np.float64] = np.maximum(
-        raw - excess[np.arange(raw.shape[0]), last][:, None], 0.0
-    )
-    return projected
-
-
-def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    """Return lambda: the error of the predicted laws over that of the uniform guess."""
-    naive = _mean_total_variation(np.full(truth.shape, 1.0 / truth.shape[1]), truth)
-    if naive <= _TOLERANCE:
-        raise OutOfRegimeError(
-            "lambda compares with the error of the uniform guess, which is 0: answers are uniform "
-            "around everybody; use a smaller neighbourhood"
-        )
-    return _mean_total_variation(predicted, truth) / naive
-
-
-def _mean_total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the total variation between two laws, averaged over rows."""
-    return float(0.5 * np.abs(first - second).sum(axis=1).mean())
-
-
-def _scikit_learn() -> SimpleNamespace:
-    """Import what needs scikit-learn."""
     try:
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -130,11 +65,46 @@ def _scikit_learn() -> SimpleNamespace:
         raise MissingPackageError(
             "learning needs scikit-learn: run pip install 'shuffledp[attacks]'", name="sklearn"
         ) from None
-    return SimpleNamespace(
-        trees=HistGradientBoostingClassifier,
-        calibrated=CalibratedClassifierCV,
-        folds=StratifiedKFold,
+    kept = np.isin(released, learnable)
+    seed = int(entropy.words(1)[0] >> np.uint64(33))
+    trees = HistGradientBoostingClassifier(max_iter=_MOST_ITERATIONS, random_state=seed)
+    split = StratifiedKFold(n_splits=_FOLDS, shuffle=True, random_state=seed)
+    model = CalibratedClassifierCV(trees, method="sigmoid", cv=split)
+    # People share public values: ask the model once for each.
+    distinct, place = np.unique(public, axis=0, return_inverse=True)
+    with one_thread():
+        model.fit(public[kept], released[kept].astype(np.int32))
+        laws[:, model.classes_] = model.predict_proba(distinct)[place.reshape(-1)]
+    return laws
+
+
+def debiased_laws(laws: Floats, support_probabilities: tuple[float, float]) -> Floats:
+    """Return laws of true answers from laws of reports of k-ary randomized response.
+
+    (law - q) / (p - q), projected to the nearest law: subtract the one threshold that makes the
+    positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
+    """
+    truth, other = support_probabilities
+    raw = (laws - other) / (truth - other)
+    falling = -np.sort(-raw, axis=1)
+    excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, raw.shape[1] + 1)
+    last = (falling > excess).sum(axis=1) - 1
+    projected: Floats = np.maximum(raw - excess[np.arange(raw.shape[0]), last][:, None], 0.0)
+    return projected
+
+
+def learnability(predicted: Floats, truth: Floats) -> float:
+    """Return lambda: the error of the predicted laws over that of the uniform guess."""
+    naive, learnt = (
+        float(0.5 * np.abs(laws - truth).sum(axis=1).mean())
+        for laws in (np.full(truth.shape, 1.0 / truth.shape[1]), predicted)
     )
+    if naive <= _TOLERANCE:
+        raise OutOfRegimeError(
+            "lambda compares with the error of the uniform guess, which is 0: answers are uniform "
+            "around everybody; use a smaller neighbourhood"
+        )
+    return learnt / naive
 
 
 LAMBDA = "lambda"
@@ -142,13 +112,13 @@ LAMBDA_DEBIASED = "lambda, noise inverted"
 
 
 def learn_local_laws(
-    survey: AttackedSurvey,
-    arrangements: Sequence[ComparedArrangement],
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
     *,
     num_trials: SupportsIndex = 10,
     entropy: Entropy,
     on_progress: Progress | None = None,
-) -> tuple[Measured, ...]:
+) -> tuple[surveys.Measured, ...]:
     """Return lambda: how far the learnt local law of the answers is from the true one.
 
     For each arrangement that of the predictions as they are, which is the paper's, and of
@@ -156,31 +126,18 @@ def learn_local_laws(
     they are lean towards the uniform law by a factor that the randomizer fixes; inverting it shows
     what an analyst who knows the randomizer learns.
     """
-    trials = require_at_least("num_trials", num_trials, 1)
-    report = on_progress or no_progress
-    public = survey.require_public()
-    groups = survey.neighbourhoods
+    public, groups, domain_size = survey.require_public(), survey.neighbourhoods, survey.domain_size
     truth = local_laws(
-        survey.codes, groups, own_neighbourhoods(groups), domain_size=survey.domain_size
+        survey.codes, groups, surveys.own_neighbourhoods(groups), domain_size=domain_size
     )
     p, q = survey.randomizer.support_probabilities
-    found: dict[tuple[str, str], list[float]] = {}
-    for trial in range(trials):
-        for arrangement in arrangements:
-            laws = predicted_laws(
-                public,
-                arrangement.arranged(survey.reports(entropy), entropy),
-                domain_size=survey.domain_size,
-                entropy=entropy,
-            )
-            learnt = {LAMBDA: laws}
-            if p > q:
-                learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
-            for measure, each in learnt.items():
-                lambdas = found.setdefault((arrangement.name, measure), [])
-                lambdas.append(learnability(each, truth))
-        report("learning", trial + 1, trials)
-    return tuple(
-        Measured(task="learnability", measure=measure, arrangement=name, trials=tuple(lambdas))
-        for (name, measure), lambdas in found.items()
-    )
+
+    def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float]]:
+        released = arrangement.arranged(survey.reports(entropy), entropy)
+        laws = predicted_laws(public, released, domain_size=domain_size, entropy=entropy)
+        learnt = {LAMBDA: laws}
+        if p > q:
+            learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
+        return {measure: (learnability(each, truth),) for measure, each in learnt.items()}
+
+    return surveys.simulate("learnability", num_trials, arrangements, lambda: look, on_progress)

@@ -5,22 +5,24 @@ Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.core.arrays import Booleans, Floats, Integers
+from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.grouping import Grouping, OpenedGroups
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
+from shuffledp.groups.nearby_groups import EARTH_RADIUS, points_of_people
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class AttackedSurvey:
     randomizer: KRandomizedResponse
     neighbourhoods: Groups
     privileged: NDArray[Any] | None = None
-    is_category: NDArray[np.bool_] | None = None
+    is_category: Booleans | None = None
     public: NDArray[Any] | None = None
     metric: str = "euclidean"
 
@@ -118,7 +120,7 @@ class AttackedSurvey:
         return self.public
 
 
-def own_neighbourhoods(groups: Groups) -> NDArray[np.int64]:
+def own_neighbourhoods(groups: Groups) -> Integers:
     """Return each person's group: the chosen one, else the largest, of equals the last."""
     if groups.group_of is not None:
         return groups.group_of
@@ -132,7 +134,7 @@ def own_neighbourhoods(groups: Groups) -> NDArray[np.int64]:
     return own
 
 
-def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.float64]:
+def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
     """Return coordinates between which the straight line is the distance, or nearly.
 
     Points on the Earth become points in space, in kilometres: chords differ from ways along the
@@ -140,16 +142,14 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
     """
     if metric != "haversine":
         return np.asarray(coordinates, dtype=np.float64)
-    found = distinct_places(coordinates, metric)
-    return EARTH_RADIUS / 1000.0 * found.points[found.place_of]
+    return EARTH_RADIUS / 1000.0 * points_of_people(coordinates, metric, len(coordinates))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Traits:
+class Traits(NamedTuple):
     """What is known about people: numbers over their range, or codes of categories."""
 
-    values: NDArray[np.float64]
-    is_category: NDArray[np.bool_]
+    values: Floats
+    is_category: Booleans
 
 
 def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
@@ -173,41 +173,43 @@ def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
     is_category = np.zeros(len(columns), dtype=np.bool_)
     for index, column in enumerate(columns):
         values[:, index], is_category[index] = _numbers(table[column], location.name)
-    return Traits(values=values, is_category=is_category)
+    return Traits(values, is_category)
 
 
-def _numbers(column: "pl.Series", origin: str) -> tuple[NDArray[np.float64], bool]:
+def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
     """Return a column's numbers over their range, or codes of its categories."""
     import polars as pl
 
+    def require(is_good: Booleans, lacking: str) -> None:
+        if not is_good.all():
+            raise DataError(
+                f"column {column.name!r} of {origin} {lacking} in row {int(is_good.argmin()) + 1:,}"
+                ": fill it or leave the row out first"
+            )
+
     text = column.cast(pl.String, strict=False).str.strip_chars()
-    absent = text.is_null() | (text == "")
-    if absent.any():
-        row = int(absent.arg_true()[0]) + 1
-        raise DataError(
-            f"column {column.name!r} of {origin} has no value in row {row:,}: fill it or leave "
-            "the row out first"
-        )
+    require((text.is_not_null() & (text != "")).fill_null(False).to_numpy(), "has no value")
     numbers = text.cast(pl.Float64, strict=False)
     if column.dtype == pl.Boolean or numbers.null_count():
         codes = np.unique(text.to_numpy(), return_inverse=True)[1]
         return codes.astype(np.float64).reshape(-1), True
     found = numbers.to_numpy().astype(np.float64)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found))) + 1
-        raise DataError(
-            f"column {column.name!r} of {origin} is not finite in row {row:,}: fill it or leave "
-            "the row out first"
-        )
+    require(np.isfinite(found), "is not finite")
     spread = float(found.max() - found.min()) if found.size else 0.0
     return (found / spread if spread > 0.0 else found), False
 
 
+# What is simulated, and what the progress of each is called.
+_TASKS = {
+    "majority-vote": "majority vote",
+    "gaussian-process": "Gaussian process",
+    "learnability": "learning",
+}
 OWN_REPORT = "own report"
 """Name of the guess that everybody's answer is the report in their own place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What a simulation found about one arrangement of the reports: one number a trial.
 
@@ -285,21 +287,23 @@ def open_survey(
     if on_progress is not None:
         on_progress("grouping", opened.num_users, opened.num_users)
     near = opened if attack_radius is None else grouping.within(attack_radius).open(path)
-    known = read_traits(path, privileged) if privileged else None
-    seen = read_traits(path, public) if public else None
-    if seen is not None and seen.is_category.any():
-        name = public[int(seen.is_category.argmax())]
-        raise DataError(
-            f"column {name!r} of {path.name} holds categories: public=[...] takes numbers only"
-        )
+    known, is_category = read_traits(path, privileged) if privileged else (None, None)
+    seen, metric = opened.coordinates, grouping.metric_used
+    if public:
+        (seen, of_categories), metric = read_traits(path, public), "euclidean"
+        if of_categories.any():
+            raise DataError(
+                f"column {public[int(of_categories.argmax())]!r} of {path.name} holds categories: "
+                "public=[...] takes numbers only"
+            )
     survey = AttackedSurvey(
         codes=np.concatenate(list(answers.blocks())),
         randomizer=KRandomizedResponse(domain_size=len(answers.domain), epsilon0=epsilon0),
         neighbourhoods=near.groups,
-        privileged=None if known is None else known.values,
-        is_category=None if known is None else known.is_category,
-        public=opened.coordinates if seen is None else seen.values,
-        metric=grouping.metric_used if seen is None else "euclidean",
+        privileged=known,
+        is_category=is_category,
+        public=seen,
+        metric=metric,
     )
     return survey, opened
 
@@ -310,4 +314,32 @@ def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
         ComparedArrangement(name=RAW),
         ComparedArrangement(name=WITHIN_GROUPS, shuffler=shuffler),
         ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler()),
+    )
+
+
+#: What a trial finds about an arrangement: by measure the number of the attack, then that of the
+#: guess by own reports, if there is one.
+Look = Callable[[ComparedArrangement], Mapping[str, tuple[float, ...]]]
+
+
+def simulate(
+    task: str,
+    trials: SupportsIndex,
+    arrangements: Sequence[ComparedArrangement],
+    start: Callable[[], Look],
+    on_progress: "Progress | None",
+) -> tuple[Measured, ...]:
+    """Return what so many trials find, each of which starts anew and looks at each arrangement."""
+    num_trials = require_at_least("num_trials", trials, 1)
+    found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for trial in range(num_trials):
+        look = start()
+        for arrangement in arrangements:
+            for measure, numbers in look(arrangement).items():
+                found.setdefault((measure, arrangement.name), []).append(numbers)
+        if on_progress is not None:
+            on_progress(_TASKS[task], trial + 1, num_trials)
+    return tuple(
+        Measured(task, measure, arrangement, *zip(*numbers, strict=True))
+        for (measure, arrangement), numbers in found.items()
     )

@@ -84,16 +84,6 @@ def _poisson_tail(count: int, mean: float) -> float:
     return min(exponential * min(factor, 1.0) * (1.0 + 1e-12), 1.0)
 
 
-def _require_crowd(expected_crowd: float, num_users: int) -> float:
-    """Return the expected number of others who hide a report, else raise."""
-    mean = require_non_negative("expected_crowd", expected_crowd)
-    if mean > num_users - 1:
-        raise ParameterError(
-            f"expected_crowd = {mean:g} is above {num_users - 1:,}, the number of other users"
-        )
-    return mean
-
-
 _renamed = partial(carried_over, source=_SOURCE, assumptions=DISPLACEMENT_ASSUMPTIONS)
 
 
@@ -153,7 +143,11 @@ def displaced_epsilon(
     """
     delta = require_delta(delta)
     n = require_at_least("num_users", num_users, 1)
-    mean = _require_crowd(expected_crowd, n)
+    mean = require_non_negative("expected_crowd", expected_crowd)
+    if mean > n - 1:
+        raise ParameterError(
+            f"expected_crowd = {mean:g} is above {n - 1:,}, the number of other users"
+        )
     uniform = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
     found = [_renamed(single, method="local", upper=single.upper)]
@@ -162,20 +156,14 @@ def displaced_epsilon(
         found = [_renamed(uniform, method=method, upper=uniform.upper)]
     elif delta > 0.0 and (law := crowd_with_mean(mean, delta=delta)) is not None:
         guess = account_epsilon(profile, num_users=law.sizes[0], delta=delta, with_lower=False)
-        epsilon = crowd_epsilon(
-            lambda epsilon: _delta_at(profile, law, epsilon),
-            delta,
-            highest=single.upper,
-            guess=guess.upper,
-        )
+
+        def delta_at(epsilon: float) -> float:
+            def conditional(size: int) -> float:
+                bound = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
+                return bound.upper
+
+            return crowd_delta(law, conditional, conditional(1))
+
+        epsilon = crowd_epsilon(delta_at, delta, highest=single.upper, guess=guess.upper)
         found.append(_renamed(guess, method=f"displaced/{guess.method}", upper=epsilon))
     return least_over(found, uniform.lower)
-
-
-def _delta_at(profile: LocalProfile, law: CrowdLaw, epsilon: float) -> float:
-    """Return the upper bound of delta at one epsilon."""
-
-    def conditional(size: int) -> float:
-        return account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False).upper
-
-    return crowd_delta(law, conditional, conditional(1))

@@ -18,33 +18,21 @@ Source: ours; docs/results/grouped.md has the proofs.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, SupportsFloat
 
-from shuffledp.accounting.amplification.atom_law import (
-    SMALLEST_DELTA,
-    AtomLaw,
-    atom_epsilon_above,
-)
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
 from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.registry import (
-    account_epsilon,
-    carried_over,
-    least_over,
-)
+from shuffledp.accounting.amplification.registry import account_epsilon, carried_over, least_over
 from shuffledp.accounting.amplification.stated_blanket import (
     STATED_BLANKET,
     dominating_laws,
     violated_hypothesis,
 )
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_extended,
-)
+from shuffledp.core.checks import require_at_least, require_delta, require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -94,14 +82,6 @@ _WINDOW_GROWTH = 1.5
 _NO_AMPLIFICATION = 200.0
 
 
-class _Window(NamedTuple):
-    """A group of w users as the window result sees it, both numbers rounded up."""
-
-    size: int
-    alpha: float
-    log_factor: float  # ln M
-
-
 def _require_theta(theta: SupportsFloat) -> float:
     return require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
 
@@ -119,18 +99,10 @@ def window_alpha(distance: str, size: int, theta: float) -> float:
     return round_up(_require_theta(theta) * widest, operations=4)
 
 
-def _window(distance: str, size: int, theta: float) -> _Window:
+def _window(distance: str, size: int, theta: float) -> tuple[float, float]:
     """Return alpha_w and ln M, both rounded up."""
     alpha = window_alpha(distance, size, theta)
-    return _Window(size, alpha, min(round_up(theta * _DISTANCES[distance].mean(size)), alpha))
-
-
-def _windows(distance: str, num_users: int, theta: float) -> Iterator[_Window]:
-    """Yield windows from the largest down."""
-    size = num_users
-    while size >= 2:
-        yield _window(distance, size, theta)
-        size = min(size - 1, int(size / _WINDOW_GROWTH))
+    return alpha, min(round_up(theta * _DISTANCES[distance].mean(size)), alpha)
 
 
 def _kappa(theta: float, exchange: int) -> float:
@@ -178,11 +150,6 @@ def _thinning(
 
 
 _renamed = partial(carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
-
-
-def _uniform(bound: Bound) -> Bound:
-    """Return the bound of a uniform shuffle as one of a Mallows shuffle with theta = 0."""
-    return replace(bound, assumptions=(*bound.assumptions, "theta = 0: the shuffle is uniform."))
 
 
 def grouped_epsilon(
@@ -247,7 +214,9 @@ def grouped_epsilon(
     delta = require_delta(delta)
     n = require_at_least("num_users", num_users, 1)
     if theta == 0.0:
-        return _uniform(account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower))
+        bound = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
+        uniformly = "theta = 0: the shuffle is uniform."
+        return replace(bound, assumptions=(*bound.assumptions, uniformly))
     crowd = 1 if math.isinf(theta) else n
     uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
@@ -256,34 +225,25 @@ def grouped_epsilon(
         laws, size = _thinning(profile, n, theta, distance)
         if laws:
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
-            thinned = Bound(
-                lower=None,
-                upper=max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws),
-                method="mallows-thinned",
-                source=_SOURCE,
-                assumptions=MALLOWS_ASSUMPTIONS + extra,
+            upper = max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws)
+            found.append(
+                Bound(
+                    lower=None,
+                    upper=upper,
+                    method="mallows-thinned",
+                    source=_SOURCE,
+                    assumptions=MALLOWS_ASSUMPTIONS + extra,
+                )
             )
-            found.append(thinned)
-        best = min(each.upper for each in found)
-        windows = _windows(distance, n, theta)
-        found.extend(_window_epsilons(profile, windows, delta, best=best, least=uniform.upper))
+        size = n
+        while size >= 2:
+            alpha, log_factor = _window(distance, size, theta)
+            inner = delta * math.exp(-log_factor) * (1.0 - _ROUNDING)
+            # A uniform shuffle of everybody, and so of each window, has no less than this.
+            may_win = alpha + uniform.upper < min(each.upper for each in found)
+            if may_win and inner > max(profile.delta0, SMALLEST_DELTA):
+                bound = account_epsilon(profile, num_users=size, delta=inner, with_lower=False)
+                method, total = f"mallows-window/{bound.method}", round_up(bound.upper + alpha)
+                found.append(_renamed(bound, method=method, upper=total))
+            size = min(size - 1, int(size / _WINDOW_GROWTH))
     return least_over(found, uniform.lower)
-
-
-def _window_epsilons(
-    profile: LocalProfile, windows: Iterator[_Window], delta: float, *, best: float, least: float
-) -> Iterator[Bound]:
-    """Yield what windows give that may beat ``best``.
-
-    A uniform shuffle of everybody has ``least``, and so no window has less.
-    """
-    for window in windows:
-        if window.alpha + least >= best:
-            continue
-        inner = delta * math.exp(-window.log_factor) * (1.0 - _ROUNDING)
-        if inner <= max(profile.delta0, SMALLEST_DELTA):
-            continue
-        bound = account_epsilon(profile, num_users=window.size, delta=inner, with_lower=False)
-        total = round_up(bound.upper + window.alpha)
-        best = min(best, total)
-        yield _renamed(bound, method=f"mallows-window/{bound.method}", upper=total)

@@ -58,19 +58,6 @@ def reidentification_bound(
     others cannot stand in for the subset. At least as small as Theorem 4.2, and equal for k = 1.
     Cost: O(k) exact integer operations up to k = 2000, above that Theorem 4.2 itself.
     """
-    r, k = _checked_sizes(group_size, subset_size)
-    if k > _LARGEST_EXACT_SUBSET:
-        odds = Fraction((r - k) // k)  # how many disjoint sets of k the others hold
-    else:
-        most = sum(
-            math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
-        )
-        odds = Fraction(math.comb(r - k, k), most)
-    return _win_bound(odds, k, epsilon0, alpha)
-
-
-def _checked_sizes(group_size: int, subset_size: int) -> tuple[int, int]:
-    """Return both sizes if the theorem applies to them."""
     r = require_at_least("group_size", group_size, 2)
     k = require_at_least("subset_size", subset_size, 1)
     if k > r:
@@ -82,11 +69,14 @@ def _checked_sizes(group_size: int, subset_size: int) -> tuple[int, int]:
             f"the re-identification bound needs subset_size <= group_size / 2 (arXiv:2106.06603v3, "
             f"Theorem 4.2), but subset_size = {k}, group_size = {r}; take a larger group"
         )
-    return r, k
-
-
-def _win_bound(odds: Fraction, k: int, epsilon0: float, alpha: float) -> float:
-    """Return 1 / (1 + odds e^-(2 k epsilon0 + alpha)), rounded up, in logarithms."""
+    if k > _LARGEST_EXACT_SUBSET:
+        odds = Fraction((r - k) // k)  # how many disjoint sets of k the others hold
+    else:
+        most = sum(
+            math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
+        )
+        odds = Fraction(math.comb(r - k, k), most)
+    # 1 / (1 + odds e^-(2 k epsilon0 + alpha)), in logarithms.
     loss = round_up(2.0 * k * require_non_negative("epsilon0", epsilon0) + require_alpha(alpha))
     # Logarithms of huge integers are fine where their floats would overflow.
     log_odds = math.log(odds.numerator) - math.log(odds.denominator)

@@ -1,9 +1,11 @@
-"""Compiled loops of sketches: SipHash-2-4 of texts and of pairs of words, draws, cells."""
+"""Compiled loops of the randomizers: subsets drawn, bits counted, and SipHash-2-4."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Bytes, Integers, Words
 from shuffledp.core.compiled import njit
+from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _BYTE = np.uint64(8)
@@ -65,7 +67,7 @@ def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.ui
 
 @njit(cache=True, nogil=True)
 def _hash_bytes(
-    key0: np.uint64, key1: np.uint64, buffer: NDArray[np.uint8], start: int, stop: int
+    key0: np.uint64, key1: np.uint64, buffer: Bytes, start: int, stop: int
 ) -> np.uint64:
     """Return SipHash-2-4 of ``buffer[start:stop]``."""
     v0, v1, v2, v3 = _start(key0, key1)
@@ -86,13 +88,7 @@ def _hash_bytes(
 
 
 @njit(cache=True, nogil=True)
-def hash_texts(
-    key0: np.uint64,
-    key1: np.uint64,
-    buffer: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    out: NDArray[np.uint64],
-) -> None:
+def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, out: Words) -> None:
     """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
     start = 0
     for i in range(ends.size):
@@ -110,24 +106,11 @@ def hash_pair(key0: np.uint64, key1: np.uint64, first: np.uint64, second: np.uin
     return _finish(v0, v1, v2, v3)
 
 
-@njit(cache=True, nogil=True)
-def hash_pairs(
-    key0: np.uint64,
-    key1: np.uint64,
-    firsts: NDArray[np.uint64],
-    seconds: NDArray[np.uint64],
-    out: NDArray[np.uint64],
-) -> None:
-    """Write the hash of each pair of words."""
-    for i in range(firsts.size):
-        out[i] = hash_pair(key0, key1, firsts[i], seconds[i])
-
-
 _BYTE_MASK = np.uint64(0xFF)
 
 
 @njit(cache=True, nogil=True)
-def _flush(packed: NDArray[np.uint64], cells: NDArray[np.int64]) -> None:
+def _flush(packed: Words, cells: Integers) -> None:
     """Add the eight one-byte counters of each word to ``cells``, and set them to zero."""
     for at in range(packed.size):
         for position in range(8):
@@ -138,13 +121,13 @@ def _flush(packed: NDArray[np.uint64], cells: NDArray[np.int64]) -> None:
 
 @njit(cache=True, nogil=True)
 def add_bits_by_hash(
-    hashes: NDArray[np.int64],
-    rows: NDArray[np.uint8],
+    hashes: Integers,
+    rows: Bytes,
     first: int,
-    spread: NDArray[np.uint64],
-    packed: NDArray[np.uint64],
-    cells: NDArray[np.int64],
-    num_reports: NDArray[np.int64],
+    spread: Words,
+    packed: Words,
+    cells: Integers,
+    num_reports: Integers,
 ) -> None:
     """Add the packed bits of row i, from byte ``first`` on, to ``cells[hashes[i]]``.
 
@@ -168,11 +151,7 @@ def add_bits_by_hash(
 
 @njit(cache=True, nogil=True)
 def sum_cells(
-    table: NDArray[np.int64],
-    digests: NDArray[np.uint64],
-    key0: np.uint64,
-    key1: np.uint64,
-    out: NDArray[np.int64],
+    table: Integers, digests: Words, key0: np.uint64, key1: np.uint64, out: Integers
 ) -> None:
     """Add ``table[j, h_j(x)]`` over all hash functions j to the entry of each string x."""
     mask = np.uint64(table.shape[1] - 1)
@@ -180,3 +159,59 @@ def sum_cells(
     for j in range(table.shape[0]):
         for i in range(digests.size):
             out[i] += table[j, hash_pair(key0, key1, digests[i], np.uint64(j)) & mask]
+
+
+_ONE_BYTE = np.uint8(1)
+
+
+@njit(cache=True, nogil=True)
+def place_members(
+    rows: Bytes,
+    codes: NDArray[np.uint32],
+    coins: Words,
+    half_words: NDArray[np.uint32],
+    threshold: np.uint64,
+    num_others: int,
+    subset_size: int,
+    placed: int,
+) -> int:
+    """Draw the members of each row's subset one after another, as far as the half words go.
+
+    ``rows`` start empty. Member s of row i is number ``placed`` = i * subset_size + s, so that
+    one integer says how far the work has come: it is given, and the new one is returned.
+
+    The others of a row, that is all categories but its code, are numbered from 0 to
+    num_others - 1; the code's own place is taken by category num_others. Member 0 is a uniform
+    one of the first num_others - subset_size + 1 others, or the code itself if ``coins[i]`` is
+    below the threshold. The members after it follow Floyd's algorithm (Bentley, Floyd, 1987): for
+    j from num_others - subset_size + 1 on, take a uniform one of the others 0 ... j, or j itself
+    if that one is in already. With member 0 among them the others taken are a uniform subset of
+    subset_size; the steps after it alone make a uniform subset of subset_size - 1.
+
+    A refused half word leaves no trace, so going on with fresh ones is exact.
+    """
+    row = placed // subset_size
+    step = placed % subset_size
+    smallest_bound = num_others - subset_size + 1
+    used = 0
+    while row < codes.size:
+        code = np.int64(codes[row])
+        while step < subset_size:
+            if used == half_words.size:
+                return row * subset_size + step
+            chosen = bounded_integer(half_words[used], np.uint64(smallest_bound + step))
+            used += 1
+            if chosen < 0:
+                continue
+            member = num_others if chosen == code else chosen
+            if step == 0:
+                if coins[row] < threshold:
+                    member = code
+            elif (rows[row, member >> 3] >> np.uint8(member & 7)) & _ONE_BYTE:
+                latest = smallest_bound + step - 1
+                member = num_others if latest == code else latest
+            rows[row, member >> 3] |= _ONE_BYTE << np.uint8(member & 7)
+            step += 1
+        row += 1
+        step = 0
+    return row * subset_size

@@ -1,0 +1,10 @@
+"""Types of arrays by what they hold; ``NDArray`` of NumPy for all others."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
+Booleans = NDArray[np.bool_]
