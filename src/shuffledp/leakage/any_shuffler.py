@@ -57,10 +57,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    response: Response,
-    crowd: CrowdLaw | NDArray[np.float64],
-    *,
-    is_strong: bool = False,
+    response: Response, crowd: CrowdLaw | NDArray[np.float64], *, is_strong: bool = False
 ) -> float:
     """Bound how often one person's value is guessed right, where a random crowd hides him.
 
@@ -114,10 +111,7 @@ class _Places(NamedTuple):
 
 
 def positions_vulnerability(
-    place_law: ArrayLike,
-    channel: "ArrayLike | Channel",
-    *,
-    prior: ArrayLike | None = None,
+    place_law: ArrayLike, channel: "ArrayLike | Channel", *, prior: ArrayLike | None = None
 ) -> Bound:
     """Enclose how often the target is guessed right, who knows the law of his report's place.
 

@@ -152,10 +152,7 @@ class Scene:
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""
-        from shuffledp.leakage.blanket import (
-            blanket_vulnerability_upper,
-            channel_blanket_upper,
-        )
+        from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 
         if self.matrix is not None:
             if self.is_brief and self.matrix.shape[1] > self.domain_size:

@@ -218,10 +218,7 @@ def _guaranteed_points(result: Result, order: Order) -> list[tuple[float, float]
 
 
 def _by_guarantee(
-    result: Result,
-    order: Order,
-    points: list[tuple[float, float]],
-    prior: NDArray[np.float64],
+    result: Result, order: Order, points: list[tuple[float, float]], prior: NDArray[np.float64]
 ) -> float:
     """Return what the guarantee of the release says."""
     if order.name == UNIFORM.name:

@@ -180,12 +180,7 @@ class MonitorResult(Shown):
             "warnings": list(self.warnings),
         }
 
-    def save(
-        self,
-        directory: str | PathLike[str],
-        *,
-        overwrite: bool = False,
-    ) -> Path:
+    def save(self, directory: str | PathLike[str], *, overwrite: bool = False) -> Path:
         """Write estimates, true counts and ``result.json`` into a new folder.
 
         The first two are CSV files: ``estimates`` and ``true-counts-not-private``.
@@ -226,10 +221,7 @@ class MonitorResult(Shown):
 
 
 def write_monitor_result(
-    result: MonitorResult,
-    folder: Path,
-    *,
-    parameters: dict[str, object] | None = None,
+    result: MonitorResult, folder: Path, *, parameters: dict[str, object] | None = None
 ) -> None:
     """Write a result into a folder that exists, usually the one that `results_folder` yields.
 
