@@ -1,10 +1,10 @@
 """What an adversary can guess about one person, before and after: accounts."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from itertools import groupby
 from typing import Any, Literal
 
 from shuffledp.core.bound import Bound
@@ -104,21 +104,15 @@ class LeakageAccount(Shown):
         Numbers that are known are rounded to nearest, upper ends up; there are always enough
         digits to tell the two chances apart.
         """
-        return (
-            f"{self._adversary_words()} guesses one person's answer right "
-            f"{comparison(self.prior, self.both)}."
-        )
-
-    def _adversary_words(self) -> str:
-        """Name the adversary, as the subject of a sentence."""
-        if self.adversary == "uninformed":
-            return "An adversary"
-        if self.adversary == "strong":
-            return "An adversary who knows everybody else's answer"
-        known = self.num_users - 1 - self.num_unknown
-        return (
-            f"An adversary who knows the answers of {known:,} of the {self.num_users - 1:,} others"
-        )
+        others = self.num_users - 1
+        known = {
+            "uninformed": "",
+            "partial": f" who knows the answers of {others - self.num_unknown:,} of the {others:,} "
+            "others",
+            "strong": " who knows everybody else's answer",
+        }[self.adversary]
+        often = comparison(self.prior, self.both)
+        return f"An adversary{known} guesses one person's answer right {often}."
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return what ``shuffledp leakage --json`` prints.
@@ -195,9 +189,7 @@ def describe_counts(counts: Sequence[int]) -> str:
     """Return how many others have each value, values of equal counts taken together."""
     if len(counts) <= 8:
         return ", ".join(f"{count:,}" for count in counts)
-    parts = [
-        (count, sum(1 for _ in group)) for count, group in groupby(sorted(counts, reverse=True))
-    ]
+    parts = sorted(Counter(counts).items(), reverse=True)
     shown = parts if len(parts) <= 4 else parts[:3]
     words = [
         f"{count:,} with {'one value' if times == 1 else f'each of {times:,}'}"

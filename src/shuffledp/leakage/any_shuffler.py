@@ -33,6 +33,7 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups.kendall import displacement_law
 from shuffledp.groups.mallows import HammingMallows, MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.guarantees import SOURCE
 from shuffledp.leakage.matrices import check_law
 from shuffledp.leakage.multinomial import MultinomialForm, multinomial_form
@@ -57,7 +58,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    response: Response, crowd: CrowdLaw | NDArray[np.float64], *, is_strong: bool = False
+    response: Response, crowd: CrowdLaw | Floats, *, is_strong: bool = False
 ) -> float:
     """Bound how often one person's value is guessed right, where a random crowd hides him.
 
@@ -70,24 +71,20 @@ def crowd_vulnerability_upper(
     if isinstance(crowd, CrowdLaw):
         law = crowd
     else:
-        law = _law_of(crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd)
+        overlaps = crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd
+        # Of equal sizes the last one counts, with the smallest miss.
+        best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
+        sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
+        law = CrowdLaw(sizes=sizes, misses=misses)
 
     def hidden(size: int) -> float:
         """Bound what is guessed right in a crowd of so many."""
-        if is_strong and isinstance(crowd, CrowdLaw):
+        if is_strong and law is crowd:
             return blanket_vulnerability_upper(size, k, truth)
         return shuffled_vulnerability(size, k, truth).upper
 
     alone = round_up(float(truth), operations=1)
     return min(round_up(crowd_delta(law, hidden, alone)), alone, 1.0)
-
-
-def _law_of(overlaps: NDArray[np.float64]) -> CrowdLaw:
-    """Return how rarely the crowd misses some sizes, finely cut around the middle."""
-    # Of equal sizes the last one counts, with the smallest miss.
-    best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
-    sizes = tuple(sorted(best, reverse=True))
-    return CrowdLaw(sizes=sizes, misses=tuple(best[size] for size in sizes))
 
 
 # Masses of places that agree to this, relative to themselves, are taken to be the same.
@@ -103,7 +100,7 @@ _INDEPENDENT = (
 class _Places(NamedTuple):
     """Masses of places by falling mass, with how many places have each."""
 
-    masses: NDArray[np.float64]
+    masses: Floats
     counts: NDArray[np.int64]
     moved: float  # the sum of all changes that made masses equal
     collision: float  # the chance that two independent copies of the target's place agree
@@ -154,22 +151,17 @@ def positions_vulnerability(
     places = _places(place_law)
     if places.masses.size == 1:
         uniform = exchangeable_vulnerability(int(places.counts[0]), channel, prior=prior)
-        return replace(
-            uniform,
-            lower=max((uniform.lower or 0.0) - places.moved, 0.0),
-            upper=min(uniform.upper + places.moved, 1.0),
-        )
+        lower = max((uniform.lower or 0.0) - places.moved, 0.0)
+        return replace(uniform, lower=lower, upper=min(uniform.upper + places.moved, 1.0))
     form = multinomial_form(min(int(places.counts.sum()), 10**9), channel, prior=prior)
     found = _closed(form, places)
     slack = form.slack + places.moved + 64.0 * _ULP * (found.upper + form.certain)
     upper = min(min(form.certain + found.upper, form.unshuffled) + slack, 1.0)
+    lower = min(form.certain + max(found.lower - slack, 0.0), upper)
     return Bound(
-        lower=min(form.certain + max(found.lower - slack, 0.0), upper),
-        upper=upper,
-        method="positions-bounded",
-        source=SOURCE,
+        lower=lower, upper=upper, method="positions-bounded", source=SOURCE,
         assumptions=_INDEPENDENT,
-    )
+    )  # fmt: skip
 
 
 def _places(place_law: ArrayLike) -> _Places:
@@ -181,19 +173,11 @@ def _places(place_law: ArrayLike) -> _Places:
         )
     check_law("place_law", law)
     masses = np.sort(law[law > 0.0])[::-1] / math.fsum(law)
-    is_first = np.ones(masses.size, dtype=np.bool_)
-    is_first[1:] = masses[1:] < masses[:-1] * (1.0 - _SAME)
-    groups = np.cumsum(is_first) - 1
+    groups = np.append(0, np.cumsum(masses[1:] < masses[:-1] * (1.0 - _SAME)))
     counts = np.bincount(groups)
     means = np.bincount(groups, weights=masses) / counts
     moved = float(np.abs(masses - means[groups]).sum())
-    return _Places(
-        masses=means,
-        counts=counts,
-        moved=moved,
-        collision=float((counts * means**2).sum()),
-        threefold=float((counts * means**3).sum()),
-    )
+    return _Places(means, counts, moved, float(counts @ means**2), float(counts @ means**3))
 
 
 def _closed(form: MultinomialForm, places: _Places) -> Enclosure:
@@ -212,9 +196,7 @@ def _closed(form: MultinomialForm, places: _Places) -> Enclosure:
     return Enclosure(lower, max((best + most) * (1.0 + doubt), lower))
 
 
-def _positive_part(
-    row: NDArray[np.float64], law: NDArray[np.float64], places: _Places
-) -> Enclosure:
+def _positive_part(row: Floats, law: Floats, places: _Places) -> Enclosure:
     """Enclose E[D_+] for D = sum_j M_j row[z_j], whose mean is not positive."""
     mean = min(float(row @ law), 0.0)
     apart = np.abs(row - mean)
@@ -234,7 +216,7 @@ def _positive_part(
     return Enclosure(max(normal - off, 0.0), max(min(scarf + rounding, normal + off), 0.0))
 
 
-def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.float64]:
+def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     """Return the law of the place at which one person's report is released.
 
     Parameters
@@ -278,15 +260,11 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
         steps, chances = displacement_law(n, model.theta, start)
         law[start + steps] = chances
         return read_only(law / math.fsum(law))
-    stays = _stays(model)
+    if isinstance(model, HammingMallows):
+        stays = 1.0 - model.mean_distance() / n
+    else:
+        # The last item is swapped or not, and all are like the last.
+        stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))
     law = np.full(n, (1.0 - stays) / max(n - 1, 1))
     law[start] = stays
     return read_only(law)
-
-
-def _stays(model: MallowsModel) -> float:
-    """Return the chance that an item keeps its place, where all items are alike."""
-    if isinstance(model, HammingMallows):
-        return 1.0 - model.mean_distance() / model.num_items
-    # The last item is swapped or not, and all are like the last.
-    return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

@@ -129,8 +129,7 @@ def shuffle_channel(num_users: int, domain_size: int) -> Channel:
     require_cells("the channel from datasets", len(table), len(table), exact=True)
     of_rows = _histograms(table, domain_size)
     sizes = Counter(of_rows)
-    shares = {histogram: Fraction(1, size) for histogram, size in sizes.items()}
-    matrix = [[shares[one] if one == other else 0 for other in of_rows] for one in of_rows]
+    matrix = [[Fraction(one == other, sizes[one]) for other in of_rows] for one in of_rows]
     return Channel(matrix, tuple(table), tuple(table))
 
 

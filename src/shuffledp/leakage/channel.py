@@ -116,10 +116,8 @@ class Channel:
                 f"{other.num_inputs} inputs: the outputs of the first are the inputs of the second"
             )
         _require_same_labels(
-            "the outputs of the first channel",
-            self.outputs,
-            "the inputs of the second",
-            other.inputs,
+            ("the outputs of the first channel", self.outputs),
+            ("the inputs of the second", other.inputs),
         )
         exact = self.is_exact and other.is_exact
         require_cells("the cascade", self.num_inputs, other.num_outputs, exact=exact)
@@ -163,11 +161,11 @@ class Channel:
         """Compare labels and all entries, fractions with doubles as the nearest doubles."""
         if not isinstance(other, Channel):
             return NotImplemented
-        both = (self.matrix, other.matrix)
-        if not (self.is_exact and other.is_exact):
-            both = (self.to_dense(), other.to_dense())
-        same_labels = self.inputs == other.inputs and self.outputs == other.outputs
-        return same_labels and np.array_equal(*both)
+        if (self.inputs, self.outputs) != (other.inputs, other.outputs):
+            return False
+        if self.is_exact and other.is_exact:
+            return np.array_equal(self.matrix, other.matrix)
+        return np.array_equal(self.to_dense(), other.to_dense())
 
     __hash__ = None  # type: ignore[assignment]  # equal channels may differ in kind
 
@@ -180,17 +178,14 @@ class Channel:
 _DECIMALS = 12
 
 
-def _require_same_labels(first: str, mine: Labels, second: str, yours: Labels) -> None:
+def _require_same_labels(first: tuple[str, Labels], second: tuple[str, Labels]) -> None:
     """Raise if both sides have labels and these differ; numbers of labels agree."""
-    if mine is None or yours is None or mine == yours:
-        return
-    index = next(
-        i for i, (left, right) in enumerate(zip(mine, yours, strict=True)) if left != right
-    )
-    raise ParameterError(
-        f"{first} are not {second}: number {index} is {mine[index]!r} there and "
-        f"{yours[index]!r} here; use the same labels in the same order"
-    )
+    for index, (mine, yours) in enumerate(zip(first[1] or (), second[1] or (), strict=False)):
+        if mine != yours:
+            raise ParameterError(
+                f"{first[0]} are not {second[0]}: number {index} is {mine!r} there and {yours!r} "
+                "here; use the same labels in the same order"
+            )
 
 
 def as_channel(channel: object) -> Channel:
@@ -255,7 +250,7 @@ def is_refined_by(
             "secrets: they cannot be compared"
         )
     _require_same_labels(
-        "the inputs of the first channel", one.inputs, "those of the second", other.inputs
+        ("the inputs of the first channel", one.inputs), ("those of the second", other.inputs)
     )
     matrix, target = one.to_dense(), other.to_dense()
     apart = np.abs(matrix @ _closest(matrix, target) - target).sum(axis=1)
@@ -267,8 +262,7 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack, kron, vstack
 
-    num_inputs, num_middle = first.shape
-    num_last = second.shape[1]
+    (num_inputs, num_middle), num_last = first.shape, second.shape[1]
     coefficients = num_last * np.count_nonzero(first)
     if coefficients > LARGEST_PROGRAM:
         raise ParameterError(
@@ -277,29 +271,18 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
             "reduce() both channels, or compare their vulnerabilities for the gains that matter"
         )
     # Variables: W by rows, then D - C W above and below 0, both by rows.
-    cells = num_inputs * num_last
-    rows_of_one = kron(eye_array(num_middle), np.ones((1, num_last)))
-    constraints = vstack(
-        [
-            hstack([kron(first, eye_array(num_last)), eye_array(cells), -eye_array(cells)]),
-            hstack([rows_of_one, np.zeros((num_middle, 2 * cells))]),
-        ],
-        format="csr",
-    )
-    targets = np.append(second.ravel(), np.ones(num_middle))
+    cells, size = num_inputs * num_last, num_middle * num_last
+    products = [kron(first, eye_array(num_last)), eye_array(cells), -eye_array(cells)]
+    sums = [kron(eye_array(num_middle), np.ones((1, num_last))), np.zeros((num_middle, 2 * cells))]
     found = linprog(
-        np.append(np.zeros(num_middle * num_last), np.ones(2 * cells)),
-        A_eq=constraints,
-        b_eq=targets,
+        np.append(np.zeros(size), np.ones(2 * cells)),
+        A_eq=vstack([hstack(products), hstack(sums)], format="csr"),
+        b_eq=np.append(second.ravel(), np.ones(num_middle)),
         method="highs-ipm",
-        options={
-            "primal_feasibility_tolerance": _FEASIBILITY,
-            "dual_feasibility_tolerance": _FEASIBILITY,
-        },
+        options={f"{side}_feasibility_tolerance": _FEASIBILITY for side in ("primal", "dual")},
     )
     if not found.success:
         raise PrecisionError(f"the linear program of refinement was not solved: {found.message}")
-    size = num_middle * num_last
     # Negative by the solver's tolerance at most.
     witness = np.maximum(found.x[:size], 0.0).reshape(num_middle, num_last)
     closest: NDArray[np.float64] = witness / witness.sum(axis=1, keepdims=True)

@@ -278,8 +278,11 @@ def _synthesis_sum(widths: Sequence[int], found: Floats, order: int) -> float:
     """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
     from shuffledp.leakage.informed_kernels import refinement_gain
 
-    largest = np.maximum(found.max(axis=0), 0.0)
-    best = np.where(largest > 0.0, found.argmax(axis=0) + 1, 0)
+    # Not argmax, which would copy all of them.
+    largest, best = np.zeros(found.shape[1:]), np.zeros(found.shape[1:], dtype=np.int64)
+    for x, values in enumerate(found, start=1):
+        best[values > largest] = x
+        np.maximum(largest, values, out=largest)
     stencils = _stencils([width % 2 == 0 for width in widths], order)
     gain = refinement_gain(
         found.reshape(len(found), -1),

@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.matrices import checked_prior
 
 #: Where results that are not from the literature are derived.
@@ -78,7 +79,9 @@ def vulnerability_from_guarantee(
     """
     heads = _largest_sums(prior)
     loss = require_extended("epsilon", epsilon, "give a number >= 0")
-    missed = _require_probability(delta)
+    missed = require_extended("delta", delta, "give a probability")
+    if missed > 1.0:
+        raise ParameterError(f"delta = {missed} is above 1: it is a probability; try 1e-8")
     # A smaller e^-epsilon gives a larger bound.
     kept = math.exp(-loss) * (1.0 - 2.0 * _ULP)
     pure = float(np.max(heads / (1.0 + np.arange(heads.size) * kept)))
@@ -92,27 +95,17 @@ def telling_losses(prior: ArrayLike) -> tuple[float, ...]:
     """
     heads = _largest_sums(prior)
     following = np.diff(heads)  # q_2, q_3, ... in descending order
-    ranks = np.arange(following.size)
-    rest = heads[:-1] - ranks * following
-    possible = following > 0.0
-    ratios = rest[possible] / following[possible]
+    rest = heads[:-1] - np.arange(following.size) * following
+    ratios = rest[following > 0.0] / following[following > 0.0]
     return tuple(sorted({max(math.log(ratio), 0.0) for ratio in ratios.tolist()}))
 
 
-def _largest_sums(prior: ArrayLike) -> NDArray[np.float64]:
+def _largest_sums(prior: ArrayLike) -> Floats:
     """Return the sums of the 1, 2, ..., k largest probabilities of a law."""
     size = np.size(np.asarray(prior, dtype=np.object_))
     law = np.sort(checked_prior(prior, max(size, 1)))[::-1]
-    heads: NDArray[np.float64] = np.cumsum(law / law.sum())
+    heads: Floats = np.cumsum(law / law.sum())
     return heads
-
-
-def _require_probability(delta: SupportsFloat) -> float:
-    """Return delta if it lies in [0, 1], else raise."""
-    missed = require_extended("delta", delta, "give a probability")
-    if missed > 1.0:
-        raise ParameterError(f"delta = {missed} is above 1: it is a probability; try 1e-8")
-    return missed
 
 
 def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:

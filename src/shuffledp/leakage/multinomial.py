@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.matrices import as_numbers, check_law, checked_prior, float_channel
 
 _ULP = math.ulp(1.0)
@@ -42,15 +43,15 @@ class MultinomialForm:
 
     num_users: int  # n, the target included
     # Shape (m,); s, positive, of the outcomes that the crowd can send, after merging.
-    law: NDArray[np.float64]
-    gains: NDArray[np.float64]  # shape (k, m); A, >= 0, for the guesses that are needed
+    law: Floats
+    gains: Floats  # shape (k, m); A, >= 0, for the guesses that are needed
     # C, the probability that the target's report gives the target away and is guessed right.
     certain: float
     unshuffled: float  # Success where reports are not shuffled: sum_y max_x q_x R_xy
     slack: float  # Absolute error of V by the rounding of q, R, s, and by merging
 
     @cached_property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Success of each constant guess, less C; shape (k,)."""
         return np.array([math.fsum(row) for row in self.gains * self.law])
 
@@ -65,7 +66,7 @@ class MultinomialForm:
         return self.certain + float(self.means[self.best])
 
     @cached_property
-    def differences(self) -> NDArray[np.float64]:
+    def differences(self) -> Floats:
         """Rows of A less the best constant guess's, without that one; shape (k - 1, m)."""
         return np.delete(self.gains - self.gains[self.best], self.best, axis=0)
 
@@ -124,23 +125,19 @@ def multinomial_form(
     )
 
 
-def _sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sums(rows: Floats) -> Floats:
     """Return the sum of each row, right to one rounding."""
     return np.array([math.fsum(row) for row in rows])
 
 
-def grouped_law(law: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+def grouped_law(law: Floats, groups: NDArray[np.intp]) -> Floats:
     """Return the sum of each group's entries, right to one rounding."""
     order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    ends = np.append(starts[1:], len(law)).tolist()
-    values = law[order].tolist()
-    return np.array([math.fsum(values[i:j]) for i, j in zip(starts.tolist(), ends, strict=True)])
+    starts = np.flatnonzero(np.diff(groups[order]))
+    return np.array([math.fsum(part.tolist()) for part in np.split(law[order], starts + 1)])
 
 
-def _merged(
-    gains: NDArray[np.float64], law: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def _merged(gains: Floats, law: Floats) -> tuple[Floats, Floats, float]:
     """Return gains and law with equal columns merged, and what V may lose or win by that."""
     fractions, exponents = np.frexp(gains)
     keys = np.ldexp(np.round(fractions, _DIGITS), exponents)
@@ -150,16 +147,14 @@ def _merged(
     return gains[:, firsts], grouped_law(law, groups), float(moved @ law)
 
 
-def _needed(gains: NDArray[np.float64]) -> NDArray[np.float64]:
+def _needed(gains: Floats) -> Floats:
     """Return the rows that are somewhere above each other row; of equal rows one."""
     if float(len(gains)) ** 2 * gains.shape[1] > _MOST_COMPARISONS:
         return gains
     kept = gains
     for row in gains:
-        dominates = (kept >= row).all(axis=1)
-        if np.count_nonzero(dominates) > 1:  # one of them is the row itself
-            equal = np.flatnonzero((kept == row).all(axis=1))
-            kept = np.delete(kept, equal[0], axis=0)
+        if np.count_nonzero((kept >= row).all(axis=1)) > 1:  # one of them is the row itself
+            kept = np.delete(kept, np.argmax((kept == row).all(axis=1)), axis=0)
     return kept
 
 
@@ -172,9 +167,7 @@ _LEAST_MOMENT = 1e-12
 _SMALLEST = 1e-290
 
 
-def excess_means(
-    num_users: int, law: NDArray[np.float64], parts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def excess_means(num_users: int, law: Floats, parts: Floats) -> Floats:
     """Bound E[(sum_y parts_xy h_y / n)_+] for each row x from above.
 
     h ~ Multinomial(n, law). For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant
@@ -183,15 +176,12 @@ def excess_means(
     means = parts @ law
     variances = np.maximum(np.square(parts - means[:, None]) @ law, _SMALLEST)
     tilts = np.maximum(-means / variances, 1.0 / np.sqrt(num_users * variances))
-    largest = max(float(np.abs(parts).max()), _SMALLEST)
-    tilts = np.minimum(tilts, _LARGEST_EXPONENT / largest)
+    tilts = np.minimum(tilts, _LARGEST_EXPONENT / max(float(np.abs(parts).max()), _SMALLEST))
     moments = np.expm1(tilts[:, None] * parts) @ law
     # A moment that is too large is safe, and one this small is all but lost to rounding.
-    logarithms = np.log1p(np.maximum(moments, _LEAST_MOMENT - 1.0))
-    exponents = num_users * logarithms - 1.0
+    exponents = num_users * np.log1p(np.maximum(moments, _LEAST_MOMENT - 1.0)) - 1.0
     with np.errstate(under="ignore", over="ignore"):
         bounds = np.exp(exponents) / (num_users * tilts)
     # An average is above zero by no more than its terms are, on average (Jensen).
-    alone = np.maximum(parts, 0.0) @ law
-    least: NDArray[np.float64] = 1.01 * np.minimum(bounds, alone) + _SMALLEST
+    least: Floats = 1.01 * np.minimum(bounds, np.maximum(parts, 0.0) @ law) + _SMALLEST
     return least

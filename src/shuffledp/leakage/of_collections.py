@@ -10,16 +10,27 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.enclosure import round_down, round_up
 from shuffledp.leakage.account import Adversary, LeakageAccount
+from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
+from shuffledp.leakage.coarse_lattice import MOST_WORK
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.matrices import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.others import Response
+from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
+from shuffledp.leakage.uninformed import (
+    PAPER,
+    exchangeable_ends,
+    many_values_ends,
+    shuffled_vulnerability,
+)
 
+_DERIVED = "derived in the shuffledp documentation, results"
 _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
 
 # k-ary randomized response is written out as a matrix up to this k.
@@ -40,63 +51,59 @@ class Scene:
     domain_size: int  # k >= 2
     # Chance that k-ary randomized response tells the truth; None for another randomizer.
     truth: float | None
-    matrix: NDArray[np.float64] | None  # shape (k, m); Law of the reports of that one
-    prior: NDArray[np.float64] | None  # shape (k,); None for the uniform law
+    matrix: Floats | None  # shape (k, m); Law of the reports of that one
+    prior: Floats | None  # shape (k,); None for the uniform law
     epsilon0: float  # Local privacy loss
     is_brief: bool = False  # Leave out what may take seconds and is of less interest
 
-    @property
-    def prior_vulnerability(self) -> float:
-        """Chance of the best guess before anything is seen."""
-        return 1.0 / self.domain_size if self.prior is None else float(self.prior.max())
-
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
         """Return what an adversary can guess."""
-        randomizer = self.randomizer()
-        facts: dict[str, Any] = {"knowledge": known}
+        randomizer, facts = self.randomizer(), {"knowledge": known}
         num_unknown = self.num_users - 1 - sum(known or ())
+        certain = _bound(1.0, 1.0, "difference", "all values but one are known")
         if adversary == "strong" and known is None:
-            shuffler, facts = self._certainty(), self._worst_known()
-            num_unknown = 0
+            num_unknown, shuffler = 0, certain
+            both, facts = self._worst_known()
         elif adversary == "uninformed" or known is None:
-            shuffler, facts["both"] = self.shuffler(self.num_users), self.uninformed()
+            shuffler, both = self.shuffler(self.num_users), self.uninformed()
         else:
             # Whose values are known drop out of a histogram of true values.
-            shuffler = self.shuffler(num_unknown + 1) if num_unknown else self._certainty()
-            facts["both"] = self.informed(known, num_unknown)
-        facts["both"] = self._sharpened(facts["both"], randomizer, shuffler)
+            shuffler = self.shuffler(num_unknown + 1) if num_unknown else certain
+            both = strong_vulnerability(
+                self.response, known, prior=self.prior, num_unknown=num_unknown
+            )
         return LeakageAccount(
-            num_users=self.num_users,
-            domain_size=self.domain_size,
-            adversary=adversary,
-            prior=self.prior_vulnerability,
-            randomizer=randomizer,
+            num_users=self.num_users, domain_size=self.domain_size, adversary=adversary,
+            prior=float(self.law().max()), randomizer=randomizer,
             shuffler=self._sharpened(shuffler),
-            truth=self.truth,
-            epsilon0=self.epsilon0,
-            has_uniform_prior=self.prior is None,
-            num_unknown=num_unknown,
-            **facts,
-        )
+            both=self._sharpened(both, randomizer, shuffler),
+            truth=self.truth, epsilon0=self.epsilon0, has_uniform_prior=self.prior is None,
+            num_unknown=num_unknown, **facts,
+        )  # fmt: skip
+
+    @property
+    def response(self) -> Any:
+        """The randomizer, as `strong_vulnerability` takes it."""
+        return self.truth if self.matrix is None else self.matrix
+
+    def law(self) -> Floats:
+        """Return the prior, written out."""
+        return uniform_prior(self.domain_size) if self.prior is None else self.prior
 
     def randomizer(self) -> Bound:
         """Return the chance of who sees each report beside the name of its user."""
-        from shuffledp.leakage.uninformed import PAPER
-
-        if self.prior is None and self.matrix is None:
-            truth = self.truth or 1.0
-            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
-        law = self.law()
+        law, truth = self.law(), self.truth or 1.0
         if self.matrix is not None:
             terms = (law[:, None] * self.matrix).max(axis=0) / math.fsum(law)
+        elif self.prior is None:
+            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
         else:
-            truth = self.truth or 1.0
             other = (1.0 - truth) / (self.domain_size - 1)
             terms = np.maximum(truth * law, other * law.max())
         value = math.fsum(terms.tolist())
-        least, most = value * (1.0 - 8.0 * math.ulp(1.0)), min(round_up(value), 1.0)
         source = "definition: sum over reports of the likeliest value's share"
-        return self._sharpened(_bound(least, most, "report", source))
+        found = _bound(round_down(value), min(round_up(value), 1.0), "report", source)
+        return self._sharpened(found)
 
     def shuffler(self, num_users: int) -> Bound:
         """Return the chance of who sees the true values of so many users, shuffled."""
@@ -104,13 +111,6 @@ class Scene:
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
-        from shuffledp.leakage.coarse_lattice import MOST_WORK
-        from shuffledp.leakage.uninformed import (
-            exchangeable_ends,
-            many_values_ends,
-            shuffled_vulnerability,
-        )
-
         if self.truth is not None and self.prior is None:
             return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
@@ -118,71 +118,46 @@ class Scene:
             work = _BRIEF_WORK if self.is_brief else MOST_WORK
             return exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
         found = many_values_ends(self.num_users, self.truth or 1.0, self.law())
-        source = "derived in the shuffledp documentation, results/leakage-uninformed"
-        return _bound(found.lower, min(found.upper, self._hidden_by_noise()), "load", source)
+        upper = min(found.upper, self._hidden_by_noise())
+        return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
 
-    def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
-        """Return the chance of who sees all reports, shuffled, and knows some others' values."""
-        from shuffledp.leakage.strong import strong_vulnerability
-
-        law: Any = self.truth if self.matrix is None else self.matrix
-        return strong_vulnerability(law, known, prior=self.prior, num_unknown=num_unknown)
-
-    def _worst_known(self) -> dict[str, Any]:
-        """Return the chance of who knows all others, at its best."""
-        from shuffledp.leakage.strong import worst_knowledge
-
-        found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
-        law: Any = self.truth if self.matrix is None else self.matrix
+    def _worst_known(self) -> tuple[Bound, dict[str, Any]]:
+        """Return the chance of who knows all others, at its best, and what that one knows."""
         is_binary = self.truth is not None and self.prior is None and self.domain_size == 2
         worst = None
         if is_binary or not self.is_brief:
-            worst = worst_knowledge(self.num_users, law, self.law())
-        if worst is not None and worst[0].lower is not None:
-            return found | {"both": worst[0], "knowledge": worst[1]}
+            worst, knowledge = worst_knowledge(self.num_users, self.response, self.law())
+            if worst.lower is not None:
+                return worst, {"is_worst_knowledge": True, "knowledge": knowledge}
         # Who knows others' values guesses no worse than who knows nobody's.
         none = replace(self, is_brief=True).uninformed()
         ends = replace(
             none,
-            upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst[0].upper),
+            upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst.upper),
             method=f"between {none.method} and the blanket",
-            source="derived in the shuffledp documentation, results/leakage-strong",
+            source=f"{_DERIVED}/leakage-strong",
         )
-        return found | {"both": ends}
+        return ends, {"is_worst_knowledge": True, "knowledge": None}
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""
-        from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
-
-        if self.matrix is not None:
-            if self.is_brief and self.matrix.shape[1] > self.domain_size:
-                return 1.0
-            return channel_blanket_upper(self.num_users, self.matrix, prior=self.prior)
-        return blanket_vulnerability_upper(
-            self.num_users, self.domain_size, self.truth or 1.0, prior=self.prior
-        )
-
-    def law(self) -> NDArray[np.float64]:
-        """Return the prior, written out."""
-        return uniform_prior(self.domain_size) if self.prior is None else self.prior
-
-    def _certainty(self) -> Bound:
-        """Return the chance of who takes all known values out of a histogram: one."""
-        return _bound(1.0, 1.0, "difference", "all values but one are known")
+        users, values = self.num_users, self.domain_size
+        if self.matrix is None:
+            return blanket_vulnerability_upper(users, values, self.truth or 1.0, prior=self.prior)
+        if self.is_brief and self.matrix.shape[1] > values:
+            return 1.0
+        return channel_blanket_upper(users, self.matrix, prior=self.prior)
 
     def _sharpened(self, bound: Bound, *above: Bound) -> Bound:
         """Return a bound within what is true of every release, and of what it is made from."""
-        upper = min([bound.upper, 1.0, *(each.upper for each in above)])
-        upper = max(upper, self.prior_vulnerability)
-        lower = reconciled_lower(
-            bound.lower, upper, tolerance=_ROUND_OFF, claim=f"the {bound.method} bound"
-        )
-        return replace(bound, upper=upper, lower=max(lower or 0.0, self.prior_vulnerability))
+        least = float(self.law().max())
+        upper = max(min([bound.upper, 1.0, *(each.upper for each in above)]), least)
+        claim = f"the {bound.method} bound"
+        lower = reconciled_lower(bound.lower, upper, tolerance=_ROUND_OFF, claim=claim)
+        return replace(bound, upper=upper, lower=max(lower or 0.0, least))
 
 
-def written_matrix(
-    domain_size: int, truth: float | None, matrix: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
+def written_matrix(domain_size: int, truth: float | None, matrix: Floats | None) -> Floats | None:
     """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
     if truth is None or domain_size > _MOST_WRITTEN:
         return matrix
@@ -286,31 +261,28 @@ def account_leakage(
     values = _values(domain_size, matrix, prior)
     loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
     scene = Scene(
-        num_users=users,
-        domain_size=values,
-        truth=chance,
-        epsilon0=loss,
-        matrix=matrix,
+        num_users=users, domain_size=values, truth=chance, epsilon0=loss, matrix=matrix,
         prior=checked_belief(prior, values),
-    )
+    )  # fmt: skip
     return scene.account(adversary, _counts(known, adversary, users - 1, values))
 
 
 def _values(
-    domain_size: SupportsIndex | None, matrix: NDArray[np.float64] | None, prior: ArrayLike | None
+    domain_size: SupportsIndex | None, matrix: Floats | None, prior: ArrayLike | None
 ) -> int:
     """Return the number of values."""
-    found = None if matrix is None else len(matrix)
+    rows = None if matrix is None else len(matrix)
     if domain_size is not None:
-        asked = require_at_least("domain_size", domain_size, 1)
-        if found is not None and asked != found:
+        found = require_at_least("domain_size", domain_size, 1)
+        if rows not in (None, found):
             raise ParameterError(
-                f"domain_size (k) = {asked} and the channel has {found} rows: leave domain_size out"
+                f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
             )
-        found = asked
-    if found is None and prior is not None:
+    elif rows is not None:
+        found = rows
+    elif prior is not None:
         found = len(np.atleast_1d(np.asarray(prior)))
-    if found is None:
+    else:
         raise ParameterError("domain_size (k) is needed: give the number k of possible answers")
     if found < 2:
         raise ParameterError(
@@ -326,14 +298,11 @@ def _loss_and_truth(
     domain_size: int,
     truth: SupportsFloat | None,
     epsilon0: SupportsFloat | None,
-    matrix: NDArray[np.float64] | None,
+    matrix: Floats | None,
 ) -> tuple[float, float | None]:
     """Return the local loss, and the chance of the truth for k-ary randomized response."""
-    given = [
-        name
-        for name, value in (("truth", truth), ("epsilon0", epsilon0), ("channel", matrix))
-        if value is not None
-    ]
+    said = {"truth": truth, "epsilon0": epsilon0, "channel": matrix}
+    given = [name for name, value in said.items() if value is not None]
     if len(given) != 1:
         raise ParameterError(
             f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give "
@@ -348,22 +317,18 @@ def _loss_and_truth(
     if matrix is not None:
         from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
-        return _log(worst_ratio(matrix).ratio), None
+        return math.log(max(worst_ratio(matrix).ratio, 1.0)), None
     chance = require_finite("truth (p)", truth or 0.0)
     checked_truth(chance, domain_size)
-    return _log(math.inf if chance == 1.0 else chance * others / (1.0 - chance)), chance
+    ratio = math.inf if chance == 1.0 else chance * others / (1.0 - chance)
+    return math.log(max(ratio, 1.0)), chance
 
 
-def _log(ratio: float) -> float:
-    """Return the logarithm of a ratio >= 1, which may be infinite."""
-    return math.inf if ratio == math.inf else math.log(max(ratio, 1.0))
-
-
-def checked_belief(prior: ArrayLike | None, domain_size: int) -> NDArray[np.float64] | None:
+def checked_belief(prior: ArrayLike | None, domain_size: int) -> Floats | None:
     """Return a prior as checked doubles; None where it is uniform."""
     if prior is None:
         return None
-    law: NDArray[np.float64] = checked_prior(prior, domain_size)
+    law: Floats = checked_prior(prior, domain_size)
     return None if float(law.max() - law.min()) <= _UNIFORM else law
 
 
@@ -381,9 +346,7 @@ def _counts(
         raise ParameterError(
             'known is for an adversary who knows something: choose "strong" or "partial"'
         )
-    counts = tuple(
-        require_at_least(f"known[{place}]", count, 0) for place, count in enumerate(known)
-    )
+    counts = tuple(require_at_least(f"known[{at}]", each, 0) for at, each in enumerate(known))
     if len(counts) != domain_size:
         raise ParameterError(
             f"known has {len(counts)} counts and there are {domain_size} values: give one a value"

@@ -15,14 +15,15 @@ import math
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.matrices import Truth, checked_truth
 from shuffledp.leakage.multinomial import (
@@ -91,27 +92,13 @@ def shuffled_vulnerability(
     # The share of an advantage that k-RR leaves.
     kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
     gain = excess_share(users, values)
-    found = _widened(
-        1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
-    )
-    if values == 2:
-        return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
-    return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
-
-
-def _widened(lower: float, upper: float, roundings: float) -> Enclosure:
-    """Return the ends of a positive number, each moved outwards by so many roundings."""
-    return Enclosure(lower * (1.0 - roundings * _ULP), upper * (1.0 + roundings * _ULP))
-
-
-def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str, ...]) -> Bound:
-    """Return the claim; a probability is at most 1."""
+    is_closed = values == 2
     return Bound(
-        lower=min(found.lower, 1.0),
-        upper=min(found.upper, 1.0),
-        method=method,
-        source=f"{PAPER}, {where}",
-        assumptions=assumptions,
+        lower=min(round_down(1.0 / values + kept * gain.lower), 1.0),
+        upper=min(round_up(1.0 / values + kept * gain.upper), 1.0),
+        method="closed form" if is_closed else "maximum load",
+        source=f"{PAPER}, {'Theorems 17 and 19' if is_closed else 'Prop. 21, eq. 17'}",
+        assumptions=UNINFORMED,
     )
 
 
@@ -119,7 +106,7 @@ def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str
 _PARAMETERS = np.geomspace(1e-10, 40.0, 160)
 
 
-def largest_share_upper(num_balls: int, law: NDArray[np.float64]) -> float:
+def largest_share_upper(num_balls: int, law: Floats) -> float:
     """Bound E[max_x h_x] / n from above, in O(160 k) at any n.
 
     By Jensen, and as the largest term is below the sum, E max_x h_x <= ln(sum_x (1 + q_x (e^t -
@@ -135,7 +122,7 @@ def largest_share_upper(num_balls: int, law: NDArray[np.float64]) -> float:
     return best
 
 
-def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -> Enclosure:
+def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
     """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
 
     However many values there are. Closest where weights q_x / s_x, s the law of a report, are much
@@ -151,24 +138,18 @@ def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -
     weights = law / reports
     best = float(law.max())
     load = uneven_maximum(num_users, reports)
-    lower, share = 0.0, 1.0
     if load is None:
-        share = largest_share_upper(num_users, reports / math.fsum(reports))
+        least, share = 0.0, largest_share_upper(num_users, reports / math.fsum(reports))
     else:
-        lower, share = load.lower / num_users, load.upper / num_users
-    lower = kept * float(weights.min()) * lower + spare * float(law.min())
+        least, share = load.lower / num_users, load.upper / num_users
+    lower = kept * float(weights.min()) * least + spare * float(law.min())
     upper = round_up(kept * float(weights.max()) * share + spare * best, operations=8)
     # As in `multinomial_form`: each entry of the laws comes from at most eight roundings.
     slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * num_users))
     return Enclosure(max(lower, best) - slack, min(max(upper, best) + slack, 1.0))
 
 
-SOURCE = (
-    "derived in the shuffledp documentation, results/leakage-uninformed, after Jurado, Gonze, "
-    "Alvim, Palamidessi, "
-    '"Analyzing the Shuffle Model through the Lens of Quantitative Information Flow", CSF 2023, '
-    "hal-04349295v1"
-)
+SOURCE = f"derived in the shuffledp documentation, results/leakage-uninformed, after {PAPER}"
 ASSUMPTIONS = (
     "The adversary guesses one target's value once, and knows its prior law.",
     "All other reports are independent of it and of one another, with one known law.",
@@ -251,18 +232,25 @@ def exchangeable_ends(
 ) -> Bound:
     """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
-    exact = _exact(form)
-    if exact is not None:
-        return _bound(form, *exact)
-    method, found = "pairs", _by_pairs(form)
-    if found.upper - found.lower > _ENOUGH * found.upper:
-        closer = _closer(form, work)
-        if closer is not None:
-            method = closer[0]
-            lower = max(closer[1].lower, found.lower)
-            upper = min(closer[1].upper, found.upper)
-            found = Enclosure(min(lower, upper), upper)
-    return _bound(form, method, found)
+    alone, guesses = form.without_release, len(form.gains)
+    if guesses == 1:
+        method, found = "one guess", Enclosure(alone, alone)
+    elif form.num_users == 1:
+        method, found = "one user", Enclosure(form.unshuffled, form.unshuffled)
+    elif guesses == 2:
+        gained = _positive_part(form, form.differences[0])
+        method, found = "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
+    else:
+        method, found = "pairs", _by_pairs(form)
+        if found.upper - found.lower > _ENOUGH * found.upper:
+            closer = _closer(form, work)
+            if closer is not None:
+                method, upper = closer[0], min(closer[1].upper, found.upper)
+                found = Enclosure(min(max(closer[1].lower, found.lower), upper), upper)
+    # Within what always holds.
+    upper = min(found.upper + form.slack, round_up(form.unshuffled), 1.0)
+    lower = min(max(found.lower - form.slack, round_down(alone)), upper)
+    return Bound(lower=lower, upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS)
 
 
 def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
@@ -281,37 +269,13 @@ def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
     return method, Enclosure(form.certain + found.lower, form.certain + found.upper)
 
 
-def _bound(form: MultinomialForm, method: str, found: Enclosure) -> Bound:
-    """Return the claim, within what always holds."""
-    least = max(found.lower - form.slack, form.without_release * (1.0 - 8.0 * _ULP))
-    upper = min(found.upper + form.slack, form.unshuffled * (1.0 + 8.0 * _ULP), 1.0)
-    return Bound(
-        lower=min(least, upper), upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
-    )
-
-
-def _exact(form: MultinomialForm) -> tuple[str, Enclosure] | None:
-    """Return what is known to round-off, and by which way, if one is quick enough."""
-    alone = form.without_release
-    if len(form.gains) == 1:
-        return "one guess", Enclosure(alone, alone)
-    if form.num_users == 1:
-        return "one user", Enclosure(form.unshuffled, form.unshuffled)
-    if len(form.gains) == 2:
-        gained = _positive_part(form, form.differences[0])
-        return "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
-    return None
-
-
-def _positive_part(form: MultinomialForm, parts: NDArray[np.float64]) -> Enclosure:
+def _positive_part(form: MultinomialForm, parts: Floats) -> Enclosure:
     """Enclose E[(sum_y parts_y h_y)_+] / n."""
     values, groups = np.unique(parts, return_inverse=True)
     masses = grouped_law(form.law, groups.reshape(-1))
     base = int(masses.argmax())
-    others = np.arange(len(values)) != base
-    return mean_positive_part(
-        form.num_users, float(values[base]), masses[others], values[others] - values[base]
-    )
+    steps = np.delete(values - values[base], base)
+    return mean_positive_part(form.num_users, float(values[base]), np.delete(masses, base), steps)
 
 
 def _by_load(form: MultinomialForm) -> Enclosure | None:
@@ -332,10 +296,8 @@ def _by_load(form: MultinomialForm) -> Enclosure | None:
         return None
     fixed = form.certain + math.fsum(others * form.law)
     error = 2.0 * float(spread @ form.law) + _EQUAL + 16.0 * _ULP
-    return Enclosure(
-        fixed + low * largest.lower / form.num_users - error,
-        fixed + high * largest.upper / form.num_users + error,
-    )
+    low, high = low * largest.lower / form.num_users, high * largest.upper / form.num_users
+    return Enclosure(fixed + low - error, fixed + high + error)
 
 
 def _by_pairs(form: MultinomialForm) -> Enclosure:
