@@ -369,7 +369,7 @@ protocols = pytest.mark.parametrize("protocol", list(SIGN_LAWS))
 def keys_of(law):
     """Every key with its exact probability."""
     k = law.max_changes
-    if law.kind == "sampled-change":
+    if law.name == "sampled-change":
         return {kappa: Fraction(1, k) for kappa in range(1, k + 1)}
     weights = law.signs.weights
     total = sum(comb(k, i) * weights[i] for i in range(k + 1))
@@ -521,7 +521,7 @@ def starts(design, level):
 def exact_loss(design):
     """e^epsilon0 of the law that is drawn."""
     law = design.law
-    if law.kind == "sampled-change":
+    if law.name == "sampled-change":
         return Fraction(2**64 - law.flip_threshold, law.flip_threshold)
     return Fraction(max(law.signs.weights), min(law.signs.weights))
 

@@ -55,7 +55,7 @@ class Twins:
         for place, (user, column) in enumerate(zip(here, columns, strict=True)):
             state = self.states[user]
             word = 0
-            if self.design.law.kind == "sampled-change" and state.increment_under(
+            if self.design.law.name == "sampled-change" and state.increment_under(
                 column, self.design
             ):
                 word = int(stream.words(1)[0])

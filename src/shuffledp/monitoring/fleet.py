@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy, derived_key, draw_below
 from shuffledp.monitoring.design import NOTHING, MonitorDesign
+from shuffledp.monitoring.signs import SampledChange
 
 _WORD_BITS = 64
 
@@ -47,34 +48,20 @@ class ClientFleet:
 
     @classmethod
     def made(
-        cls,
-        design: MonitorDesign,
-        key: bytes,
-        levels: NDArray[np.integer[Any]],
-        keys: NDArray[np.uint64],
-        *,
-        counters: NDArray[np.int32],
-        codes: NDArray[Any],
-    ) -> Self:
+        cls, design: MonitorDesign, key: bytes, levels: NDArray[Any], keys: NDArray[np.uint64], *,
+        counters: NDArray[np.int32], codes: NDArray[Any],
+    ) -> Self:  # fmt: skip
         """Return clients who report at these levels; rows of counters and codes in their order."""
         order = np.argsort(levels, kind="stable")
         slots = np.empty(order.size, dtype=np.int32)
         slots[order] = np.arange(order.size, dtype=np.int32)
         sizes = np.bincount(levels.astype(np.int64), minlength=design.num_levels + 1)[1:]
         return cls(
-            design=design,
-            key=key,
-            slots=slots,
-            ends=np.cumsum(sizes).tolist(),
-            keys=keys[order],
-            num_changes=counters[0],
-            num_increments=counters[1],
-            num_ignored=counters[2],
-            told=codes[0],
-            value=codes[1],
-            before=codes[2],
-            after=codes[1] if design.law.kind == "predrawn" else codes[3],
-        )
+            design=design, key=key, slots=slots, ends=np.cumsum(sizes).tolist(), keys=keys[order],
+            num_changes=counters[0], num_increments=counters[1], num_ignored=counters[2],
+            told=codes[0], value=codes[1], before=codes[2],
+            after=codes[3] if isinstance(design.law, SampledChange) else codes[1],
+        )  # fmt: skip
 
     @classmethod
     def drawn(cls, design: MonitorDesign, num_users: int, key: bytes) -> Self:
@@ -104,7 +91,7 @@ class ClientFleet:
         self.num_ignored[slots[~is_followed]] += 1
         slots, codes = slots[is_followed], codes[is_followed]
         self.num_changes[slots] += 1  # kappa
-        if self.design.law.kind == "sampled-change":
+        if isinstance(self.design.law, SampledChange):
             is_sampled = self.num_changes[slots] == self.keys[slots]  # kappa = kappa*
             sampled = slots[is_sampled]
             self.before[sampled] = self.value[sampled]
@@ -113,15 +100,14 @@ class ClientFleet:
 
     def period_sums(self, period: int) -> NDArray[np.int64]:
         """Return sums of the signs reported in a period, for each level that ends, and column."""
-        stream = self.stream(period)
-        num_columns = self.design.encoding.num_columns
-        sums: list[Any] = []
+        stream, sums = self.stream(period), list[Any]()
         for level in self.design.tree.levels_ending_at(period):
             signs, columns = self.draw_level(level, stream)
             if columns is None:
                 sums.append([signs.sum(dtype=np.int64)])
             else:
-                cells = np.bincount(2 * columns + (signs > 0), minlength=2 * num_columns)
+                size = 2 * self.design.encoding.num_columns
+                cells = np.bincount(2 * columns + (signs > 0), minlength=size)
                 sums.append(cells[1::2] - cells[::2])
         return np.array(sums, dtype=np.int64)
 
@@ -143,17 +129,16 @@ class ClientFleet:
         changed = np.flatnonzero(before != after)
         asked = np.zeros(1, dtype=np.int64) if columns is None else columns[changed]
         increments = encoding.bits(asked, after[changed]) - encoding.bits(asked, before[changed])
-        told = changed[increments != 0]
-        increments = increments[increments != 0]
-        if self.design.law.kind == "sampled-change":
-            is_opposite = stream.words(told.size) < np.uint64(self.design.law.flip_threshold)
+        told, increments = changed[increments != 0], increments[increments != 0]
+        law = self.design.law
+        if isinstance(law, SampledChange):
+            is_opposite = stream.words(told.size) < np.uint64(law.flip_threshold)
         else:
             used = self.num_increments[here][told].astype(np.uint64)
             is_opposite = (self.keys[here][told] >> used & np.uint64(1)) == 1
         signs[told] = np.where(is_opposite, -increments, increments)
         self.num_increments[here][told] += 1
-        self.before[here] = self.value[here]  # c <- 0
-        self.after[here] = self.value[here]
+        self.before[here] = self.after[here] = self.value[here]  # c <- 0
         return signs, columns
 
 

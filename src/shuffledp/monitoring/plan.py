@@ -5,8 +5,8 @@ then have, the guarantee of the whole time, and the same for collections that ar
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import SupportsIndex
+from dataclasses import asdict, dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,11 +103,9 @@ class MonitorPlan(Shown):
         ndarray of float64, shape (periods,)
             In users.
         """
+        size, periods = self.design.encoding.domain_size, self.design.periods
         return self.standard_errors * band_quantile(
-            self.design.periods,
-            self.confidence,
-            simultaneous=simultaneous,
-            domain_size=self.design.encoding.domain_size,
+            periods, self.confidence, simultaneous=simultaneous, domain_size=size
         )
 
     @property
@@ -142,8 +140,7 @@ class MonitorPlan(Shown):
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; what ``shuffledp monitor plan --json`` prints."""
-        design = self.design
-        errors = self.standard_errors
+        design, errors = self.design, self.standard_errors
         single, together = (self.half_widths(simultaneous=each) for each in (False, True))
         return {
             "periods": design.tree.periods,
@@ -254,16 +251,29 @@ def plan_monitoring(
         )
     changes = require_at_least("max_changes", max_changes, 1)
     users = require_at_least("num_users", num_users, 1)
-    delta = require_open_unit("delta", delta)
-    confidence = require_open_unit("confidence", confidence)
-    design = _design(
-        tree, changes, users, delta, epsilon0=epsilon0, epsilon=epsilon, domain=domain,
-        protocol=protocol,
-    )  # fmt: skip
-    encoding = design.encoding
-    central = central_guarantee(
-        design.profile, num_users=users, delta=delta, changing_share=encoding.changing_share
+    delta, confidence = (
+        require_open_unit("delta", delta),
+        require_open_unit("confidence", confidence),
     )
+    encoding = Encoding.of(domain)
+    if protocol is None:
+        protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
+    crowd: dict[str, Any] = {
+        "num_users": users, "delta": delta, "changing_share": encoding.changing_share,
+    }  # fmt: skip
+
+    def profile_for(loss: float) -> MonitoringProfile:
+        law = sign_law(protocol, max_changes=changes, epsilon0=loss)
+        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
+
+    if epsilon is not None:
+        epsilon0 = calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
+    design = MonitorDesign(
+        periods=tree.periods, max_changes=changes,
+        epsilon0=require_positive("epsilon0", epsilon0 or 0.0), protocol=protocol,
+        domain=None if domain is None else encoding.labels,
+    )  # fmt: skip
+    central = central_guarantee(design.profile, **crowd)
     errors, smoothed = (
         expected_standard_errors(design, num_users=users, smoothed=each) for each in (False, True)
     )
@@ -275,64 +285,19 @@ def plan_monitoring(
     )  # fmt: skip
     local, target = design.epsilon0, max(central.upper, _LEAST_EPSILON)
     return MonitorPlan(
-        design=design,
-        num_users=users,
-        delta=delta,
-        confidence=confidence,
-        asked_epsilon=epsilon,
-        local=local_guarantee(design.profile),
-        central=central,
-        standard_errors=read_only(errors),
-        smoothed_standard_errors=read_only(smoothed),
+        design=design, num_users=users, delta=delta, confidence=confidence,
+        asked_epsilon=epsilon, local=local_guarantee(design.profile), central=central,
+        standard_errors=read_only(errors), smoothed_standard_errors=read_only(smoothed),
         proven_errors=read_only(proven_errors(design, num_users=users, confidence=confidence)),
         comparison=MonitorComparison(
-            periods=design.periods,
-            standard_error=root_mean_square(errors),
+            periods=design.periods, standard_error=root_mean_square(errors),
             smoothed_standard_error=root_mean_square(smoothed),
-            local_epsilon=local,
-            central_epsilon=target,
+            local_epsilon=local, central_epsilon=target,
             everybody_local=everybody_at_local(task, epsilon0=local),
             everybody_central=everybody_at_central(task, epsilon=target),
             few_answers=few_answers(task, epsilon0=local, epsilon=target),
         ),
-    )
-
-
-def _design(
-    tree: PeriodTree,
-    changes: int,
-    users: int,
-    delta: float,
-    *,
-    epsilon0: float | None,
-    epsilon: float | None,
-    domain: Iterable[Hashable] | None,
-    protocol: str | None,
-) -> MonitorDesign:
-    """Return the design that has the local loss, or meets the central target, that is given."""
-    encoding = Encoding.of(domain)
-    by_default = PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange
-    name = by_default.name if protocol is None else protocol
-
-    def profile_for(loss: float) -> MonitoringProfile:
-        law = sign_law(name, max_changes=changes, epsilon0=loss)
-        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
-
-    if epsilon is not None:
-        epsilon0 = calibrate_monitoring(
-            profile_for,
-            num_users=users,
-            epsilon=epsilon,
-            delta=delta,
-            changing_share=encoding.changing_share,
-        )
-    return MonitorDesign(
-        periods=tree.periods,
-        max_changes=changes,
-        epsilon0=require_positive("epsilon0", epsilon0 or 0.0),
-        protocol=name,
-        domain=None if domain is None else encoding.labels,
-    )
+    )  # fmt: skip
 
 
 def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
@@ -342,10 +307,4 @@ def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
 
 def _bound_dict(bound: Bound) -> dict[str, object]:
     """Return a bound as JSON values."""
-    return {
-        "lower": bound.lower,
-        "upper": bound.upper,
-        "method": bound.method,
-        "source": bound.source,
-        "assumptions": list(bound.assumptions),
-    }
+    return asdict(bound) | {"assumptions": list(bound.assumptions)}

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from math import comb, floor
 from types import MappingProxyType
-from typing import ClassVar, Literal, SupportsIndex, TypeAlias
+from typing import ClassVar, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,10 +120,6 @@ def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDA
     return patterns
 
 
-#: What a key means: the number of the change that counts, or a pattern of signs.
-LawKind = Literal["sampled-change", "predrawn"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredrawnSigns:
     """k signs drawn once: with probability p = T / 2^64 few of them minus, else uniform.
@@ -138,8 +134,6 @@ class PredrawnSigns:
     """
 
     name: ClassVar[str] = "predrawn-signs"
-    kind: ClassVar[LawKind] = "predrawn"
-    flip_threshold: ClassVar[int] = 0
 
     max_changes: int  # k, in [1, 62]
     # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
@@ -169,9 +163,8 @@ class PredrawnSigns:
     @property
     def signs(self) -> ExchangeableSigns:
         """The exact law of the pattern of signs."""
-        return ExchangeableSigns(
-            weights=_weights(self.max_changes, self.radius, self.coin_threshold)
-        )
+        numbers = self.max_changes, self.radius, self.coin_threshold
+        return ExchangeableSigns(weights=_weights(*numbers))
 
     @property
     def exact_gap(self) -> Fraction:
@@ -197,14 +190,10 @@ class PredrawnSigns:
         """Return what the accountant needs."""
         signs = self.signs
         return MonitoringProfile(
-            protocol=self.name,
-            epsilon0=self.epsilon0,
-            max_changes=self.max_changes,
-            num_levels=num_levels,
-            sign_correlations=signs.correlations,
-            uniform_share=signs.least_density,
-            alternating=alternating,
-        )
+            protocol=self.name, epsilon0=self.epsilon0, max_changes=self.max_changes,
+            num_levels=num_levels, sign_correlations=signs.correlations,
+            uniform_share=signs.least_density, alternating=alternating,
+        )  # fmt: skip
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return the pattern of each client: bit j - 1 is set if sign j is minus."""
@@ -245,7 +234,6 @@ class SampledChange:
     """The client of Erlingsson et al.: one change out of k is reported, by randomized response."""
 
     name: ClassVar[str] = "sampled-change"
-    kind: ClassVar[LawKind] = "sampled-change"
 
     max_changes: int  # k, at least 1
     # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
@@ -285,14 +273,10 @@ class SampledChange:
     def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
         """Return what the accountant needs."""
         return MonitoringProfile(
-            protocol=self.name,
-            epsilon0=self.epsilon0,
-            max_changes=self.max_changes,
-            num_levels=num_levels,
-            sign_correlations=(Fraction(1), self.exact_gap),
-            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES),
-            alternating=alternating,
-        )
+            protocol=self.name, epsilon0=self.epsilon0, max_changes=self.max_changes,
+            num_levels=num_levels, sign_correlations=(Fraction(1), self.exact_gap),
+            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES), alternating=alternating,
+        )  # fmt: skip
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return the number of the change that counts for each client, uniform on 1 ... k."""
@@ -317,6 +301,4 @@ def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignL
     """Return the law of the signs of that name."""
     if name not in SIGN_LAWS:
         raise ParameterError(f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}")
-    return SIGN_LAWS[name](
-        max_changes=require_at_least("max_changes", max_changes, 1), epsilon0=epsilon0
-    )
+    return SIGN_LAWS[name](max_changes=max_changes, epsilon0=epsilon0)
