@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,8 @@ class Nodes(NamedTuple):
 
     def where(self, chosen: NDArray[np.bool_]) -> "Nodes":
         """Return some of them."""
-        return Nodes(self.indices[:, chosen], self.tables, *(each[chosen] for each in self[2:]))
+        rest: Any = (each[chosen] for each in self[2:])
+        return Nodes(self.indices[:, chosen], self.tables, *rest)
 
 
 def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:

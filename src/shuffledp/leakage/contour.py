@@ -60,7 +60,7 @@ def contour_period(num_balls: int) -> int:
     """Return an odd M with Pr[abs(Po(n) - n) >= M] <= 1e-19 Pr[Po(n) = n], by Bernstein."""
     needed = math.log(2.0) - _LOG_NEGLIGIBLE - log_sum_mass(num_balls)
     # M solves: M^2 is twice what is needed, times n + M / 3.
-    return 2 * (math.ceil(bernstein_reach(needed, num_balls)) // 2) + 1
+    return 2 * int(np.ceil(bernstein_reach(needed, num_balls)) // 2) + 1
 
 
 def largest_mass(mean: float) -> float:

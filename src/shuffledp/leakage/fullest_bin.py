@@ -189,9 +189,9 @@ def _panel_rule(size: int) -> tuple[Counts, Floats, Floats]:
     for j in range(1, len(nodes) - 1):
         ahead = (2 * j + 1) * places * gram[j] - j * (1.0 - (j / size) ** 2) * gram[j - 1]
         gram.append(ahead / (j + 1))
-    weights = size * np.linalg.inv(np.transpose(gram))[0]
+    weights: Floats = size * np.linalg.inv(np.transpose(gram))[0]
     solver = np.linalg.inv(np.polynomial.chebyshev.chebvander(places, len(nodes) - 1))
-    return nodes, weights, size * solver[-_LAST_COEFFICIENTS:]
+    return nodes, weights, size * np.asarray(solver[-_LAST_COEFFICIENTS:], dtype=np.float64)
 
 
 LARGEST_NUM_BALLS = 10**15

@@ -58,12 +58,12 @@ class Scene:
 
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
         """Return what an adversary can guess."""
-        randomizer, facts = self.randomizer(), {"knowledge": known}
+        randomizer, is_worst = self.randomizer(), adversary == "strong" and known is None
         num_unknown = self.num_users - 1 - sum(known or ())
         certain = _bound(1.0, 1.0, "difference", "all values but one are known")
-        if adversary == "strong" and known is None:
+        if is_worst:
             num_unknown, shuffler = 0, certain
-            both, facts = self._worst_known()
+            both, known = self._worst_known()
         elif adversary == "uninformed" or known is None:
             shuffler, both = self.shuffler(self.num_users), self.uninformed()
         else:
@@ -78,7 +78,7 @@ class Scene:
             shuffler=self._sharpened(shuffler),
             both=self._sharpened(both, randomizer, shuffler),
             truth=self.truth, epsilon0=self.epsilon0, has_uniform_prior=self.prior is None,
-            num_unknown=num_unknown, **facts,
+            num_unknown=num_unknown, knowledge=known, is_worst_knowledge=is_worst,
         )  # fmt: skip
 
     @property
@@ -121,14 +121,14 @@ class Scene:
         upper = min(found.upper, self._hidden_by_noise())
         return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
 
-    def _worst_known(self) -> tuple[Bound, dict[str, Any]]:
+    def _worst_known(self) -> tuple[Bound, tuple[int, ...] | None]:
         """Return the chance of who knows all others, at its best, and what that one knows."""
         is_binary = self.truth is not None and self.prior is None and self.domain_size == 2
         worst = None
         if is_binary or not self.is_brief:
             worst, knowledge = worst_knowledge(self.num_users, self.response, self.law())
             if worst.lower is not None:
-                return worst, {"is_worst_knowledge": True, "knowledge": knowledge}
+                return worst, knowledge
         # Who knows others' values guesses no worse than who knows nobody's.
         none = replace(self, is_brief=True).uninformed()
         ends = replace(
@@ -137,7 +137,7 @@ class Scene:
             method=f"between {none.method} and the blanket",
             source=f"{_DERIVED}/leakage-strong",
         )
-        return ends, {"is_worst_knowledge": True, "knowledge": None}
+        return ends, None
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""

@@ -329,11 +329,10 @@ def _crowded(
     overload = 0.0  # how often it all fails
     if isinstance(order, DisplacementArrangement):
         crowd = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
-    elif isinstance(order, NetworkArrangement | ExchangedOrder):
-        is_exchange = isinstance(order, ExchangedOrder)
-        hiding = order.hiding if is_exchange else order.mixing.hiding(order.rounds)
-        overload = order.overload if is_exchange else 0.0
-        crowd = None if hiding is None else hiding.overlaps
+    elif isinstance(order, NetworkArrangement):
+        crowd = order.mixing.hiding(order.rounds).overlaps
+    elif isinstance(order, ExchangedOrder) and order.hiding is not None:
+        crowd, overload = order.hiding.overlaps, order.overload
     if crowd is None:
         return
     response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"

@@ -41,6 +41,9 @@ class MonitorReport(NamedTuple):
     column: int = 0
 
 
+_TYPES = {"levels": np.uint8, "periods": np.int64, "signs": np.int8, "columns": np.int64}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonitorReports:
     """Many reports as arrays of one length, one report an index.
@@ -79,8 +82,7 @@ class MonitorReports:
     columns: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        expected = {"levels": np.uint8, "periods": np.int64, "signs": np.int8, "columns": np.int64}
-        for name, dtype in expected.items():
+        for name, dtype in _TYPES.items():
             array = getattr(self, name)
             is_sound = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1
             if not is_sound or array.size != self.levels.size:
@@ -113,12 +115,11 @@ class MonitorReports:
         """
         rows = list(reports)
         try:
-            table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-            narrow = table[:, 0].astype(np.uint8), table[:, 2].astype(np.int8)
-            is_exact = not rows or (
-                np.array_equal(table, np.array(rows))
-                and np.array_equal(table[:, [0, 2]].T, np.array(narrow, dtype=np.int64))
-            )
+            table = np.array(rows, dtype=np.int64).reshape(len(rows), 4).T
+            places = zip(_TYPES.items(), table, strict=True)
+            columns = {name: column.astype(dtype) for (name, dtype), column in places}
+            found = np.array([*columns.values()])
+            is_exact = not rows or np.array_equal(found.T, np.array(rows))
         except (ValueError, TypeError, OverflowError):
             is_exact = False
         if not is_exact:
@@ -126,10 +127,7 @@ class MonitorReports:
                 "reports has an entry that is not (level, period, sign, column) in small whole "
                 "numbers: drop what is no MonitorReport"
             )
-        levels, signs = narrow
-        return cls(
-            levels=levels, periods=table[:, 1].copy(), signs=signs, columns=table[:, 3].copy()
-        )
+        return cls(**columns)
 
 
 def require_reports(design: MonitorDesign, reports: MonitorReports) -> MonitorReports:
@@ -150,9 +148,8 @@ def require_reports(design: MonitorDesign, reports: MonitorReports) -> MonitorRe
     _refuse_first(np.abs(signs) != 1, "sign", signs, "a sign is -1 or +1", "drop it")
     # Shifted as int64, for uint8 would overflow.
     rest = (np.int64(1) << (reports.levels.astype(np.int64) - 1)) - 1
-    _refuse_first(
-        (periods & rest) != 0, "period", periods, "no node of its level ends there", agree
-    )
+    ends = "no node of its level ends there"
+    _refuse_first((periods & rest) != 0, "period", periods, ends, agree)
     return reports
 
 
@@ -193,26 +190,17 @@ class ClientState(NamedTuple):
 
     def fleet(self, design: MonitorDesign) -> ClientFleet:
         """Return the fleet of this client alone."""
-        return ClientFleet.made(
-            design,
-            self.coins,
-            np.array([self.level]),
-            np.array([self.key], dtype=np.uint64),
-            counters=np.array(self[4:7], dtype=np.int32)[:, None],
-            codes=np.array(self[-4:], dtype=code_type(design))[:, None],
-        )
+        levels, keys = np.array([self.level]), np.array([self.key], dtype=np.uint64)
+        counters = np.array(self[4:7], dtype=np.int32)[:, None]
+        codes = np.array(self[-4:], dtype=code_type(design))[:, None]
+        return ClientFleet.made(design, self.coins, levels, keys, counters=counters, codes=codes)
 
     @classmethod
     def of(cls, fleet: ClientFleet, last_period: int) -> Self:
         """Return what the only client of a fleet must not forget."""
-        numbers = (
-            fleet.num_changes, fleet.num_increments, fleet.num_ignored, fleet.told, fleet.value,
-            fleet.before, fleet.after,
-        )  # fmt: skip
-        level = fleet.ends.index(1) + 1
-        return cls(
-            fleet.key, level, int(fleet.keys[0]), last_period, *(int(each[0]) for each in numbers)
-        )
+        level, key = fleet.ends.index(1) + 1, int(fleet.keys[0])
+        numbers = (int(getattr(fleet, name)[0]) for name in cls._fields[4:])
+        return cls(fleet.key, level, key, last_period, *numbers)
 
     def to_bytes(self, design: MonitorDesign) -> bytes:
         """Return the state as bytes: version, design, numbers, checksum."""
@@ -452,15 +440,13 @@ class MonitorClient:
 
     def _advanced(self, period: int, code: int) -> list[MonitorReport]:
         """Go on to a later period, and return the reports that fell due since the last one told."""
-        state = self._state
-        fleet = state.fleet(self._design)
-        length = 1 << (state.level - 1)
-        last = state.last_period
+        level, last = self.level, self.last_period
+        fleet, length = self._state.fleet(self._design), 1 << (level - 1)
         missed = range(last - last % length + length, period, length) if last else range(0)
-        reports = [_only_report(fleet, state.level, each) for each in missed]
+        reports = [_only_report(fleet, level, each) for each in missed]
         fleet.follow(np.zeros(1, dtype=np.int64), np.array([code]))
         if period % length == 0:
-            reports.append(_only_report(fleet, state.level, period))
+            reports.append(_only_report(fleet, level, period))
         self._state = ClientState.of(fleet, period)
         return reports
 

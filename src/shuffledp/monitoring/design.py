@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import accumulate
 from typing import Any, SupportsIndex
 
@@ -184,13 +183,11 @@ class Encoding:
 
     def bits(self, columns: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.int8]:
         """Return B for columns and codes."""
+        shown: NDArray[np.bool_] = columns == codes
         if self.name == "hadamard":
             rows = codes.astype(np.int64) + 1
             shown = (np.bitwise_count(rows & columns) % 2 == 0) & (rows != 0)
-        else:
-            shown = columns == codes
-        ones: NDArray[np.int8] = shown.astype(np.int8)
-        return ones
+        return shown.astype(np.int8)
 
     def decode(self, sums: NDArray[Any]) -> NDArray[Any]:
         """Return unbiased counts from sums of signs a column (last axis), scaled by L / gap."""
@@ -271,7 +268,6 @@ class MonitorDesign:
     encoding: Encoding = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        set_field = partial(object.__setattr__, self)
         tree = PeriodTree(periods=self.periods)
         law = sign_law(self.protocol, max_changes=self.max_changes, epsilon0=self.epsilon0)
         if law.max_changes > tree.periods:
@@ -285,13 +281,13 @@ class MonitorDesign:
                 "larger one, for example 1"
             )
         encoding = Encoding.of(self.domain)
-        set_field("periods", tree.periods)
-        set_field("max_changes", law.max_changes)
-        set_field("epsilon0", law.epsilon0)
-        set_field("domain", None if self.domain is None else encoding.labels)
-        set_field("tree", tree)
-        set_field("law", law)
-        set_field("encoding", encoding)
+        found = {
+            "periods": tree.periods, "max_changes": law.max_changes, "epsilon0": law.epsilon0,
+            "domain": None if self.domain is None else encoding.labels,
+            "tree": tree, "law": law, "encoding": encoding,
+        }  # fmt: skip
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
     @property
     def num_levels(self) -> int:
@@ -322,8 +318,6 @@ class MonitorDesign:
             A prefix of SHA-256 of periods, exact law of the signs, and encoding, the labels of its
             values included: who numbers them otherwise would count wrong changes.
         """
-        stated = (
-            f"shuffledp monitoring/{self.tree.periods}/{self.law.identity}"
-            f"/{self.encoding.fingerprint}"
-        )
-        return hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+        named = f"{self.tree.periods}/{self.law.identity}/{self.encoding.fingerprint}"
+        digest = hashlib.sha256(f"shuffledp monitoring/{named}".encode()).hexdigest()
+        return digest[:_FINGERPRINT_DIGITS]

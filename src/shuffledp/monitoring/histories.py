@@ -197,7 +197,12 @@ def open_histories(  # one keyword an option
 
     report = on_progress or no_progress
     length = None if periods is None else require_periods(periods)
-    labels = _labels(categories)
+    labels = () if categories is None else checked_domain(categories)
+    if categories is not None and len(labels) < 2:
+        raise DomainError(
+            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
+            "in categories=[...]"
+        )
     names = (user, time, value)
     if len(set(names)) < len(names):
         raise ParameterError(
@@ -227,10 +232,13 @@ def open_histories(  # one keyword an option
             times.alias(_TIME),
             _value_expression(value, schema[value], labels, origin).alias(_VALUE),
         )
-        num_rows, earliest, latest = _summary(frame, rows, names, labels, origin)
-        axis = time_axis(
-            kind, (earliest, latest), start=start, every=every, length=length, origin=origin
-        )
+        clock = pl.col(_TIME)
+        has_gap = pl.any_horizontal(pl.all().is_null()).any()
+        summary = rows.select(pl.len(), has_gap.alias("gap"), clock.min(), clock.max().alias("end"))
+        num_rows, has_gaps, *ends = summary.collect(engine="streaming").row(0)
+        if has_gaps:
+            _refuse(frame, rows, names, labels, origin)
+        axis = time_axis(kind, ends, start=start, every=every, length=length, origin=origin)
         report("reading users", 0, num_rows)
         ids = rows.select(_USER).unique().collect(engine="streaming")[_USER].sort()
         report("reading users", num_rows, num_rows)
@@ -241,48 +249,12 @@ def open_histories(  # one keyword an option
             found = read(rows, report=partial(report, "sorting histories"))
         assert found is not None  # in order of time now  # noqa: S101
     who, when, what = _last_of_each_period(*found)
-    bounds = np.arange(1, axis.starts.size + 2)
+    offsets = np.searchsorted(when, np.arange(1, axis.starts.size + 2)).astype(np.int64)
     return Histories(
-        origin=origin,
-        user_ids=ids,
-        labels=labels,
+        origin=origin, user_ids=ids, labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
-        users=who,
-        values=what,
-        offsets=np.searchsorted(when, bounds).astype(np.int64),
-    )
-
-
-def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
-    """Return the labels of categories; none for booleans."""
-    labels = () if categories is None else checked_domain(categories)
-    if categories is not None and len(labels) < 2:
-        raise DomainError(
-            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
-            "in categories=[...]"
-        )
-    return labels
-
-
-def _summary(
-    frame: "pl.LazyFrame",
-    rows: "pl.LazyFrame",
-    names: tuple[str, str, str],
-    labels: tuple[str, ...],
-    origin: str,
-) -> tuple[int, int, int]:
-    """Return number of rows, least and greatest time; raise for a row that has no code."""
-    import polars as pl
-
-    time = pl.col(_TIME)
-    is_bad = pl.any_horizontal(pl.all().is_null())
-    found = rows.select(
-        pl.len(), is_bad.sum().alias("bad"), time.min().alias("first"), time.max().alias("last")
-    )
-    num_rows, num_bad, earliest, latest = found.collect(engine="streaming").row(0)
-    if num_bad:
-        _refuse(frame, rows, names, labels, origin)
-    return num_rows, earliest, latest
+        users=who, values=what, offsets=offsets,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- columns
@@ -323,12 +295,9 @@ def _value_expression(
 
 
 def _refuse(
-    frame: "pl.LazyFrame",
-    rows: "pl.LazyFrame",
-    names: tuple[str, str, str],
-    labels: tuple[str, ...],
-    origin: str,
-) -> NoReturn:
+    frame: "pl.LazyFrame", rows: "pl.LazyFrame", names: tuple[str, str, str],
+    labels: tuple[str, ...], origin: str,
+) -> NoReturn:  # fmt: skip
     """Raise the error for the first row that has no code."""
     import polars as pl
 
@@ -355,23 +324,10 @@ def _refuse(
 
 
 # ---------------------------------------------------------------- rows
-def _numbers(ids: "pl.Series", batch: "pl.Series", origin: str) -> NDArray[np.int32]:
-    """Return the numbers of some identifiers: their places among all, sorted."""
-    found = ids.search_sorted(batch).to_numpy()
-    if not (ids.gather(np.minimum(found, ids.len() - 1)) == batch).all():
-        raise changed(origin)
-    return found.astype(np.int32)
-
-
 def _changes(
-    rows: "pl.LazyFrame",
-    *,
-    ids: "pl.Series",
-    axis: TimeAxis,
-    origin: str,
-    num_rows: int,
+    rows: "pl.LazyFrame", *, ids: "pl.Series", axis: TimeAxis, origin: str, num_rows: int,
     report: Callable[[int, int], None],
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:  # fmt: skip
     """Return users, periods and values of the rows at which a value changes, in their order.
 
     None if the rows of a user are not in order of time.
@@ -383,7 +339,10 @@ def _changes(
     for batch in rows.collect_batches(chunk_size=_ROWS_A_BLOCK):
         if sum(batch.null_count().row(0)):
             raise changed(origin)
-        user = _numbers(ids, batch[_USER], origin)
+        places = ids.search_sorted(batch[_USER]).to_numpy()  # among all, which are sorted
+        if not (ids.gather(np.minimum(places, ids.len() - 1)) == batch[_USER]).all():
+            raise changed(origin)
+        user = places.astype(np.int32)
         order = np.argsort(user, kind="stable")  # the rows of a user side by side
         user = user[order]
         time, value = (batch[name].to_numpy()[order] for name in (_TIME, _VALUE))

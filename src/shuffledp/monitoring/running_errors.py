@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.reports import read_only
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.monitoring.design import MonitorDesign, PeriodTree
 from shuffledp.monitoring.running_counts import (
@@ -80,8 +81,7 @@ def online_factors(periods: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return sum a_v^2 of online counts at some periods: see `variance_factors`."""
     heights = range(int(periods.max()).bit_length())
     factors = [(periods >> height & 1) * block_variance(height) for height in heights]
-    total: NDArray[np.float64] = np.sum(factors, axis=0)
-    return total
+    return np.asarray(np.sum(factors, axis=0))
 
 
 def variance_factors(through: int, *, smoothed: bool = False) -> NDArray[np.float64]:
@@ -165,9 +165,8 @@ def proven_errors(
     squares = factors * (1.0 - min(design.law.pair_correlation, 0.0))
     variance = num_users * c**2 * factor * squares / design.num_levels
     step = c * factor * factors + 1.0
-    exponent = math.log(2.0 * design.periods * design.encoding.domain_size) - math.log(
-        1.0 - confidence
-    )
+    exponent = math.log(2.0 * design.periods * design.encoding.domain_size)
+    exponent -= math.log(1.0 - confidence)
     # The root of x^2 - 2 exponent step x / 3 - 2 exponent variance.
     linear = exponent * step / 3.0
     errors: NDArray[np.float64] = linear + np.sqrt(linear**2 + 2.0 * exponent * variance)
@@ -202,8 +201,14 @@ def band_quantile(
     require_open_unit("confidence", confidence)
     if not simultaneous:
         return normal_quantile(confidence)
-    each = simultaneous_confidence(confidence, domain_size)
-    simulated = _order_statistic(simulated_maxima(through, smoothed), each)
+    from scipy.special import bdtrc
+
+    # A draw that is at least the quantile, but for the failure rate, if there is one.
+    maxima = simulated_maxima(through, smoothed)
+    ranks = np.arange(maxima.size, dtype=np.float64)
+    chances = bdtrc(ranks, maxima.size, simultaneous_confidence(confidence, domain_size))
+    rank = int(np.searchsorted(-chances, -QUANTILE_FAILURE_RATE))
+    simulated = float(maxima[rank]) if rank < maxima.size else math.inf
     return min(simulated, sidak_quantile(confidence, through, domain_size))
 
 
@@ -232,32 +237,10 @@ def simulated_maxima(through: int, smoothed: bool) -> NDArray[np.float64]:
         num_runs = 0
     deviations = np.sqrt(variance_factors(through, smoothed=smoothed))
     estimated = smoothed_running_counts if smoothed else online_running_counts
-    maxima = np.empty(num_runs)
-    done = 0
-    for noise in _noise(tree.num_nodes, num_runs):
-        errors = np.abs(estimated(tree, level_weighted_sums(tree, noise), through))
-        errors /= deviations[:, None]
-        maxima[done : done + errors.shape[1]] = errors.max(axis=0)
-        done += errors.shape[1]
-    maxima.sort()
-    maxima.flags.writeable = False
-    return maxima
-
-
-def _noise(num_nodes: int, num_runs: int) -> Iterator[NDArray[np.float64]]:
-    """Yield normal noise of nodes, shape (num_nodes, some runs), until there are ``num_runs``."""
-    generator = Entropy.from_seed(_SEED).generator()
-    block = max(1, _BLOCK_NORMALS // num_nodes)
+    maxima, generator = np.empty(num_runs), Entropy.from_seed(_SEED).generator()
+    block = max(1, _BLOCK_NORMALS // tree.num_nodes)
     for start in range(0, num_runs, block):
-        yield generator.standard_normal((num_nodes, min(block, num_runs - start)))
-
-
-def _order_statistic(maxima: NDArray[np.float64], confidence: float) -> float:
-    """Return a draw that is at least the quantile, but for the failure rate; inf if none is."""
-    from scipy.special import bdtrc
-
-    runs = maxima.size
-    ranks = np.arange(1, runs + 1)
-    chances = bdtrc(ranks - 1.0, runs, confidence)
-    rank = int(np.searchsorted(-chances, -QUANTILE_FAILURE_RATE)) + 1
-    return float(maxima[rank - 1]) if rank <= runs else math.inf
+        noise = generator.standard_normal((tree.num_nodes, min(block, num_runs - start)))
+        errors = np.abs(estimated(tree, level_weighted_sums(tree, noise), through))
+        maxima[start : start + block] = (errors / deviations[:, None]).max(axis=0)
+    return read_only(np.sort(maxima))

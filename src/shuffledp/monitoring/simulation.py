@@ -92,63 +92,43 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     require_delta(delta)
     require_open_unit("confidence", confidence)
     design = MonitorDesign(
-        periods=histories.periods,
-        max_changes=max_changes,
-        epsilon0=epsilon0,
-        protocol=protocol,
+        periods=histories.periods, max_changes=max_changes, epsilon0=epsilon0, protocol=protocol,
         domain=histories.labels or None,
-    )
-    through = histories.periods
-    if stop_after is not None:
-        through = require_at_least("stop_after", stop_after, 1)
-        if through > histories.periods:
-            raise ParameterError(
-                f"stop_after = {through:,} is not in [1, {histories.periods:,}]: give one of the "
-                "periods"
-            )
+    )  # fmt: skip
+    most = histories.periods
+    through = most if stop_after is None else require_at_least("stop_after", stop_after, 1)
+    if through > most:
+        raise ParameterError(
+            f"stop_after = {through:,} is not in [1, {most:,}]: give one of the periods"
+        )
     key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
-    fleet = ClientFleet.drawn(design, histories.num_users, key)
-    server = _collected(fleet, histories, through, on_progress or no_progress)
-    running = server.running_counts(
-        through, num_users=histories.num_users, smoothed=smoothed, confidence=confidence
-    )
-    ignored = fleet.ignored_changes
-    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
-    central = central_guarantee(
-        design.profile,
-        num_users=histories.num_users,
-        delta=delta,
-        changing_share=design.encoding.changing_share,
-    )
-    return MonitorResult(
-        design=design,
-        num_users=histories.num_users,
-        running=running,
-        truth=histories.true_counts()[:through].reshape(running.counts.shape),
-        period_labels=histories.period_labels[:through],
-        values=histories.labels,
-        local=local_guarantee(design.profile),
-        central=Guarantee(epsilon=central, delta=delta, num_users=histories.num_users),
-        num_ignored_changes=num_ignored,
-        num_limited_users=num_limited,
-        is_simulation=seed is not None,
-        warnings=(
-            *limit_cautions(num_ignored, num_limited, design.max_changes),
-            *noise_cautions(float(running.standard_errors.max()), histories.num_users),
-            *local_cautions(design.epsilon0),
-            *delta_cautions(delta, histories.num_users),
-        ),
-    )
-
-
-def _collected(
-    fleet: ClientFleet, histories: Histories, through: int, report: Progress
-) -> MonitorServer:
-    """Return a server with the reports of all users up to a period."""
-    server = MonitorServer(fleet.design)
+    users = histories.num_users
+    fleet = ClientFleet.drawn(design, users, key)
+    server, report = MonitorServer(design), on_progress or no_progress
     for period in range(1, through + 1):
         fleet.follow(*histories.changes_at(period))
         sums = fleet.period_sums(period)
         server.add_sums(period, sums, num_reports=fleet.ends[len(sums) - 1])
         report("simulating", period, through)
-    return server
+    running = server.running_counts(
+        through, num_users=users, smoothed=smoothed, confidence=confidence
+    )
+    ignored = fleet.ignored_changes
+    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
+    share = design.encoding.changing_share
+    central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
+    return MonitorResult(
+        design=design, num_users=users, running=running,
+        truth=histories.true_counts()[:through].reshape(running.counts.shape),
+        period_labels=histories.period_labels[:through], values=histories.labels,
+        local=local_guarantee(design.profile),
+        central=Guarantee(epsilon=central, delta=delta, num_users=users),
+        num_ignored_changes=num_ignored, num_limited_users=num_limited,
+        is_simulation=seed is not None,
+        warnings=(
+            *limit_cautions(num_ignored, num_limited, design.max_changes),
+            *noise_cautions(float(running.standard_errors.max()), users),
+            *local_cautions(design.epsilon0),
+            *delta_cautions(delta, users),
+        ),
+    )  # fmt: skip

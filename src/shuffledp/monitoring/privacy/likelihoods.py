@@ -19,7 +19,6 @@ Proofs: docs/results/monitoring-central.md.
 """
 
 import math
-import operator
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -363,7 +362,7 @@ def unavoidable_delta(
         return _part(profile, crowd, mixed_law(laws, shares), epsilon)
     crowd = Crowd(num_users=num_users, share=1.0 / levels, num_levels=1)
     parts = [_part(profile, crowd, law, epsilon) for law in laws]
-    return sum(map(operator.mul, shares, parts)) * (1.0 - 1e-14)
+    return float(np.dot(shares, parts)) * (1.0 - 1e-14)
 
 
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
