@@ -153,9 +153,7 @@ def test_no_rounds_hide_nothing():
 
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
-    from shuffledp.leakage import of_runs as module
-
-    monkeypatch.setattr(module, "MOST_USERS", 10)
+    monkeypatch.setattr("shuffledp.leakage.of_collections.MOST_USERS", 10)
     found = of_run(collected(prior=[0.5, 0.3, 0.2]))
     assert found.accounts == ()
     assert len(found.notes) == 3

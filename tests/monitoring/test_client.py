@@ -395,7 +395,7 @@ def nodes(design, level, codes, start=1):
 
 def reports(law, design):
     """All (column, sign, state after, probability) of a node's end; word and coin enumerated."""
-    flip = Fraction(design.law.flip_threshold, 2**64)
+    flip = Fraction(getattr(design.law, "flip_threshold", 0), 2**64)
     num_columns = design.encoding.num_columns
     for state, chance in law.items():
         for column, coin, (word, share) in itertools.product(

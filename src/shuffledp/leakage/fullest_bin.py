@@ -33,18 +33,8 @@ import numpy as np
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.contour import (
-    Counts,
-    Floats,
-    Setting,
-    UnevenBins,
-    bernstein_reach,
-    contour_angles,
-    contour_tails,
-    log_sum_mass,
-    uneven_angles,
-    uneven_tails,
-)
+from shuffledp.leakage import contour
+from shuffledp.leakage.contour import Counts, Floats
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
@@ -110,11 +100,11 @@ def recurrence_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floa
 _LOG_NEGLIGIBLE = math.log(1e-19)
 
 
-def in_bins(num_balls: int, num_bins: int) -> Setting:
+def in_bins(num_balls: int, num_bins: int) -> contour.Setting:
     """Return the bins alone, without a rest."""
     mean = num_balls / num_bins
     shift = float(num_balls - num_bins * Fraction(mean))
-    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
+    return contour.Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
 
 
 def characteristic_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
@@ -124,11 +114,11 @@ def characteristic_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[
     sqrt(n / k), N some hundred from k = 16 on, and up to 6 sqrt(n) for k = 2.
     """
     setting = in_bins(num_balls, num_bins)
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(num_bins)
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(num_bins)
     # Bernstein: beyond this load a bin has less than e^log_rare.
-    reach = bernstein_reach(-log_rare, setting.mean)
+    reach = contour.bernstein_reach(-log_rare, setting.mean)
     last = max(math.ceil(setting.mean + reach), int(loads[-1]) + 1)
-    return contour_tails(setting, loads, last, contour_angles(setting))
+    return contour.contour_tails(setting, loads, last, contour.contour_angles(setting))
 
 
 # A panel of more whole numbers has this many nodes; in others each number is one.
@@ -379,17 +369,17 @@ def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
         )
     masses, counts = np.unique(law / math.fsum(law), return_counts=True)
     means = num_balls * masses
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(law.size)
-    above = bernstein_reach(-log_rare, means)
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(law.size)
+    above = contour.bernstein_reach(-log_rare, means)
     lasts = np.minimum(np.ceil(means + above), num_balls).astype(np.int64)
     below = np.floor(means - np.sqrt(-2.0 * log_rare * means))
     first, last = max(int(below.max()), least_load(num_balls, law.size)), int(lasts.max())
-    bins = UnevenBins(num_balls, means, counts, lasts)
-    angles = uneven_angles(bins, first)
+    bins = contour.UnevenBins(num_balls, means, counts, lasts)
+    angles = contour.uneven_angles(bins, first)
     if angles.size * float(np.maximum(lasts - first, 1).sum()) > _MOST_STEPS:
         return None
     rule = lattice_rule(last - first + 1, num_panels(law.size))
-    tails, error = uneven_tails(bins, first + rule.nodes, angles)
+    tails, error = contour.uneven_tails(bins, first + rule.nodes, angles)
     total, truncation = rule.total(tails)
     value = first + total
     slack = truncation + rule.amplification * error + _LAST_ROUNDINGS * value

@@ -16,6 +16,7 @@ from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_down, round_up
+from shuffledp.leakage import uninformed
 from shuffledp.leakage.account import Adversary, LeakageAccount
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 from shuffledp.leakage.coarse_lattice import MOST_WORK
@@ -23,12 +24,7 @@ from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.matrices import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
-from shuffledp.leakage.uninformed import (
-    PAPER,
-    exchangeable_ends,
-    many_values_ends,
-    shuffled_vulnerability,
-)
+from shuffledp.leakage.uninformed import PAPER
 
 _DERIVED = "derived in the shuffledp documentation, results"
 _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
@@ -112,12 +108,12 @@ class Scene:
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
         if self.truth is not None and self.prior is None:
-            return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
+            return uninformed.shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
         if matrix is not None:
             work = _BRIEF_WORK if self.is_brief else MOST_WORK
-            return exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
-        found = many_values_ends(self.num_users, self.truth or 1.0, self.law())
+            return uninformed.exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
+        found = uninformed.many_values_ends(self.num_users, self.truth or 1.0, self.law())
         upper = min(found.upper, self._hidden_by_noise())
         return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
 

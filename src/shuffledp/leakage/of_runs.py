@@ -29,26 +29,11 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
+from shuffledp.leakage import any_shuffler, guarantees, of_collections
 from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.any_shuffler import (
-    crowd_vulnerability_upper,
-    positions_vulnerability,
-    target_place_law,
-)
 from shuffledp.leakage.contour import Floats
-from shuffledp.leakage.guarantees import (
-    SOURCE,
-    at_most,
-    telling_losses,
-    vulnerability_from_guarantee,
-)
-from shuffledp.leakage.of_collections import (
-    MOST_USERS,
-    MOST_VALUES,
-    Scene,
-    checked_belief,
-    written_matrix,
-)
+from shuffledp.leakage.guarantees import SOURCE, at_most
+from shuffledp.leakage.of_collections import Scene
 from shuffledp.leakage.others import Response
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import NetworkArrangement
@@ -209,20 +194,21 @@ class _Release:
         """Return what the guarantee of the release says."""
         points, users = self.points, self.result.guarantee.num_users
         if self.order.name == UNIFORM.name:
-            for epsilon in telling_losses(prior)[:1]:
+            for epsilon in guarantees.telling_losses(prior)[:1]:
                 more = guarantee_for(
                     self.result.randomizer.profile, users, epsilon=epsilon, with_lower=False
                 )
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
-        return min(vulnerability_from_guarantee(prior, *point) for point in points)
+        return min(guarantees.vulnerability_from_guarantee(prior, *point) for point in points)
 
     def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
-        if users > MOST_USERS or values > MOST_VALUES:
+        most_users, most_values = of_collections.MOST_USERS, of_collections.MOST_VALUES
+        if users > most_users or values > most_values:
             raise ParameterError(
                 f"{users:,} users and {values:,} answers, and leakage is computed for at most "
-                f"{MOST_USERS:,} and {MOST_VALUES:,}"
+                f"{most_users:,} and {most_values:,}"
             )
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
         has_law = truth is not None or matrix is not None
@@ -230,7 +216,7 @@ class _Release:
         # hand.
         scene = Scene(
             num_users=users, domain_size=values, truth=truth if has_law else 1.0, matrix=matrix,
-            prior=None if belief is None else checked_belief(belief.prior, values),
+            prior=None if belief is None else of_collections.checked_belief(belief.prior, values),
             epsilon0=profile.epsilon0, is_brief=True,
         )  # fmt: skip
         account, prior = (
@@ -239,7 +225,7 @@ class _Release:
         )
         if not has_law:
             # All that is known of the randomizer is its local guarantee.
-            upper = vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
+            upper = guarantees.vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
             unknown = Bound(
                 lower=account.prior, upper=max(upper, account.prior), method="local guarantee",
                 source=SOURCE, assumptions=(_LOCAL,),
@@ -276,7 +262,7 @@ class _Release:
             for each in (account.shuffler, account.both)
         )  # fmt: skip
         if is_uninformed and isinstance(order, GroupArrangement):
-            places = target_place_law(order.shuffler.model, 0)
+            places = any_shuffler.target_place_law(order.shuffler.model, 0)
             shuffler = _by_place(shuffler, places, 1.0, None, prior)
             both = _by_place(both, places, account.truth, matrix, prior)
         if is_uninformed:
@@ -336,7 +322,7 @@ def _crowded(
     if crowd is None:
         return
     response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
-    found = crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
+    found = any_shuffler.crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
     # What the adversary sees is made from that of the walk, but for the chance of an overload.
     yield "crowd", min(round_up(found + overload), 1.0) if overload else found
 
@@ -349,9 +335,9 @@ def _by_place(
     prior: Floats,
 ) -> Bound:
     """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
-    rows = written_matrix(prior.size, truth, matrix)
+    rows = of_collections.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
-        found = positions_vulnerability(places, rows, prior=prior)
+        found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
     elif truth is not None and float(prior.max()) == float(prior.min()):
         found = _by_collisions(places, truth, prior.size)
     else:

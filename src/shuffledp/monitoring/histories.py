@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.tables import (
-    changed,
-    checked_domain,
-    is_text_table,
-    label_expression,
-    reading,
-    require_column,
-    scan,
-)
+from shuffledp.collection.source import tables
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -197,7 +189,7 @@ def open_histories(  # one keyword an option
 
     report = on_progress or no_progress
     length = None if periods is None else require_periods(periods)
-    labels = () if categories is None else checked_domain(categories)
+    labels = () if categories is None else tables.checked_domain(categories)
     if categories is not None and len(labels) < 2:
         raise DomainError(
             f"categories has {len(labels)}, fewer than two: list all the values that can occur "
@@ -213,13 +205,14 @@ def open_histories(  # one keyword an option
         path, frame = Path("the table"), table.lazy()
     else:
         path = Path(table)
-        frame = scan(path)
+        frame = tables.scan(path)
     origin = path.name
-    with reading(origin):
+    with tables.reading(origin):
         schema = frame.collect_schema()
         for name in names:
-            require_column(name, schema.names(), path)
-        if is_text_table(path):  # whole rows are parsed once, so that a stray comma is an error
+            tables.require_column(name, schema.names(), path)
+        if tables.is_text_table(path):
+            # Whole rows are parsed once, so that a stray comma is an error.
             frame.select(pl.len()).collect(
                 optimizations=pl.QueryOptFlags(projection_pushdown=False), engine="streaming"
             )
@@ -278,7 +271,7 @@ def _value_expression(
     import polars as pl
 
     if labels:
-        texts = label_expression(name, dtype)
+        texts = tables.label_expression(name, dtype)
         return texts.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
     column = pl.col(name)
     if dtype == pl.String:
@@ -338,10 +331,10 @@ def _changes(
     done = 0
     for batch in rows.collect_batches(chunk_size=_ROWS_A_BLOCK):
         if sum(batch.null_count().row(0)):
-            raise changed(origin)
+            raise tables.changed(origin)
         places = ids.search_sorted(batch[_USER]).to_numpy()  # among all, which are sorted
         if not (ids.gather(np.minimum(places, ids.len() - 1)) == batch[_USER]).all():
-            raise changed(origin)
+            raise tables.changed(origin)
         user = places.astype(np.int32)
         order = np.argsort(user, kind="stable")  # the rows of a user side by side
         user = user[order]
@@ -363,7 +356,7 @@ def _changes(
         done += batch.height
         report(done, num_rows)
     if done != num_rows:
-        raise changed(origin)
+        raise tables.changed(origin)
     who, when, what = (np.concatenate(each) for each in zip(*found, strict=True))
     return who, when, what
 

@@ -18,26 +18,11 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
-from shuffledp.monitoring.comparison import (
-    MonitorComparison,
-    RepeatedTask,
-    Verdict,
-    everybody_at_central,
-    everybody_at_local,
-    few_answers,
-)
+from shuffledp.monitoring import comparison, running_errors
+from shuffledp.monitoring.comparison import MonitorComparison, RepeatedTask, Verdict
 from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
-from shuffledp.monitoring.privacy.central import (
-    calibrate_monitoring,
-    central_guarantee,
-    local_guarantee,
-)
+from shuffledp.monitoring.privacy import central
 from shuffledp.monitoring.results import local_cautions, noise_cautions
-from shuffledp.monitoring.running_errors import (
-    band_quantile,
-    expected_standard_errors,
-    proven_errors,
-)
 from shuffledp.monitoring.signs import LARGEST_NUM_SIGNS, PredrawnSigns, SampledChange, sign_law
 from shuffledp.monitoring.times import require_periods
 
@@ -104,7 +89,7 @@ class MonitorPlan(Shown):
             In users.
         """
         size, periods = self.design.encoding.domain_size, self.design.periods
-        return self.standard_errors * band_quantile(
+        return self.standard_errors * running_errors.band_quantile(
             periods, self.confidence, simultaneous=simultaneous, domain_size=size
         )
 
@@ -267,35 +252,35 @@ def plan_monitoring(
         return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
 
     if epsilon is not None:
-        epsilon0 = calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
+        epsilon0 = central.calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
     design = MonitorDesign(
         periods=tree.periods, max_changes=changes,
         epsilon0=require_positive("epsilon0", epsilon0 or 0.0), protocol=protocol,
         domain=None if domain is None else encoding.labels,
     )  # fmt: skip
-    central = central_guarantee(design.profile, **crowd)
-    errors, smoothed = (
-        expected_standard_errors(design, num_users=users, smoothed=each) for each in (False, True)
-    )
+    published = central.central_guarantee(design.profile, **crowd)
+    expected = running_errors.expected_standard_errors
+    errors, smoothed = (expected(design, num_users=users, smoothed=on) for on in (False, True))
+    proven = running_errors.proven_errors(design, num_users=users, confidence=confidence)
     # Whoever has no value yet needs one more answer, which is left out in favour of repeated
     # collections.
     task = RepeatedTask(
         domain_size=max(encoding.domain_size, 2), periods=design.periods, num_users=users,
         delta=delta,
     )  # fmt: skip
-    local, target = design.epsilon0, max(central.upper, _LEAST_EPSILON)
+    local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
     return MonitorPlan(
         design=design, num_users=users, delta=delta, confidence=confidence,
-        asked_epsilon=epsilon, local=local_guarantee(design.profile), central=central,
+        asked_epsilon=epsilon, local=central.local_guarantee(design.profile), central=published,
         standard_errors=read_only(errors), smoothed_standard_errors=read_only(smoothed),
-        proven_errors=read_only(proven_errors(design, num_users=users, confidence=confidence)),
+        proven_errors=read_only(proven),
         comparison=MonitorComparison(
             periods=design.periods, standard_error=root_mean_square(errors),
             smoothed_standard_error=root_mean_square(smoothed),
             local_epsilon=local, central_epsilon=target,
-            everybody_local=everybody_at_local(task, epsilon0=local),
-            everybody_central=everybody_at_central(task, epsilon=target),
-            few_answers=few_answers(task, epsilon0=local, epsilon=target),
+            everybody_local=comparison.everybody_at_local(task, epsilon0=local),
+            everybody_central=comparison.everybody_at_central(task, epsilon=target),
+            few_answers=comparison.few_answers(task, epsilon0=local, epsilon=target),
         ),
     )  # fmt: skip
 

@@ -11,16 +11,12 @@ from shuffledp.core.checks import require_at_least, require_delta, require_open_
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
+from shuffledp.monitoring import results
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.histories import Histories
 from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
-from shuffledp.monitoring.results import (
-    MonitorResult,
-    limit_cautions,
-    local_cautions,
-    noise_cautions,
-)
+from shuffledp.monitoring.results import MonitorResult
 from shuffledp.monitoring.server import MonitorServer
 
 
@@ -126,9 +122,9 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
         num_ignored_changes=num_ignored, num_limited_users=num_limited,
         is_simulation=seed is not None,
         warnings=(
-            *limit_cautions(num_ignored, num_limited, design.max_changes),
-            *noise_cautions(float(running.standard_errors.max()), users),
-            *local_cautions(design.epsilon0),
+            *results.limit_cautions(num_ignored, num_limited, design.max_changes),
+            *results.noise_cautions(float(running.standard_errors.max()), users),
+            *results.local_cautions(design.epsilon0),
             *delta_cautions(delta, users),
         ),
     )  # fmt: skip

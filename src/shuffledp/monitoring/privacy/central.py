@@ -30,25 +30,13 @@ from functools import partial
 from typing import Any
 
 from shuffledp.accounting.amplification.local import single_report_delta, single_report_epsilon
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_finite,
-    require_non_negative,
-    require_positive,
-)
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import MonitoringProfile
-from shuffledp.monitoring.privacy.likelihoods import (
-    Crowd,
-    has_higher_orders,
-    higher_order_shift,
-    linear_delta,
-    unavoidable_delta,
-    worst_law,
-)
+from shuffledp.monitoring.privacy import likelihoods
+from shuffledp.monitoring.privacy.likelihoods import Crowd
 
 SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
 
@@ -190,27 +178,26 @@ def central_delta_upper(
     >>> central_delta_upper(profile, num_users=1, epsilon=math.log(3.0))
     0.0
     """
-    users = require_at_least("num_users", num_users, 1)
-    epsilon = require_non_negative("epsilon", epsilon)
+    users = checks.require_at_least("num_users", num_users, 1)
+    epsilon = checks.require_non_negative("epsilon", epsilon)
     changing_share = _changing_share(changing_share)
     local, changes = single_report_delta(profile.epsilon0, epsilon), profile.max_changes
     crowd = _crowd(profile, users, level_hidden=level_hidden)
     unusable = changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
     if local == 0.0 or unusable or epsilon > _LARGEST_EPSILON:
         return local
-    law = worst_law(
+    law = likelihoods.worst_law(
         changes, epsilon=epsilon, alternating=profile.alternating, changing_share=changing_share
     )
-    linear = partial(
-        linear_delta, law, gap=profile.gap, share=crowd.share, num_users=users, epsilon=epsilon
-    )
+    part, gap = likelihoods.linear_delta, profile.gap
+    linear = partial(part, law, gap=gap, share=crowd.share, num_users=users, epsilon=epsilon)
     plain = linear()
-    if plain >= local or not has_higher_orders(profile):
+    if plain >= local or not likelihoods.has_higher_orders(profile):
         return min(plain, local)
 
     def total(guess: float) -> float:
         tail = _TAIL * guess
-        shift, rare = higher_order_shift(
+        shift, rare = likelihoods.higher_order_shift(
             profile, crowd, epsilon=epsilon, tail=tail, from_above=True
         )
         if not shift < 2.0 * math.expm1(profile.epsilon0):
@@ -277,8 +264,8 @@ def central_guarantee(
     >>> round(bound.upper, 4), 0.6 * bound.upper < bound.lower < bound.upper
     (0.0443, True)
     """
-    users = require_at_least("num_users", num_users, 1)
-    delta = require_delta(delta)
+    users = checks.require_at_least("num_users", num_users, 1)
+    delta = checks.require_delta(delta)
     changing_share = _changing_share(changing_share)
     local = local_guarantee(profile)
     lower, upper, ceiling = local.lower, local.upper, local.upper
@@ -288,7 +275,7 @@ def central_guarantee(
         return central_delta_upper(profile, epsilon=epsilon, changing_share=changing_share, **asked)
 
     def lower_delta(epsilon: float) -> float:
-        return unavoidable_delta(profile, epsilon=epsilon, **asked)
+        return likelihoods.unavoidable_delta(profile, epsilon=epsilon, **asked)
 
     if delta > 0.0 and local.upper > 0.0:
         lower, upper = None, single_report_epsilon(profile.epsilon0, delta)
@@ -330,7 +317,7 @@ def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) ->
 
 def _changing_share(value: float) -> float:
     """Return a share in (0, 1] as a float, or raise."""
-    share = require_finite("changing_share", value)
+    share = checks.require_finite("changing_share", value)
     if not 0.0 < share <= 1.0:
         raise ParameterError(
             f"changing_share = {value} is not in (0, 1]: give the largest share of the columns "
@@ -433,9 +420,9 @@ def calibrate_monitoring(
     >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
     1.2
     """
-    target, delta = require_positive("epsilon", epsilon), require_delta(delta)
+    target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
-    users = require_at_least("num_users", num_users, 1)
+    users = checks.require_at_least("num_users", num_users, 1)
     crowd: dict[str, Any] = {
         "num_users": users, "level_hidden": level_hidden, "changing_share": changing_share,
     }  # fmt: skip
