@@ -39,7 +39,7 @@ from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.histories import open_histories
 from shuffledp.monitoring.privacy.central import calibrate_monitoring, central_guarantee
 from shuffledp.monitoring.running_counts import running_sums
-from shuffledp.monitoring.running_errors import expected_standard_errors
+from shuffledp.monitoring.running_counts import expected_standard_errors
 from shuffledp.monitoring.server import MonitorServer
 from shuffledp.monitoring.signs import sign_law
 from shuffledp.monitoring.simulation import simulate_monitoring

@@ -34,6 +34,11 @@ from shuffledp.leakage.contour import (
     log_sum_mass,
     uneven_angles,
 )
+from shuffledp.leakage.count_kernels import (
+    confined,
+    overflow_weight,
+    poisson_masses,
+)
 from shuffledp.leakage.fullest_bin import (
     characteristic_tails,
     excess_by,
@@ -46,11 +51,6 @@ from shuffledp.leakage.fullest_bin import (
     recurrence_tails,
     stride_rule,
     uneven_maximum,
-)
-from shuffledp.leakage.load_kernels import (
-    confined,
-    overflow_weight,
-    poisson_masses,
 )
 
 BOTH = (recurrence_tails, characteristic_tails)

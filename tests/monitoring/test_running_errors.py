@@ -9,15 +9,13 @@ import pytest
 from oracles.period_trees import cover, index, made_design
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
-    level_weighted_sums,
-    online_running_counts,
-    smoothed_running_counts,
-)
-from shuffledp.monitoring.running_errors import (
     block_variance,
     expected_standard_errors,
+    level_weighted_sums,
+    online_running_counts,
     prefix_walk,
     smoothed_pairs,
+    smoothed_running_counts,
     tree_heights,
     variance_factors,
 )

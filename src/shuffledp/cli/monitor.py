@@ -32,7 +32,7 @@ from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.simulation import MonitorResult
 
 _HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
 
@@ -235,8 +235,7 @@ def simulate(
     """
     from shuffledp.collection.output import REPORT_FILE, results_folder
     from shuffledp.monitoring.histories import open_histories
-    from shuffledp.monitoring.results import write_monitor_result
-    from shuffledp.monitoring.simulation import simulate_monitoring
+    from shuffledp.monitoring.simulation import simulate_monitoring, write_monitor_result
     from shuffledp.report import write_report
     from shuffledp.report.monitor import MonitorView
 

@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
+from shuffledp.leakage.channel import Truth, checked_prior, float_channel
 from shuffledp.leakage.contour import Setting, bernstein_reach, contour_angles, contour_tails
 from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
-from shuffledp.leakage.matrices import Truth, checked_prior, float_channel
 from shuffledp.leakage.others import Coins, Response, checked_num_users, report_law
 
 _ULP = math.ulp(1.0)

@@ -17,8 +17,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.matrices import Truth, checked_truth, require_cells
+from shuffledp.leakage.channel import Channel, Truth, checked_truth, require_cells
 
 _Table = list[tuple[int, ...]]
 

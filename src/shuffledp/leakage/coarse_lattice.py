@@ -277,7 +277,7 @@ def _sums(lattice: Lattice, nodes: Nodes, starts: Floats, changes: Floats) -> En
 
 def _synthesis_sum(widths: Sequence[int], found: Floats, order: int) -> float:
     """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
-    from shuffledp.leakage.informed_kernels import refinement_gain
+    from shuffledp.leakage.count_kernels import refinement_gain
 
     # Not argmax, which would copy all of them.
     largest, best = np.zeros(found.shape[1:]), np.zeros(found.shape[1:], dtype=np.int64)

@@ -107,7 +107,7 @@ def contour_tails(
     setting: Setting, loads: Counts, last: int, angles: Floats
 ) -> tuple[Floats, Floats]:
     """Return Pr[max > load], and bounds of the errors."""
-    from shuffledp.leakage.load_kernels import poisson_masses
+    from shuffledp.leakage.count_kernels import poisson_masses
 
     first = int(loads[0]) + 1
     masses = poisson_masses(setting.mean, first, last + 1 - first + 1)
@@ -129,7 +129,7 @@ def _tail(
     masses: Floats, first: int, mean: float, angles: Floats, edges: Counts
 ) -> tuple[Waves, Floats]:
     """Return waves (nodes, edges) and masses (edges,) of all from each edge up; edges ascend."""
-    from shuffledp.leakage.load_kernels import group_waves
+    from shuffledp.leakage.count_kernels import group_waves
 
     starts = np.minimum(edges - first, masses.size)
     stops = np.append(starts[1:], masses.size)
@@ -222,7 +222,7 @@ def uneven_angles(bins: UnevenBins, first: int) -> Floats:
 
 def uneven_tails(bins: UnevenBins, loads: Counts, angles: Floats) -> tuple[Floats, float]:
     """Return Pr[max > load] for ascending loads, and a bound of the errors."""
-    from shuffledp.leakage.load_kernels import poisson_masses
+    from shuffledp.leakage.count_kernels import poisson_masses
 
     first = int(loads[0]) + 1
     masses = [

@@ -80,7 +80,7 @@ def recurrence_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floa
 
     They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
     """
-    from shuffledp.leakage.load_kernels import confined, overflow_weight
+    from shuffledp.leakage.count_kernels import confined, overflow_weight
 
     spread, inside = math.sqrt(num_balls / num_bins), []
     for load in loads.tolist():

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import Channel, as_channel
-from shuffledp.leakage.matrices import as_numbers, checked_prior, is_exact_array
+from shuffledp.leakage.channel import Channel, as_channel, as_numbers, checked_prior, is_exact_array
 
 
 def single_target_gain(

@@ -19,9 +19,9 @@ from shuffledp.core.numerics.enclosure import round_down, round_up
 from shuffledp.leakage import uninformed
 from shuffledp.leakage.account import Adversary, LeakageAccount
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
+from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.coarse_lattice import MOST_WORK
 from shuffledp.leakage.contour import Floats
-from shuffledp.leakage.matrices import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER

@@ -29,10 +29,10 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
-from shuffledp.leakage import any_shuffler, guarantees, of_collections
+from shuffledp.leakage import any_shuffler, of_collections
 from shuffledp.leakage.account import Adversary, LeakageAccount
+from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.contour import Floats
-from shuffledp.leakage.guarantees import SOURCE, at_most
 from shuffledp.leakage.of_collections import Scene
 from shuffledp.leakage.others import Response
 from shuffledp.network.hiding import Hiding
@@ -194,12 +194,12 @@ class _Release:
         """Return what the guarantee of the release says."""
         points, users = self.points, self.result.guarantee.num_users
         if self.order.name == UNIFORM.name:
-            for epsilon in guarantees.telling_losses(prior)[:1]:
+            for epsilon in any_shuffler.telling_losses(prior)[:1]:
                 more = guarantee_for(
                     self.result.randomizer.profile, users, epsilon=epsilon, with_lower=False
                 )
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
-        return min(guarantees.vulnerability_from_guarantee(prior, *point) for point in points)
+        return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
     def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
@@ -225,7 +225,9 @@ class _Release:
         )
         if not has_law:
             # All that is known of the randomizer is its local guarantee.
-            upper = guarantees.vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
+            upper = any_shuffler.vulnerability_from_guarantee(
+                prior, profile.epsilon0, profile.delta0
+            )
             unknown = Bound(
                 lower=account.prior, upper=max(upper, account.prior), method="local guarantee",
                 source=SOURCE, assumptions=(_LOCAL,),

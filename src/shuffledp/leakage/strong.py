@@ -46,10 +46,10 @@ from shuffledp.leakage.blanket import (
     channel_blanket_upper,
     noise_load_excess,
 )
+from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.fullest_bin import excess_share
-from shuffledp.leakage.matrices import checked_prior, float_channel
 from shuffledp.leakage.others import (
     Coins,
     HistogramLaw,

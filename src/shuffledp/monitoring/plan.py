@@ -18,12 +18,12 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
-from shuffledp.monitoring import comparison, running_errors
+from shuffledp.monitoring import comparison, running_counts
 from shuffledp.monitoring.comparison import MonitorComparison, RepeatedTask, Verdict
 from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
 from shuffledp.monitoring.privacy import central
-from shuffledp.monitoring.results import local_cautions, noise_cautions
 from shuffledp.monitoring.signs import LARGEST_NUM_SIGNS, PredrawnSigns, SampledChange, sign_law
+from shuffledp.monitoring.simulation import local_cautions, noise_cautions
 from shuffledp.monitoring.times import require_periods
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
@@ -89,7 +89,7 @@ class MonitorPlan(Shown):
             In users.
         """
         size, periods = self.design.encoding.domain_size, self.design.periods
-        return self.standard_errors * running_errors.band_quantile(
+        return self.standard_errors * running_counts.band_quantile(
             periods, self.confidence, simultaneous=simultaneous, domain_size=size
         )
 
@@ -259,9 +259,9 @@ def plan_monitoring(
         domain=None if domain is None else encoding.labels,
     )  # fmt: skip
     published = central.central_guarantee(design.profile, **crowd)
-    expected = running_errors.expected_standard_errors
+    expected = running_counts.expected_standard_errors
     errors, smoothed = (expected(design, num_users=users, smoothed=on) for on in (False, True))
-    proven = running_errors.proven_errors(design, num_users=users, confidence=confidence)
+    proven = running_counts.proven_errors(design, num_users=users, confidence=confidence)
     # Whoever has no value yet needs one more answer, which is left out in favour of repeated
     # collections.
     task = RepeatedTask(

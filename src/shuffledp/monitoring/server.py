@@ -12,11 +12,12 @@ from shuffledp.monitoring.client import MonitorReport, MonitorReports, require_r
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import (
     RunningCounts,
+    band_quantile,
+    expected_standard_errors,
     level_weighted_sums,
     online_running_counts,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_errors import band_quantile, expected_standard_errors
 
 _MOST_COUNTERS = 1 << 25
 _BLOCK = 1 << 17  # reports handled at once, so that what is made of them stays in the cache

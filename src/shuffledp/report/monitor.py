@@ -8,7 +8,7 @@ from shuffledp.report.formatting import decimals_for, fixed, given, percent, rou
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.simulation import MonitorResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

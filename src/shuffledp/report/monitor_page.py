@@ -27,7 +27,7 @@ from shuffledp.report.statement import (
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.simulation import MonitorResult
 
 SEEDED = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
