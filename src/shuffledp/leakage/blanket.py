@@ -68,12 +68,12 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
     # The chance at the first load may be on the other side of a bend.
     loads = np.append(first, first + 1 + rule.nodes)
     tails, errors = contour_tails(setting, loads, last, angles)
-    total, truncation = rule.total(tails[1:])
+    error = float(errors.max())
+    total, slack = rule.total(tails[1:], error)
     value = float(first - exact) + float(tails[0]) + total
     # The law is that of the rounded mean: balls whose bin differs.
-    slack = 4.0 * _ULP * (balls + abs(value)) + truncation
-    slack += (1.0 + rule.amplification) * float(errors.max()) + math.exp(_LOG_ABOVE)
-    slack += max(first, 1) * math.exp(_LOG_BELOW)
+    slack += 4.0 * _ULP * (balls + abs(value)) + error
+    slack += math.exp(_LOG_ABOVE) + max(first, 1) * math.exp(_LOG_BELOW)
     return Enclosure(max(value - slack, 0.0), value + slack)
 
 

@@ -136,22 +136,17 @@ def coarse_vulnerability(
         base = lattice.implied
     changes = np.delete(joint - joint[base], base, axis=0)
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
-    wrapped = float(np.maximum(changes, 0.0).max(axis=0).sum())
-    wrapped += float(np.maximum(-changes, 0.0).max(axis=0).sum())
+    wrapped = float(sum(each.max(axis=0, initial=0.0).sum() for each in (changes, -changes)))
+    # How much rounding moves G, in total variation: by Pinsker, or user by user.
+    shares = [max(float(law[lattice.implied]), 1e-300) for _, law in kinds]
+    users = [number for number, _ in kinds]
+    relative = math.fsum(n * (1.0 + 1.0 / share) for n, share in zip(users, shares, strict=True))
+    moved = 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * sum(users))
     # An error of G moves each D_x by what it is multiplied with, in the l1 norm.
-    slack = 2.0 * wrapped * _law_slack(kinds, lattice) + 64.0 * _ULP
+    slack = 2.0 * wrapped * moved + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
     return Enclosure(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
-
-
-def _law_slack(kinds: Sequence[Kind], lattice: Lattice) -> float:
-    """Bound how much rounding moves G, in total variation: by Pinsker, or user by user."""
-    relative = math.fsum(
-        kind.number * (1.0 + 1.0 / max(float(kind.law[lattice.implied]), 1e-300)) for kind in kinds
-    )
-    users = sum(kind.number for kind in kinds)
-    return 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * users)
 
 
 def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:

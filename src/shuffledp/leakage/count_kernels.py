@@ -55,8 +55,7 @@ def confined(
     stride = deficit / num_strides
     pad = half * (bins - 1)
     size = num_strides + 1 + 2 * pad
-    level = np.ones(size)
-    terms = np.zeros(size)
+    level, terms, added = np.ones(size), np.zeros(size), np.zeros(size)
     for j in range(2, bins + 1):
         reach = half * (bins - j)
         first = pad - reach - half
@@ -70,17 +69,15 @@ def confined(
             terms[index] = weight * level[index]
             if at > 0.0 and weight < _NEGLIGIBLE:
                 break
+        for index in range(pad - reach + 1, pad + num_strides + reach + 1):
+            added[index] = 0.0
+            for c in range(2 * half):
+                added[index] += rule[c] * terms[index - half + c]
         level[pad] = terms[pad]
         for index in range(pad + 1, pad + num_strides + reach + 1):
-            added = 0.0
-            for c in range(2 * half):
-                added += rule[c] * terms[index - half + c]
-            level[index] = level[index - 1] + added
+            level[index] = level[index - 1] + added[index]
         for index in range(pad, pad - reach, -1):
-            added = 0.0
-            for c in range(2 * half):
-                added += rule[c] * terms[index - half + c]
-            level[index - 1] = level[index] - added
+            level[index - 1] = level[index] - added[index]
     return float(level[pad + num_strides])
 
 

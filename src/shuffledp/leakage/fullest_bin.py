@@ -142,15 +142,14 @@ class LatticeRule(NamedTuple):
     weights: Floats
     checks: Floats
 
-    def total(self, values: Floats) -> tuple[float, float]:
-        """Return the sum over all numbers, and an estimate of its truncation error."""
-        last = np.abs(self.checks @ values).max(axis=1, initial=0.0)
-        return math.fsum(self.weights * values), _SAFETY * float(last.sum())
+    def total(self, values: Floats, error: float = 0.0) -> tuple[float, float]:
+        """Return the sum over all numbers, and what it is off: truncation, an estimate, and errors.
 
-    @property
-    def amplification(self) -> float:
-        """How much an error of 1 of every value, at most, becomes in the sum."""
-        return float(np.abs(self.weights).sum())
+        Each value may be off by ``error``.
+        """
+        last = np.abs(self.checks @ values).max(axis=1, initial=0.0)
+        slack = _SAFETY * float(last.sum()) + float(np.abs(self.weights).sum()) * error
+        return math.fsum(self.weights * values), slack
 
 
 @functools.lru_cache(maxsize=64)
@@ -337,11 +336,11 @@ def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
     rule = lattice_rule(window.last - window.first + 1, num_panels(bins))
     loads = window.first + rule.nodes
     tails, errors = tails_by(balls, bins, loads)
-    total, truncation = rule.total(tails)
+    total, slack = rule.total(tails, float(errors.max()))
     # Above the least possible load but below the window, a load's chance is at most the first's.
     skipped = (window.first - least_load(balls, bins)) * (1.0 - float(tails[0] - errors[0]))
     value = (window.first * bins - balls) / bins + total
-    slack = truncation + rule.amplification * float(errors.max()) + _LAST_ROUNDINGS * value
+    slack += _LAST_ROUNDINGS * value
     lowest = least_load(balls, bins) - balls / bins
     return Enclosure(
         max(value - slack - skipped, lowest * (1.0 - _LAST_ROUNDINGS), 0.0),
@@ -380,10 +379,9 @@ def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
         return None
     rule = lattice_rule(last - first + 1, num_panels(law.size))
     tails, error = contour.uneven_tails(bins, first + rule.nodes, angles)
-    total, truncation = rule.total(tails)
+    total, slack = rule.total(tails, error)
     value = first + total
-    slack = truncation + rule.amplification * error + _LAST_ROUNDINGS * value
-    slack += 1e-18 * float((counts * (lasts + 1)).sum())
+    slack += _LAST_ROUNDINGS * value + 1e-18 * float((counts * (lasts + 1)).sum())
     # No maximum of several has a smaller mean than that of one.
     return Enclosure(
         max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack

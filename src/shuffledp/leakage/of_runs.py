@@ -194,10 +194,9 @@ class _Release:
         """Return what the guarantee of the release says."""
         points, users = self.points, self.result.guarantee.num_users
         if self.order.name == UNIFORM.name:
+            profile = self.result.randomizer.profile
             for epsilon in any_shuffler.telling_losses(prior)[:1]:
-                more = guarantee_for(
-                    self.result.randomizer.profile, users, epsilon=epsilon, with_lower=False
-                )
+                more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False)
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
         return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
@@ -219,15 +218,12 @@ class _Release:
             prior=None if belief is None else of_collections.checked_belief(belief.prior, values),
             epsilon0=profile.epsilon0, is_brief=True,
         )  # fmt: skip
-        account, prior = (
-            scene.account(adversary, None if belief is None else belief.known),
-            scene.law(),
-        )
+        prior = scene.law()
+        account = scene.account(adversary, None if belief is None else belief.known)
         if not has_law:
             # All that is known of the randomizer is its local guarantee.
-            upper = any_shuffler.vulnerability_from_guarantee(
-                prior, profile.epsilon0, profile.delta0
-            )
+            losses = profile.epsilon0, profile.delta0
+            upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
             unknown = Bound(
                 lower=account.prior, upper=max(upper, account.prior), method="local guarantee",
                 source=SOURCE, assumptions=(_LOCAL,),
@@ -330,11 +326,7 @@ def _crowded(
 
 
 def _by_place(
-    bound: Bound,
-    places: Floats,
-    truth: float | None,
-    matrix: Floats | None,
-    prior: Floats,
+    bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
 ) -> Bound:
     """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
     rows = of_collections.written_matrix(prior.size, truth, matrix)

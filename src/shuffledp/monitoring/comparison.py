@@ -151,15 +151,10 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
     each = _share_of(epsilon0, task.periods)
     error, name = task.best(each)
     return RepeatedCollection(
-        name=EVERYBODY_LOCAL,
-        randomizer=name,
-        answers_per_user=task.periods,
-        epsilon0_per_answer=each,
-        local_epsilon=epsilon0,
-        central=task.rounds_epsilon(name, each),
-        standard_error=error,
-        least_standard_error=error,
-    )
+        name=EVERYBODY_LOCAL, randomizer=name, answers_per_user=task.periods,
+        epsilon0_per_answer=each, local_epsilon=epsilon0,
+        central=task.rounds_epsilon(name, each), standard_error=error, least_standard_error=error,
+    )  # fmt: skip
 
 
 def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
@@ -168,15 +163,11 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
     Its error is what the accountant proves to be enough. For binary values the least error that any
     accountant could allow is within about 1 %.
     """
-    choices = []
+    choices, rounds = [], task.periods
+    asked: dict[str, Any] = {"num_users": task.num_users, "delta": task.delta, "rounds": rounds}
     for name in task.candidates:
-        each = largest_local_epsilon(
-            num_users=task.num_users,
-            rounds=task.periods,
-            epsilon=epsilon,
-            delta=task.delta,
-            profile_for=partial(task.profile, name),
-        )
+        make = partial(task.profile, name)
+        each = largest_local_epsilon(epsilon=epsilon, profile_for=make, **asked)
         choices.append((task.error(name, each), name, each))
     error, name, each = min(choices)
     # A slightly larger loss that nothing can allow; of more values lower ends are too far below.
@@ -184,15 +175,11 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
     refused = (loss for loss in further if (task.rounds_epsilon(name, loss).lower or 0.0) > epsilon)
     least = next(refused, None)
     return RepeatedCollection(
-        name=EVERYBODY_CENTRAL,
-        randomizer=name,
-        answers_per_user=task.periods,
-        epsilon0_per_answer=each,
-        local_epsilon=round_up(task.periods * each, operations=2),
-        central=_within(task.rounds_epsilon(name, each), epsilon),
-        standard_error=error,
+        name=EVERYBODY_CENTRAL, randomizer=name, answers_per_user=rounds,
+        epsilon0_per_answer=each, local_epsilon=round_up(rounds * each, operations=2),
+        central=_within(task.rounds_epsilon(name, each), epsilon), standard_error=error,
         least_standard_error=None if least is None else min(task.error(name, least), error),
-    )
+    )  # fmt: skip
 
 
 def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> RepeatedCollection:
@@ -208,16 +195,13 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     error, answers, name = task.best_number(total)
     least = error if total == epsilon0 else task.best_number(epsilon0)[0]
     central = account_epsilon(LocalProfile(epsilon0=total), with_lower=False, **asked)
+    # The target is proved there, since total <= allowed.
     return RepeatedCollection(
-        name=FEW_ANSWERS,
-        randomizer=name,
-        answers_per_user=answers,
-        epsilon0_per_answer=_share_of(total, answers),
-        local_epsilon=total,
-        central=_within(central, epsilon),  # proved there, since total <= allowed
-        standard_error=error,
+        name=FEW_ANSWERS, randomizer=name, answers_per_user=answers,
+        epsilon0_per_answer=_share_of(total, answers), local_epsilon=total,
+        central=_within(central, epsilon), standard_error=error,
         least_standard_error=min(least, error),
-    )
+    )  # fmt: skip
 
 
 def _numbers_of_answers(most: int) -> Iterator[int]:

@@ -236,10 +236,8 @@ def plan_monitoring(
         )
     changes = require_at_least("max_changes", max_changes, 1)
     users = require_at_least("num_users", num_users, 1)
-    delta, confidence = (
-        require_open_unit("delta", delta),
-        require_open_unit("confidence", confidence),
-    )
+    delta = require_open_unit("delta", delta)
+    confidence = require_open_unit("confidence", confidence)
     encoding = Encoding.of(domain)
     if protocol is None:
         protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
