@@ -13,7 +13,7 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.leakage.of_collections import account_leakage
+from shuffledp.leakage.account import account_leakage
 from shuffledp.leakage.of_runs import _Release, json_of_run, of_run
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
@@ -153,7 +153,7 @@ def test_no_rounds_hide_nothing():
 
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
-    monkeypatch.setattr("shuffledp.leakage.of_collections.MOST_USERS", 10)
+    monkeypatch.setattr("shuffledp.leakage.account.MOST_USERS", 10)
     found = of_run(collected(prior=[0.5, 0.3, 0.2]))
     assert found.accounts == ()
     assert len(found.notes) == 3

@@ -61,7 +61,7 @@ def leakage(
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
-    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.leakage.account import account_leakage
 
     believed = _believed(adversary, domain_size, known, prior)
     _require_randomizer(believed["domain_size"], truth, epsilon0)

@@ -29,11 +29,11 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
-from shuffledp.leakage import any_shuffler, of_collections
-from shuffledp.leakage.account import Adversary, LeakageAccount
+from shuffledp.leakage import account as accounts_of
+from shuffledp.leakage import any_shuffler
+from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.contour import Floats
-from shuffledp.leakage.of_collections import Scene
 from shuffledp.leakage.others import Response
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import NetworkArrangement
@@ -203,7 +203,7 @@ class _Release:
     def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
-        most_users, most_values = of_collections.MOST_USERS, of_collections.MOST_VALUES
+        most_users, most_values = accounts_of.MOST_USERS, accounts_of.MOST_VALUES
         if users > most_users or values > most_values:
             raise ParameterError(
                 f"{users:,} users and {values:,} answers, and leakage is computed for at most "
@@ -215,7 +215,7 @@ class _Release:
         # hand.
         scene = Scene(
             num_users=users, domain_size=values, truth=truth if has_law else 1.0, matrix=matrix,
-            prior=None if belief is None else of_collections.checked_belief(belief.prior, values),
+            prior=None if belief is None else accounts_of.checked_belief(belief.prior, values),
             epsilon0=profile.epsilon0, is_brief=True,
         )  # fmt: skip
         prior = scene.law()
@@ -329,7 +329,7 @@ def _by_place(
     bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
 ) -> Bound:
     """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
-    rows = of_collections.written_matrix(prior.size, truth, matrix)
+    rows = accounts_of.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
         found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
     elif truth is not None and float(prior.max()) == float(prior.min()):
