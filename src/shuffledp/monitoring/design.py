@@ -106,7 +106,18 @@ class Encoding:
     numbers: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "numbers", _numbered(self.labels))
+        numbers: dict[Any, int] = {}
+        for label in self.labels:
+            # Only NaN differs from itself: it would be found among the labels or not, by chance.
+            if label is None or not isinstance(label, Hashable) or label != label:  # noqa: PLR0124
+                raise DomainError(
+                    f"domain holds {label!r}: give texts, numbers or other constants; None stands "
+                    "for a user without a value, and needs no label"
+                )
+            if label in numbers:
+                raise DomainError(f"domain holds {label!r} twice: give each value once")
+            numbers[label] = len(numbers)
+        object.__setattr__(self, "numbers", numbers)
 
     @classmethod
     def of(cls, domain: Iterable[Hashable] | None) -> "Encoding":
@@ -194,22 +205,6 @@ class Encoding:
         if self.name == "hadamard":
             return 2 * walsh_hadamard(sums)[..., 1 : self.domain_size + 1]
         return sums * self.num_columns
-
-
-def _numbered(labels: Iterable[Any]) -> dict[Hashable, int]:
-    """Return the number of each label, from 0, or raise `DomainError`."""
-    numbers: dict[Hashable, int] = {}
-    for label in labels:
-        # Only NaN differs from itself: it would be found among the labels or not, by chance.
-        if label is None or not isinstance(label, Hashable) or label != label:  # noqa: PLR0124
-            raise DomainError(
-                f"domain holds {label!r}: give texts, numbers or other constants; None stands for "
-                "a user without a value, and needs no label"
-            )
-        if label in numbers:
-            raise DomainError(f"domain holds {label!r} twice: give each value once")
-        numbers[label] = len(numbers)
-    return numbers
 
 
 _FINGERPRINT_DIGITS = 16

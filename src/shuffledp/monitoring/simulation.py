@@ -150,17 +150,11 @@ class MonitorResult(Shown):
             ``period``, ``time``, for other values than booleans ``value``, then ``count`` (the
             estimate), ``standard_error``, ``lower``, ``upper``.
         """
-        running = self.running
-        return self._rows(
-            count=running.counts,
-            standard_error=running.standard_errors,
-            lower=running.lower,
-            upper=running.upper,
-        )
+        return self._rows("count", "standard_error", "lower", "upper")
 
     def true_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the same with ``true_count``, which is not private, in place of the estimates."""
-        return self._rows(true_count=self.truth)
+        return self._rows("true_count")
 
     def to_json_dict(self) -> dict[str, object]:
         """Return all but the rows; plain Python values only."""
@@ -215,18 +209,13 @@ class MonitorResult(Shown):
             write_monitor_result(self, folder)
         return Path(directory)
 
-    def _rows(self, **arrays: NDArray[Any]) -> Iterator[dict[str, Any]]:
-        """Yield one row a period and value with what arrays hold of them."""
-        domain_size = max(len(self.values), 1)
-        columns: dict[str, list[Any]] = {
-            "period": np.repeat(self.running.periods, domain_size).tolist(),
-            "time": [label for label in self.period_labels for _ in range(domain_size)],
-        }
-        if self.values:
-            columns["value"] = list(self.values) * self.through
-        columns |= {name: array.reshape(-1).tolist() for name, array in arrays.items()}
-        for row in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, row, strict=True))
+    def _rows(self, *names: str) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value with some columns."""
+        times = np.repeat(np.array(self.period_labels, dtype=object), max(len(self.values), 1))
+        columns = self.running.columns() | {"time": times, "true_count": self.truth.reshape(-1)}
+        shown = ("period", "time", *(("value",) if self.values else ()), *names)
+        for row in zip(*(columns[name].tolist() for name in shown), strict=True):
+            yield dict(zip(shown, row, strict=True))
 
 
 def write_monitor_result(

@@ -277,16 +277,17 @@ def central_guarantee(
     def lower_delta(epsilon: float) -> float:
         return likelihoods.unavoidable_delta(profile, epsilon=epsilon, **asked)
 
+    inverse = partial(last_above_first_below, spread=0.05, relative_tolerance=_TOLERANCE)
     if delta > 0.0 and local.upper > 0.0:
         lower, upper = None, single_report_epsilon(profile.epsilon0, delta)
         ceiling = upper
         if upper_delta(_WORTH * ceiling) <= delta:
             crowd = _crowd(profile, users, level_hidden=level_hidden)
             guess = _normal_epsilon(profile, crowd, delta, changing_share)
-            _, upper = _inverse(upper_delta, delta, _WORTH * ceiling, guess)
+            _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
         if profile.alternating:
             # Looked for beyond the upper end, too: were there one, something would be wrong.
-            lower, _ = _inverse(lower_delta, delta, _BEYOND * upper, 0.8 * upper)
+            lower, _ = inverse(lower_delta, delta, 0.0, _BEYOND * upper, guess=0.8 * upper)
     claim = "the central guarantee of monitoring"
     return Bound(
         lower=reconciled_lower(lower, upper, tolerance=1e-6, claim=claim),
@@ -295,15 +296,6 @@ def central_guarantee(
         method="monitoring-crowd" if upper < ceiling else "local",
         source=SOURCE,
         assumptions=_assumptions(profile, users, level_hidden=level_hidden),
-    )
-
-
-def _inverse(
-    function: Callable[[float], float], target: float, high: float, guess: float
-) -> tuple[float, float]:
-    """Return where a falling function is above and not above ``target``."""
-    return last_above_first_below(
-        function, target, 0.0, high, guess=guess, spread=0.05, relative_tolerance=_TOLERANCE
     )
 
 
