@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from oracles.scalar_client import Client
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
-from shuffledp.monitoring import fleet as fleet_module
+from shuffledp.monitoring import client as client_module
 from shuffledp.monitoring.client import (
     ClientState,
     MonitorClient,
@@ -24,8 +24,7 @@ from shuffledp.monitoring.client import (
     MonitorReports,
     require_reports,
 )
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.signs import SIGN_LAWS
+from shuffledp.monitoring.design import SIGN_LAWS, MonitorDesign
 
 DESIGN = MonitorDesign(periods=6, max_changes=2, epsilon0=1.0)
 GOOD = [
@@ -347,7 +346,7 @@ def test_a_failing_draw_leaves_the_client_as_it_was(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as broken, pytest.raises(MemoryError):
-        broken.setattr(fleet_module, "derived_key", fail)
+        broken.setattr(client_module, "derived_key", fail)
         client.advance(3, "2.0")
     assert client.to_bytes() == before
     assert client.last_period == 1

@@ -25,10 +25,10 @@ from shuffledp.monitoring.comparison import (
     everybody_at_local,
     few_answers,
 )
+from shuffledp.monitoring.design import SIGN_LAWS, sign_law
 from shuffledp.monitoring.plan import plan_monitoring
 from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.signs import SIGN_LAWS, sign_law
 from shuffledp.randomizers.registry import make_randomizer
 
 ASKED = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oracles.period_trees import cover, index, made_design
-from shuffledp.monitoring.design import PeriodTree
+from shuffledp.monitoring.design import ExchangeableSigns, PeriodTree
 from shuffledp.monitoring.running_counts import (
     block_variance,
     expected_standard_errors,
@@ -19,7 +19,6 @@ from shuffledp.monitoring.running_counts import (
     tree_heights,
     variance_factors,
 )
-from shuffledp.monitoring.signs import ExchangeableSigns
 
 
 def weights_by_walking(tree):

@@ -18,7 +18,7 @@ from scipy.stats import binom
 from adversarial.tapes import ScriptedWords
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.signs import (
+from shuffledp.monitoring.design import (
     SIGN_LAWS,
     ExchangeableSigns,
     PredrawnSigns,

@@ -14,7 +14,7 @@ def bit(encoding, column, code):
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What a client remembers; see `shuffledp.monitoring.fleet`."""
+    """What a client remembers; see `shuffledp.monitoring.client`."""
 
     level: int
     key: int

@@ -20,9 +20,16 @@ from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring import comparison, running_counts
 from shuffledp.monitoring.comparison import MonitorComparison, RepeatedTask, Verdict
-from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
+from shuffledp.monitoring.design import (
+    LARGEST_NUM_SIGNS,
+    Encoding,
+    MonitorDesign,
+    PeriodTree,
+    PredrawnSigns,
+    SampledChange,
+    sign_law,
+)
 from shuffledp.monitoring.privacy import central
-from shuffledp.monitoring.signs import LARGEST_NUM_SIGNS, PredrawnSigns, SampledChange, sign_law
 from shuffledp.monitoring.simulation import local_cautions, noise_cautions
 from shuffledp.monitoring.times import require_periods
 

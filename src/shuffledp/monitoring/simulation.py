@@ -22,8 +22,8 @@ from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.shown import Shown
+from shuffledp.monitoring.client import ClientFleet
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.histories import Histories
 from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
 from shuffledp.monitoring.running_counts import RunningCounts
