@@ -8,6 +8,7 @@ how often the best guess is right. docs/results/leakage-strong.md.
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
@@ -222,22 +223,14 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
     sizes, num_axes = box.lengths, len(box.lengths)
     steps = [np.arange(size) for size in (*sizes[:-1], sizes[-1] // 2 + 1)]
     # e^(-i t_y) on each axis, and the phase that moves the box to zero.
-    turns = np.ix_(
-        *(np.exp(-2j * math.pi * step / size) for step, size in zip(steps, sizes, strict=True))
-    )
-    shifts = np.ix_(
-        *(
-            np.exp(2j * math.pi * (step * (first % size) % size) / size)
-            for step, size, first in zip(steps, sizes, box.firsts, strict=True)
-        )
-    )
-    spectrum = reduce(np.multiply, shifts)
+    axes = [*zip(steps, sizes, box.firsts, strict=True)]
+    turns = np.ix_(*(np.exp(-2j * math.pi * step / size) for step, size, _ in axes))
+    shifts = (step * (first % size) % size / size for step, size, first in axes)
+    spectrum = reduce(np.multiply, np.ix_(*(np.exp(2j * math.pi * each) for each in shifts)))
     doubts = np.full(spectrum.shape, 8.0 * num_axes * _ULP)
     for number, law in kinds:
         rarer = np.delete(law, box.implied)
-        factor = law[box.implied] + sum(
-            share * turn for share, turn in zip(rarer, turns, strict=True)
-        )
+        factor = law[box.implied] + sum(map(operator.mul, rarer, turns))
         moduli = np.maximum(np.abs(factor), _SMALLEST_MODULUS)
         spectrum *= np.exp(number * np.log(moduli) + 1j * number * np.angle(factor))
         doubts += number * (num_axes + 24.0) * _ULP / moduli

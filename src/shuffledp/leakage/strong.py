@@ -284,9 +284,8 @@ def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
     if response is not None and response.domain_size == 2:
         return "mode", _leaked(response, situation.mode(1, response), 0.5)
     if response is not None and situation.num_unknown == situation.num_users - 1:
-        return "uniform crowd", _leaked(
-            response, excess_share(situation.num_users, response.domain_size)
-        )
+        share = excess_share(situation.num_users, response.domain_size)
+        return "uniform crowd", _leaked(response, share)
     return None
 
 

@@ -40,6 +40,8 @@ from shuffledp.core.reports import read_only
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.monitoring.design import MonitorDesign, PeriodTree
 
+Floats = NDArray[np.float64]
+
 
 def running_sums(tree: PeriodTree, node_values: NDArray[Any], through: int) -> NDArray[Any]:
     """Return the sum over the cover of 1 ... t of a number or row for each node, for every t.
@@ -140,10 +142,10 @@ class RunningCounts(Frames):
     """
 
     periods: NDArray[np.int64]
-    counts: NDArray[np.float64]
-    standard_errors: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    counts: Floats
+    standard_errors: Floats
+    lower: Floats
+    upper: Floats
     is_smoothed: bool
     confidence: float
     is_simultaneous: bool
@@ -196,12 +198,12 @@ class PathStep(NamedTuple):
 
     height: int  # h, from m down to 0
     # Kappa, the weight of the node on the path in the smoothed sum over 1 ... t within the tree.
-    weight: NDArray[np.float64]
+    weight: Floats
     # Whether the node of height h - 1 beside the path is on the left, so that it belongs to
     # 1 ... t; False at h = 0.
     is_left: NDArray[np.bool_]
     # C / (2^h - 1): weight of its leaves; times 2^q for its nodes of height q; 0 at h = 0.
-    coefficient: NDArray[np.float64]
+    coefficient: Floats
 
 
 def prefix_walk(height: int) -> Iterator[PathStep]:
@@ -230,14 +232,14 @@ def block_variance(height: int) -> float:
     return 2.0**height / (2.0 ** (height + 1) - 1.0)
 
 
-def online_factors(periods: NDArray[np.int64]) -> NDArray[np.float64]:
+def online_factors(periods: NDArray[np.int64]) -> Floats:
     """Return sum a_v^2 of online counts at some periods: see `variance_factors`."""
     heights = range(int(periods.max()).bit_length())
     factors = [(periods >> height & 1) * block_variance(height) for height in heights]
     return np.asarray(np.sum(factors, axis=0))
 
 
-def variance_factors(through: int, *, smoothed: bool = False) -> NDArray[np.float64]:
+def variance_factors(through: int, *, smoothed: bool = False) -> Floats:
     """Return sum a_v^2: the variance of each running count where every node has variance 1.
 
     The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half of that of
@@ -257,7 +259,7 @@ def variance_factors(through: int, *, smoothed: bool = False) -> NDArray[np.floa
     return np.concatenate(parts)
 
 
-def smoothed_pairs(through: int) -> NDArray[np.float64]:
+def smoothed_pairs(through: int) -> Floats:
     """Return the sum over levels of max Q_h for the smoothed count at every t.
 
     2 P_h N_h is the maximum itself, not only a bound; 0 at t = ``through``.
@@ -285,7 +287,7 @@ def expected_standard_errors(
     num_users: int,
     periods: NDArray[np.int64] | None = None,
     smoothed: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the standard error, in users, of running counts, before any report is seen.
 
     At some periods, 1 ... T where smoothed; at all unless given. An upper bound for every history:
@@ -303,9 +305,7 @@ def expected_standard_errors(
     return design.scale * np.sqrt(num_users / design.num_levels * squares)
 
 
-def proven_errors(
-    design: MonitorDesign, *, num_users: int, confidence: float
-) -> NDArray[np.float64]:
+def proven_errors(design: MonitorDesign, *, num_users: int, confidence: float) -> Floats:
     """Return errors, in users, that all running counts keep at once, by Bernstein's inequality.
 
     With probability ``confidence`` or more, over the users' randomness and whatever the histories,
@@ -322,7 +322,7 @@ def proven_errors(
     exponent -= math.log(1.0 - confidence)
     # The root of x^2 - 2 exponent step x / 3 - 2 exponent variance.
     linear = exponent * step / 3.0
-    errors: NDArray[np.float64] = linear + np.sqrt(linear**2 + 2.0 * exponent * variance)
+    errors: Floats = linear + np.sqrt(linear**2 + 2.0 * exponent * variance)
     return errors * round_up(1.0, operations=64)
 
 
@@ -379,7 +379,7 @@ def sidak_quantile(confidence: float, num_periods: int, domain_size: int = 1) ->
 
 
 @lru_cache(maxsize=64)
-def simulated_maxima(through: int, smoothed: bool) -> NDArray[np.float64]:
+def simulated_maxima(through: int, smoothed: bool) -> Floats:
     """Return draws of the largest error over its standard deviation, ascending: always the same.
 
     20,000 up to 750 periods, in proportion fewer above, none from 37,500 on.
