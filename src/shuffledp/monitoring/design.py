@@ -397,8 +397,9 @@ class Encoding:
     numbers: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        labels: tuple[Any, ...] = self.labels
         numbers: dict[Any, int] = {}
-        for label in self.labels:
+        for label in labels:
             # Only NaN differs from itself: it would be found among the labels or not, by chance.
             if label is None or not isinstance(label, Hashable) or label != label:  # noqa: PLR0124
                 raise DomainError(
