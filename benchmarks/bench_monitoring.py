@@ -27,21 +27,18 @@ from oracles.made_histories import dense as dense_rows
 from oracles.made_histories import outage
 from oracles.published_monitoring import published_scale
 from shuffledp.core.entropy import Entropy
-from shuffledp.monitoring.client import MonitorReports
+from shuffledp.monitoring.client import ClientFleet, MonitorReports
 from shuffledp.monitoring.comparison import (
     RepeatedTask,
     everybody_at_central,
     everybody_at_local,
     few_answers,
 )
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.design import MonitorDesign, sign_law
 from shuffledp.monitoring.histories import open_histories
 from shuffledp.monitoring.privacy.central import calibrate_monitoring, central_guarantee
-from shuffledp.monitoring.running_counts import running_sums
-from shuffledp.monitoring.running_errors import expected_standard_errors
+from shuffledp.monitoring.running_counts import expected_standard_errors, running_sums
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.signs import sign_law
 from shuffledp.monitoring.simulation import simulate_monitoring
 
 PERIODS, MAX_CHANGES, EPSILON0, DELTA = 365, 4, 1.0, 1e-8

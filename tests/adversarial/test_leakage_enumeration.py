@@ -16,11 +16,11 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
     positions_vulnerability,
+    vulnerability_from_guarantee,
 )
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load_excess
-from shuffledp.leakage.guarantees import vulnerability_from_guarantee
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.strong import _checked, strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import (

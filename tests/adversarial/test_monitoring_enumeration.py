@@ -44,7 +44,7 @@ def pattern_law(law):
 def reports_by_history(design):
     """The exact law of one client's reports, for each of its histories."""
     law = design.law
-    if law.kind == "sampled-change":
+    if law.name == "sampled-change":
         keep = 1 - Fraction(law.flip_threshold, WORDS)
         return {
             states: monitored.sampled_change_reports(states, law.max_changes, keep)

@@ -11,8 +11,8 @@ from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.cli.monitor import PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.signs import SIGN_LAWS
+from shuffledp.monitoring.client import ClientFleet
+from shuffledp.monitoring.design import SIGN_LAWS
 
 NUM_USERS, PERIODS = 500, 24
 READING = ("--user", "user", "--time", "time", "--value", "value")

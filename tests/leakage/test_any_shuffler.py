@@ -15,9 +15,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
+    telling_losses,
+    vulnerability_from_guarantee,
 )
 from shuffledp.leakage.builders import randomizer_channel
-from shuffledp.leakage.guarantees import telling_losses, vulnerability_from_guarantee
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 

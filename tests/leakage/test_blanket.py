@@ -18,8 +18,8 @@ from shuffledp.leakage.blanket import (
     channel_blanket_upper,
     noise_load_excess,
 )
+from shuffledp.leakage.count_kernels import group_waves
 from shuffledp.leakage.fullest_bin import excess_share, maximum_load_excess
-from shuffledp.leakage.load_kernels import group_waves
 
 
 def parts(total, size):

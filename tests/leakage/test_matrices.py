@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage import matrices
-from shuffledp.leakage.matrices import as_numbers, checked_prior, checked_truth, require_cells
+from shuffledp.leakage.channel import as_numbers, checked_prior, checked_truth, require_cells
 
 HALF = Fraction(1, 2)
 THIRDS = [Fraction(1, 3), Fraction(2, 3)]
@@ -84,7 +83,7 @@ def test_what_is_no_table(matrix, words):
 def test_sizes(monkeypatch):
     with pytest.raises(ParameterError, match=r"65536 x 65536 = 4294967296 cells, above 200000000"):
         require_cells("it", 2**16, 2**16, exact=False)
-    monkeypatch.setattr(matrices, "LARGEST_EXACT_CELLS", 5)
+    monkeypatch.setattr("shuffledp.leakage.channel.LARGEST_EXACT_CELLS", 5)
     with pytest.raises(ParameterError, match=r"6 x 1 = 6 exact fractions, above 5: use floats, or"):
         as_numbers("it", [[1, 0, 0]] * 2, 2)
 

@@ -11,8 +11,8 @@ from scipy import stats
 from oracles.shuffled_guesses import identity, k_rr
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage import multinomial as module
-from shuffledp.leakage.multinomial import excess_means, multinomial_form
+from shuffledp.leakage import uninformed as module
+from shuffledp.leakage.uninformed import excess_means, multinomial_form
 
 
 def test_unary_encoding_shrinks():

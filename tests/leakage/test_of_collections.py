@@ -10,9 +10,8 @@ import pytest
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.account import CHANNELS
+from shuffledp.leakage.account import CHANNELS, account_leakage
 from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.of_collections import account_leakage
 
 ROUND_OFF = 1e-12
 SKEWED = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]

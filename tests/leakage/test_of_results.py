@@ -13,13 +13,8 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.leakage.of_collections import account_leakage
-from shuffledp.leakage.of_runs import (
-    _by_guarantee,
-    _guaranteed_points,
-    json_of_run,
-    of_run,
-)
+from shuffledp.leakage.account import account_leakage
+from shuffledp.leakage.of_runs import _Release, json_of_run, of_run
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
@@ -88,8 +83,7 @@ def test_many_answers_go_by_the_guarantee(randomizer):
 def test_a_guarantee_is_never_below_what_is_exact():
     """The general bounds hold for k-RR too, where the exact chances are known."""
     result = collected()
-    points = _guaranteed_points(result, UNIFORM)
-    upper = _by_guarantee(result, UNIFORM, points, np.full(3, 1 / 3))
+    upper = _Release(result, UNIFORM).by_guarantee(np.full(3, 1 / 3))
     assert accounts(result)["strong"].both.lower <= upper < 1.0
 
 
@@ -159,9 +153,7 @@ def test_no_rounds_hide_nothing():
 
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
-    from shuffledp.leakage import of_runs as module
-
-    monkeypatch.setattr(module, "MOST_USERS", 10)
+    monkeypatch.setattr("shuffledp.leakage.account.MOST_USERS", 10)
     found = of_run(collected(prior=[0.5, 0.3, 0.2]))
     assert found.accounts == ()
     assert len(found.notes) == 3

@@ -132,12 +132,13 @@ def kinds_of(channel, counts):
 def test_against_all_reports(case):
     prior, channel, counts = case
     kinds = kinds_of(channel, counts)
-    law = histogram_law(kinds, histogram_box(kinds))
+    box = histogram_box(kinds)
+    law = histogram_law(kinds, box)
     exact = others_law(known_laws(channel, counts), len(channel[0]))
-    kept = [y for y in range(len(channel[0])) if y != law.box.implied]
+    kept = [y for y in range(len(channel[0])) if y != box.implied]
     off = np.array(law.masses)
     for seen, chance in exact.items():
-        place = tuple(seen[y] - first for y, first in zip(kept, law.box.firsts, strict=True))
+        place = tuple(seen[y] - first for y, first in zip(kept, box.firsts, strict=True))
         off[place] -= float(chance)
     assert np.abs(off).sum() <= law.error <= 1e-11
     joint = np.array(prior, dtype=np.float64)[:, None] * np.array(channel, dtype=np.float64)

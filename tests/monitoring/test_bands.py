@@ -15,15 +15,13 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import normal_quantile
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
-    level_weighted_sums,
-    online_running_counts,
-    smoothed_running_counts,
-)
-from shuffledp.monitoring.running_errors import (
     QUANTILE_FAILURE_RATE,
     band_quantile,
+    level_weighted_sums,
+    online_running_counts,
     sidak_quantile,
     simulated_maxima,
+    smoothed_running_counts,
 )
 
 FALSE_POSITIVE_RATE = 1e-9

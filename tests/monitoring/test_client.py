@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from oracles.scalar_client import Client
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
-from shuffledp.monitoring import fleet as fleet_module
+from shuffledp.monitoring import client as client_module
 from shuffledp.monitoring.client import (
     ClientState,
     MonitorClient,
@@ -24,8 +24,7 @@ from shuffledp.monitoring.client import (
     MonitorReports,
     require_reports,
 )
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.signs import SIGN_LAWS
+from shuffledp.monitoring.design import SIGN_LAWS, MonitorDesign
 
 DESIGN = MonitorDesign(periods=6, max_changes=2, epsilon0=1.0)
 GOOD = [
@@ -347,7 +346,7 @@ def test_a_failing_draw_leaves_the_client_as_it_was(monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as broken, pytest.raises(MemoryError):
-        broken.setattr(fleet_module, "derived_key", fail)
+        broken.setattr(client_module, "derived_key", fail)
         client.advance(3, "2.0")
     assert client.to_bytes() == before
     assert client.last_period == 1
@@ -369,7 +368,7 @@ protocols = pytest.mark.parametrize("protocol", list(SIGN_LAWS))
 def keys_of(law):
     """Every key with its exact probability."""
     k = law.max_changes
-    if law.kind == "sampled-change":
+    if law.name == "sampled-change":
         return {kappa: Fraction(1, k) for kappa in range(1, k + 1)}
     weights = law.signs.weights
     total = sum(comb(k, i) * weights[i] for i in range(k + 1))
@@ -395,7 +394,7 @@ def nodes(design, level, codes, start=1):
 
 def reports(law, design):
     """All (column, sign, state after, probability) of a node's end; word and coin enumerated."""
-    flip = Fraction(design.law.flip_threshold, 2**64)
+    flip = Fraction(getattr(design.law, "flip_threshold", 0), 2**64)
     num_columns = design.encoding.num_columns
     for state, chance in law.items():
         for column, coin, (word, share) in itertools.product(
@@ -521,7 +520,7 @@ def starts(design, level):
 def exact_loss(design):
     """e^epsilon0 of the law that is drawn."""
     law = design.law
-    if law.kind == "sampled-change":
+    if law.name == "sampled-change":
         return Fraction(2**64 - law.flip_threshold, law.flip_threshold)
     return Fraction(max(law.signs.weights), min(law.signs.weights))
 

@@ -13,8 +13,7 @@ from oracles.period_trees import cover, index
 from oracles.scalar_client import bit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.monitoring.design import NOTHING, Encoding, MonitorDesign, PeriodTree
-from shuffledp.monitoring.signs import SIGN_LAWS
+from shuffledp.monitoring.design import NOTHING, SIGN_LAWS, Encoding, MonitorDesign, PeriodTree
 
 PERIODS = st.integers(1, 300)
 

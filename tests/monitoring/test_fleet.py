@@ -5,9 +5,8 @@ import pytest
 
 from oracles.scalar_client import Client
 from shuffledp.core.entropy import Entropy, derived_key, draw_below
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.signs import SIGN_LAWS
+from shuffledp.monitoring.client import ClientFleet
+from shuffledp.monitoring.design import SIGN_LAWS, MonitorDesign
 
 # Of the one statistical test here; each of its two sides may use half of it.
 FALSE_POSITIVE_RATE = 1e-10
@@ -55,7 +54,7 @@ class Twins:
         for place, (user, column) in enumerate(zip(here, columns, strict=True)):
             state = self.states[user]
             word = 0
-            if self.design.law.kind == "sampled-change" and state.increment_under(
+            if self.design.law.name == "sampled-change" and state.increment_under(
                 column, self.design
             ):
                 word = int(stream.words(1)[0])

@@ -21,15 +21,14 @@ from shuffledp.monitoring.comparison import (
     RepeatedCollection,
     RepeatedTask,
     Verdict,
-    _error,
     everybody_at_central,
     everybody_at_local,
     few_answers,
 )
+from shuffledp.monitoring.design import SIGN_LAWS, sign_law
 from shuffledp.monitoring.plan import plan_monitoring
 from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.signs import SIGN_LAWS, sign_law
 from shuffledp.randomizers.registry import make_randomizer
 
 ASKED = {
@@ -295,7 +294,7 @@ def test_the_variance_is_that_of_enumeration(categories, answers):
         mean, variance = variance_of_one_user((p, q), categories, bit, questions, answers)
         assert mean == bit  # unbiased
         total += users * variance
-    found = _error(asked, "k-rr", each, share=answers / questions)
+    found = asked.error("k-rr", each, share=answers / questions)
     assert found == pytest.approx(math.sqrt(700 * total), rel=1e-9)
 
 

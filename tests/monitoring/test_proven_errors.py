@@ -15,8 +15,9 @@ from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     level_weighted_sums,
     online_running_counts,
+    proven_errors,
+    variance_factors,
 )
-from shuffledp.monitoring.running_errors import proven_errors, variance_factors
 
 FALSE_POSITIVE_RATE = 1e-9
 

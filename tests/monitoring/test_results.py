@@ -6,8 +6,7 @@ import pytest
 
 from shuffledp.core.errors import OutputError
 from shuffledp.monitoring.histories import open_histories
-from shuffledp.monitoring.results import MonitorResult
-from shuffledp.monitoring.simulation import simulate_monitoring
+from shuffledp.monitoring.simulation import MonitorResult, simulate_monitoring
 
 _NAMES = {"user": "id", "time": "day", "value": "on"}
 

@@ -7,21 +7,18 @@ import numpy as np
 import pytest
 
 from oracles.period_trees import cover, index, made_design
-from shuffledp.monitoring.design import PeriodTree
+from shuffledp.monitoring.design import ExchangeableSigns, PeriodTree
 from shuffledp.monitoring.running_counts import (
-    level_weighted_sums,
-    online_running_counts,
-    smoothed_running_counts,
-)
-from shuffledp.monitoring.running_errors import (
     block_variance,
     expected_standard_errors,
+    level_weighted_sums,
+    online_running_counts,
     prefix_walk,
     smoothed_pairs,
+    smoothed_running_counts,
     tree_heights,
     variance_factors,
 )
-from shuffledp.monitoring.signs import ExchangeableSigns
 
 
 def weights_by_walking(tree):

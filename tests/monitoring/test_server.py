@@ -13,13 +13,11 @@ from shuffledp.monitoring import server as server_module
 from shuffledp.monitoring.client import MonitorReport, MonitorReports
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import (
+    band_quantile,
+    expected_standard_errors,
     level_weighted_sums,
     online_running_counts,
     smoothed_running_counts,
-)
-from shuffledp.monitoring.running_errors import (
-    band_quantile,
-    expected_standard_errors,
 )
 from shuffledp.monitoring.server import MonitorServer
 

@@ -6,9 +6,8 @@ from oracles.made_histories import outage, versions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.monitoring.histories import Histories, open_histories
-from shuffledp.monitoring.results import MonitorResult
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.simulation import simulate_monitoring
+from shuffledp.monitoring.simulation import MonitorResult, simulate_monitoring
 
 # Estimates are checked against bands of confidence 1 - 1e-9 that hold at once for all periods.
 FALSE_POSITIVE_RATE = 1e-9

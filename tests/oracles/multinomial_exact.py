@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import as_channel
-from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.channel import as_channel, checked_prior
 
 #: Histograms times entries of the channel, at most: about ten seconds.
 MOST_EXACT_WORK = 10_000_000

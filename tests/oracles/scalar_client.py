@@ -14,7 +14,7 @@ def bit(encoding, column, code):
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What a client remembers; see `shuffledp.monitoring.fleet`."""
+    """What a client remembers; see `shuffledp.monitoring.client`."""
 
     level: int
     key: int
@@ -35,7 +35,7 @@ class Client:
             return replace(state, num_ignored=self.num_ignored + 1)
         kappa = self.num_changes + 1
         state = replace(state, num_changes=kappa, value=code)
-        if design.law.kind == "predrawn":
+        if design.law.name == "predrawn-signs":
             return replace(state, after=code)
         if kappa == self.key:  # kappa = kappa*: c <- x_t
             return replace(state, before=self.value, after=code)
@@ -53,7 +53,7 @@ class Client:
         if increment == 0:
             return 2 * coin - 1, state
         state = replace(state, num_increments=self.num_increments + 1)
-        if design.law.kind == "predrawn":
+        if design.law.name == "predrawn-signs":
             is_opposite = (self.key >> self.num_increments) & 1
         else:
             is_opposite = word < design.law.flip_threshold

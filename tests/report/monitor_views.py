@@ -7,8 +7,8 @@ import numpy as np
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.results import MonitorResult
 from shuffledp.monitoring.running_counts import RunningCounts
+from shuffledp.monitoring.simulation import MonitorResult
 from shuffledp.report.monitor import MonitorView
 
 CENTRAL = Bound(

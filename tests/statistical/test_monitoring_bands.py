@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.estimation.intervals import normal_quantile
+from shuffledp.monitoring.client import ClientFleet
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.server import MonitorServer
 
 # For the whole module; each of the tests takes an equal share, on either side.

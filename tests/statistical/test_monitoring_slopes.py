@@ -15,9 +15,9 @@ import pytest
 from scipy.stats import chi2
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.monitoring.client import ClientFleet
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.running_errors import expected_standard_errors
+from shuffledp.monitoring.running_counts import expected_standard_errors
 from shuffledp.monitoring.server import MonitorServer
 
 FALSE_POSITIVE_RATE = 1e-9

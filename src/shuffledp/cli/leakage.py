@@ -31,7 +31,7 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
-    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.leakage.account import account_leakage
     from shuffledp.report.leakage import account_facts, account_rows
 
     believed = _believed(**guessed)

@@ -25,7 +25,7 @@ from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.simulation import MonitorResult
 
 _HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
@@ -168,8 +168,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     bands, and the true ones beside them, which only a simulation knows.
     """
     from shuffledp.monitoring.histories import open_histories
-    from shuffledp.monitoring.results import write_monitor_result
-    from shuffledp.monitoring.simulation import simulate_monitoring
+    from shuffledp.monitoring.simulation import simulate_monitoring, write_monitor_result
     from shuffledp.report import write_report
     from shuffledp.report.monitor import MonitorView
 

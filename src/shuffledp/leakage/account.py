@@ -1,14 +1,32 @@
-"""What an adversary can guess about one person, before and after: accounts."""
+"""What an adversary can guess about one person, before and after: ``account_leakage``.
+
+A `Scene` leads from what an adversary knows to the bounds of its best guess: which result answers
+which case.
+"""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
-from shuffledp.core.bound import Bound
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_down, round_up
 from shuffledp.core.shown import Shown
+from shuffledp.leakage import uninformed
+from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
+from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
+from shuffledp.leakage.coarse_lattice import MOST_WORK
+from shuffledp.leakage.contour import Floats
+from shuffledp.leakage.others import Response
+from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
+from shuffledp.leakage.uninformed import PAPER
 
 #: What the adversary knows of the other users' values: nothing, some, or all of them.
 Adversary = Literal["uninformed", "partial", "strong"]
@@ -22,7 +40,7 @@ _NEGLIGIBLE = 1e-12
 _MOST_DECIMALS = 12
 
 # Ends that differ by less than this share of the last digit shown differ by round-off.
-_ROUND_OFF = 0.01
+_TIE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,21 +122,15 @@ class LeakageAccount(Shown):
         Numbers that are known are rounded to nearest, upper ends up; there are always enough
         digits to tell the two chances apart.
         """
-        return (
-            f"{self._adversary_words()} guesses one person's answer right "
-            f"{comparison(self.prior, self.both)}."
-        )
-
-    def _adversary_words(self) -> str:
-        """Name the adversary, as the subject of a sentence."""
-        if self.adversary == "uninformed":
-            return "An adversary"
-        if self.adversary == "strong":
-            return "An adversary who knows everybody else's answer"
-        known = self.num_users - 1 - self.num_unknown
-        return (
-            f"An adversary who knows the answers of {known:,} of the {self.num_users - 1:,} others"
-        )
+        others = self.num_users - 1
+        known = {
+            "uninformed": "",
+            "partial": f" who knows the answers of {others - self.num_unknown:,} of the {others:,} "
+            "others",
+            "strong": " who knows everybody else's answer",
+        }[self.adversary]
+        often = comparison(self.prior, self.both)
+        return f"An adversary{known} guesses one person's answer right {often}."
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return what ``shuffledp leakage --json`` prints.
@@ -177,7 +189,7 @@ def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
     nearest = _percent(bound.upper, decimals, ROUND_HALF_EVEN)
     if bound.lower is not None and (
         _percent(bound.lower, decimals, ROUND_HALF_EVEN) == nearest
-        or bound.upper - bound.lower <= _ROUND_OFF * 10.0 ** (-2 - decimals)
+        or bound.upper - bound.lower <= _TIE * 10.0 ** (-2 - decimals)
     ):
         return nearest, before, True
     return _percent(bound.upper, decimals, ROUND_CEILING), before, False
@@ -195,12 +207,341 @@ def describe_counts(counts: Sequence[int]) -> str:
     """Return how many others have each value, values of equal counts taken together."""
     if len(counts) <= 8:
         return ", ".join(f"{count:,}" for count in counts)
-    parts = [
-        (count, sum(1 for _ in group)) for count, group in groupby(sorted(counts, reverse=True))
-    ]
+    parts = sorted(Counter(counts).items(), reverse=True)
     shown = parts if len(parts) <= 4 else parts[:3]
     words = [
         f"{count:,} with {'one value' if times == 1 else f'each of {times:,}'}"
         for count, times in shown
     ]
     return ", ".join(words) + (", and more" if len(parts) > 4 else "")
+
+
+_DERIVED = "derived in the shuffledp documentation, results"
+_ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
+
+# k-ary randomized response is written out as a matrix up to this k.
+_MOST_WRITTEN = 256
+
+# Blocks of histograms times guesses in brief: a tenth of what is taken else.
+_BRIEF_WORK = 2e6
+
+# Ends that different results prove may cross by their rounding.
+_ROUND_OFF = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scene:
+    """One collection, and what is believed about everybody's value."""
+
+    num_users: int  # n >= 1
+    domain_size: int  # k >= 2
+    # Chance that k-ary randomized response tells the truth; None for another randomizer.
+    truth: float | None
+    matrix: Floats | None  # shape (k, m); Law of the reports of that one
+    prior: Floats | None  # shape (k,); None for the uniform law
+    epsilon0: float  # Local privacy loss
+    is_brief: bool = False  # Leave out what may take seconds and is of less interest
+
+    def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
+        """Return what an adversary can guess."""
+        randomizer, is_worst = self.randomizer(), adversary == "strong" and known is None
+        num_unknown = self.num_users - 1 - sum(known or ())
+        certain = _bound(1.0, 1.0, "difference", "all values but one are known")
+        if is_worst:
+            num_unknown, shuffler = 0, certain
+            both, known = self._worst_known()
+        elif adversary == "uninformed" or known is None:
+            shuffler, both = self.shuffler(self.num_users), self.uninformed()
+        else:
+            # Whose values are known drop out of a histogram of true values.
+            shuffler = self.shuffler(num_unknown + 1) if num_unknown else certain
+            both = strong_vulnerability(
+                self.response, known, prior=self.prior, num_unknown=num_unknown
+            )
+        return LeakageAccount(
+            num_users=self.num_users, domain_size=self.domain_size, adversary=adversary,
+            prior=float(self.law().max()), randomizer=randomizer,
+            shuffler=self._sharpened(shuffler),
+            both=self._sharpened(both, randomizer, shuffler),
+            truth=self.truth, epsilon0=self.epsilon0, has_uniform_prior=self.prior is None,
+            num_unknown=num_unknown, knowledge=known, is_worst_knowledge=is_worst,
+        )  # fmt: skip
+
+    @property
+    def response(self) -> Any:
+        """The randomizer, as `strong_vulnerability` takes it."""
+        return self.truth if self.matrix is None else self.matrix
+
+    def law(self) -> Floats:
+        """Return the prior, written out."""
+        return uniform_prior(self.domain_size) if self.prior is None else self.prior
+
+    def randomizer(self) -> Bound:
+        """Return the chance of who sees each report beside the name of its user."""
+        law, truth = self.law(), self.truth or 1.0
+        if self.matrix is not None:
+            terms = (law[:, None] * self.matrix).max(axis=0) / math.fsum(law)
+        elif self.prior is None:
+            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
+        else:
+            other = (1.0 - truth) / (self.domain_size - 1)
+            terms = np.maximum(truth * law, other * law.max())
+        value = math.fsum(terms.tolist())
+        source = "definition: sum over reports of the likeliest value's share"
+        found = _bound(round_down(value), min(round_up(value), 1.0), "report", source)
+        return self._sharpened(found)
+
+    def shuffler(self, num_users: int) -> Bound:
+        """Return the chance of who sees the true values of so many users, shuffled."""
+        return replace(self, num_users=num_users, truth=1.0, matrix=None).uninformed()
+
+    def uninformed(self) -> Bound:
+        """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
+        if self.truth is not None and self.prior is None:
+            return uninformed.shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
+        matrix = written_matrix(self.domain_size, self.truth, self.matrix)
+        if matrix is not None:
+            work = _BRIEF_WORK if self.is_brief else MOST_WORK
+            return uninformed.exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
+        found = uninformed.many_values_ends(self.num_users, self.truth or 1.0, self.law())
+        upper = min(found.upper, self._hidden_by_noise())
+        return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
+
+    def _worst_known(self) -> tuple[Bound, tuple[int, ...] | None]:
+        """Return the chance of who knows all others, at its best, and what that one knows."""
+        is_binary = self.truth is not None and self.prior is None and self.domain_size == 2
+        worst = None
+        if is_binary or not self.is_brief:
+            worst, knowledge = worst_knowledge(self.num_users, self.response, self.law())
+            if worst.lower is not None:
+                return worst, knowledge
+        # Who knows others' values guesses no worse than who knows nobody's.
+        none = replace(self, is_brief=True).uninformed()
+        ends = replace(
+            none,
+            upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst.upper),
+            method=f"between {none.method} and the blanket",
+            source=f"{_DERIVED}/leakage-strong",
+        )
+        return ends, None
+
+    def _hidden_by_noise(self) -> float:
+        """Return an upper end for who knows all others, whatever their values are."""
+        users, values = self.num_users, self.domain_size
+        if self.matrix is None:
+            return blanket_vulnerability_upper(users, values, self.truth or 1.0, prior=self.prior)
+        if self.is_brief and self.matrix.shape[1] > values:
+            return 1.0
+        return channel_blanket_upper(users, self.matrix, prior=self.prior)
+
+    def _sharpened(self, bound: Bound, *above: Bound) -> Bound:
+        """Return a bound within what is true of every release, and of what it is made from."""
+        least = float(self.law().max())
+        upper = max(min([bound.upper, 1.0, *(each.upper for each in above)]), least)
+        claim = f"the {bound.method} bound"
+        lower = reconciled_lower(bound.lower, upper, tolerance=_ROUND_OFF, claim=claim)
+        return replace(bound, upper=upper, lower=max(lower or 0.0, least))
+
+
+def written_matrix(domain_size: int, truth: float | None, matrix: Floats | None) -> Floats | None:
+    """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
+    if truth is None or domain_size > _MOST_WRITTEN:
+        return matrix
+    return Response.of(truth, domain_size).matrix()
+
+
+def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
+    """Return a bound that rests on nothing but the model."""
+    return Bound(lower=lower, upper=upper, method=method, source=source, assumptions=(_ASSUMPTION,))
+
+
+#: Largest numbers of users and of values that are accounted for.
+MOST_USERS, MOST_VALUES = 10**9, 10**4
+
+# Largest channel matrices that are taken.
+_MOST_CELLS = 10**6
+
+# Priors whose entries differ by less are uniform: their own round-off.
+_UNIFORM = 1e-15
+
+
+def account_leakage(
+    *,
+    num_users: SupportsIndex,
+    domain_size: SupportsIndex | None = None,
+    truth: SupportsFloat | None = None,
+    epsilon0: SupportsFloat | None = None,
+    channel: Any = None,
+    adversary: Adversary = "uninformed",
+    prior: ArrayLike | None = None,
+    known: Sequence[SupportsIndex] | None = None,
+) -> LeakageAccount:
+    """Tell how often a guess at one person's value is right, before and after a collection.
+
+    Compares users who randomize without a shuffler, a shuffler of true values, and both together.
+
+    Parameters
+    ----------
+    num_users : int
+        Number of users, the person among them, in [1, 1e9].
+    domain_size : int, optional
+        Number k of possible values, in [2, 1e4]. Needed for k-ary randomized response, unless a
+        prior says it.
+    truth : float, optional
+        Probability p, in [1/k, 1], that k-ary randomized response tells the truth.
+    epsilon0 : float, optional
+        Its local privacy loss in nats, in [0, inf), instead: p = e^epsilon0 / (e^epsilon0 + k - 1),
+        rounded up.
+    channel : array_like, shape (k, m), or Channel, optional
+        Law of the report of each value, for any other randomizer; at most 1e6 entries.
+    adversary : {"uninformed", "partial", "strong"}
+        Knows nobody's value, those that ``known`` counts, or all others' values.
+    prior : array_like of float, shape (k,), optional
+        What it believes of the person, and independently of everybody it does not know; sums to 1.
+        Uniform by default.
+    known : sequence of int, optional
+        How many of the others have each value. For ``"partial"`` at most ``num_users - 1`` in all,
+        and for ``"strong"`` as many; by default the values from which a strong adversary guesses
+        best.
+
+    Returns
+    -------
+    LeakageAccount
+        Its bounds enclose the exact probabilities: by round-off where there is a quick formula,
+        else by proved bounds.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one of truth, epsilon0 and channel is given, or an argument is out of range.
+    OutOfRegimeError
+        If truth < 1/k.
+
+    Notes
+    -----
+    Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
+    Quantitative Information Flow", CSF 2023, hal-04349295v1, Sections IV and V, and their
+    extensions in docs/results.
+
+    Examples
+    --------
+    >>> account = account_leakage(num_users=200, domain_size=2, truth=0.9)
+    >>> account.sentence
+    "An adversary guesses one person's answer right 52.25 % of the time instead of 50 %."
+    """
+    if adversary not in get_args(Adversary):
+        raise ParameterError(
+            f"adversary = {adversary!r} is not one of {', '.join(get_args(Adversary))}"
+        )
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(
+            f"num_users = {users} is above 1e9: give fewer; the leakage falls with them"
+        )
+    matrix = None if channel is None else float_channel(channel)
+    if matrix is not None and matrix.size > _MOST_CELLS:
+        raise ParameterError(
+            f"channel has {' by '.join(map(str, matrix.shape))} entries, above {_MOST_CELLS:.0e}: "
+            "merge outputs that say the same"
+        )
+    values = _values(domain_size, matrix, prior)
+    loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
+    scene = Scene(
+        num_users=users, domain_size=values, truth=chance, epsilon0=loss, matrix=matrix,
+        prior=checked_belief(prior, values),
+    )  # fmt: skip
+    return scene.account(adversary, _counts(known, adversary, users - 1, values))
+
+
+def _values(
+    domain_size: SupportsIndex | None, matrix: Floats | None, prior: ArrayLike | None
+) -> int:
+    """Return the number of values."""
+    rows = None if matrix is None else len(matrix)
+    if domain_size is not None:
+        found = require_at_least("domain_size", domain_size, 1)
+        if rows not in (None, found):
+            raise ParameterError(
+                f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
+            )
+    elif rows is not None:
+        found = rows
+    elif prior is not None:
+        found = len(np.atleast_1d(np.asarray(prior)))
+    else:
+        raise ParameterError("domain_size (k) is needed: give the number k of possible answers")
+    if found < 2:
+        raise ParameterError(
+            f"domain_size (k) = {found} is below 2: with a single possible answer there is nothing "
+            "to guess; give an integer >= 2"
+        )
+    if found > MOST_VALUES:
+        raise ParameterError(f"domain_size (k) = {found} is above {MOST_VALUES}: give fewer values")
+    return found
+
+
+def _loss_and_truth(
+    domain_size: int,
+    truth: SupportsFloat | None,
+    epsilon0: SupportsFloat | None,
+    matrix: Floats | None,
+) -> tuple[float, float | None]:
+    """Return the local loss, and the chance of the truth for k-ary randomized response."""
+    said = {"truth": truth, "epsilon0": epsilon0, "channel": matrix}
+    given = [name for name, value in said.items() if value is not None]
+    if len(given) != 1:
+        raise ParameterError(
+            f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give "
+            "exactly one, which says how answers are randomized"
+        )
+    others = domain_size - 1
+    if epsilon0 is not None:
+        loss = require_non_negative("epsilon0", epsilon0)
+        # Rounded up: more truth never leaks less.
+        chance = min(round_up(1.0 / (1.0 + others * math.exp(-loss))), 1.0)
+        return loss, chance if loss > 0.0 else 1.0 / domain_size
+    if matrix is not None:
+        from shuffledp.accounting.amplification.channel_rows import worst_ratio
+
+        return math.log(max(worst_ratio(matrix).ratio, 1.0)), None
+    chance = require_finite("truth (p)", truth or 0.0)
+    checked_truth(chance, domain_size)
+    ratio = math.inf if chance == 1.0 else chance * others / (1.0 - chance)
+    return math.log(max(ratio, 1.0)), chance
+
+
+def checked_belief(prior: ArrayLike | None, domain_size: int) -> Floats | None:
+    """Return a prior as checked doubles; None where it is uniform."""
+    if prior is None:
+        return None
+    law: Floats = checked_prior(prior, domain_size)
+    return None if float(law.max() - law.min()) <= _UNIFORM else law
+
+
+def _counts(
+    known: Sequence[SupportsIndex] | None, adversary: str, num_others: int, domain_size: int
+) -> tuple[int, ...] | None:
+    """Return what is known of the others, as far as this adversary knows anything."""
+    if known is None:
+        if adversary == "partial":
+            raise ParameterError(
+                'known is needed for a "partial" adversary: how many of the others have each value'
+            )
+        return None
+    if adversary == "uninformed":
+        raise ParameterError(
+            'known is for an adversary who knows something: choose "strong" or "partial"'
+        )
+    counts = tuple(require_at_least(f"known[{at}]", each, 0) for at, each in enumerate(known))
+    if len(counts) != domain_size:
+        raise ParameterError(
+            f"known has {len(counts)} counts and there are {domain_size} values: give one a value"
+        )
+    total = sum(counts)
+    if total > num_others or (adversary == "strong" and total < num_others):
+        wanted = "exactly" if adversary == "strong" else "at most"
+        raise ParameterError(
+            f"known counts {total:,} users, and there are {num_others:,} besides the one guessed "
+            f"at: the counts must add up to {wanted} num_users - 1 = {num_others}"
+        )
+    return counts

@@ -1,4 +1,9 @@
-"""Beyond the uniform shuffle: what a random crowd, or some order leaves to guess.
+"""Beyond the uniform shuffle: what a guarantee, a random crowd, or some order leaves to guess.
+
+*Any guarantee*, whatever the mechanism. With Q_j the sum of the j largest prior probabilities,
+V <= delta + (1 - delta) max_j Q_j / (1 + (j - 1) e^-epsilon), which some mechanism attains. For
+delta = 0 and a uniform prior it is the bound of Alvim, Andres, Chatzikokolakis, Degano,
+Palamidessi, FAST 2011, arXiv:1103.5188, for one individual.
 
 *Random crowds.* Where coins that do not depend on the data say which N others hide a
 report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; for whoever knows the others'
@@ -18,31 +23,130 @@ docs/results/leakage-general.md. For two laws of the place V differs by at most 
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
 from shuffledp.groups.mallows import HammingMallows, MallowsModel, displacement_law
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
-from shuffledp.leakage.guarantees import SOURCE
-from shuffledp.leakage.matrices import check_law
-from shuffledp.leakage.multinomial import MultinomialForm, multinomial_form
+from shuffledp.leakage.channel import Channel, check_law, checked_prior
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.others import Response
-from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
+from shuffledp.leakage.uninformed import (
+    MultinomialForm,
+    exchangeable_vulnerability,
+    multinomial_form,
+    shuffled_vulnerability,
+)
 
-if TYPE_CHECKING:
-    from shuffledp.leakage.channel import Channel
+#: Where results that are not from the literature are derived.
+SOURCE = "derived in the shuffledp documentation, results/leakage-general"
 
+_GUARANTEED = "The guarantee of this run holds, with all its assumptions."
 
 _ULP = math.ulp(1.0)
+
+
+def vulnerability_from_guarantee(
+    prior: ArrayLike, epsilon: SupportsFloat, delta: SupportsFloat = 0.0
+) -> float:
+    """Bound how often one person's value is guessed right, from a central guarantee alone.
+
+    Parameters
+    ----------
+    prior : array_like of float, shape (k,)
+        What the adversary believes of the person's value beforehand; sums to 1.
+    epsilon : float
+        Of the guarantee, in [0, inf]; neighbouring data differ in that person's value.
+    delta : float
+        Of the guarantee, in [0, 1].
+
+    Returns
+    -------
+    float
+        At least the success probability of every adversary; at most 1. Errs upwards, by some
+        k 1e-16 above the least number that the guarantee proves.
+
+    Raises
+    ------
+    ParameterError
+        If the prior is no law, or epsilon or delta is out of range.
+
+    Notes
+    -----
+    It holds for any mechanism with the guarantee, whatever the adversary knows about the other
+    people, their values included, as long as that does not depend on the person's own value. It
+    does not hold where their values follow his: then they give him away without any release of
+    his. Cost: O(k log k).
+
+    Source: ours; docs/results/leakage-general.md, also that no smaller number holds for all of
+    them.
+
+    Examples
+    --------
+    Randomized response among four values attains it, as e^ln(3) = 3.
+
+    >>> round(vulnerability_from_guarantee([0.25] * 4, math.log(3.0)), 12)
+    0.5
+    >>> round(vulnerability_from_guarantee([0.9, 0.1], 0.5), 12)  # the prior guess is still best
+    0.9
+    >>> round(vulnerability_from_guarantee([0.5, 0.5], 0.0, 0.02), 12)  # (1 + delta) / 2
+    0.51
+    """
+    heads = _largest_sums(prior)
+    loss = require_extended("epsilon", epsilon, "give a number >= 0")
+    missed = require_extended("delta", delta, "give a probability")
+    if missed > 1.0:
+        raise ParameterError(f"delta = {missed} is above 1: it is a probability; try 1e-8")
+    # A smaller e^-epsilon gives a larger bound.
+    kept = math.exp(-loss) * (1.0 - 2.0 * _ULP)
+    pure = float(np.max(heads / (1.0 + np.arange(heads.size) * kept)))
+    return min(round_up(missed + (1.0 - missed) * pure, operations=heads.size + 16), 1.0)
+
+
+def telling_losses(prior: ArrayLike) -> tuple[float, ...]:
+    """Return the epsilons at which the number of values worth guessing changes, ascending.
+
+    The only place to look for k = 2; for more values a good start of a search.
+    """
+    heads = _largest_sums(prior)
+    following = np.diff(heads)  # q_2, q_3, ... in descending order
+    rest = heads[:-1] - np.arange(following.size) * following
+    ratios = rest[following > 0.0] / following[following > 0.0]
+    return tuple(sorted({max(math.log(ratio), 0.0) for ratio in ratios.tolist()}))
+
+
+def _largest_sums(prior: ArrayLike) -> Floats:
+    """Return the sums of the 1, 2, ..., k largest probabilities of a law."""
+    size = np.size(np.asarray(prior, dtype=np.object_))
+    law = np.sort(checked_prior(prior, max(size, 1)))[::-1]
+    heads: Floats = np.cumsum(law / law.sum())
+    return heads
+
+
+def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:
+    """Return a bound with the least of several upper ends, named after where that comes from."""
+    method, upper = min(others, key=lambda pair: pair[1], default=("", bound.upper))
+    if upper >= bound.upper:
+        return bound
+    return replace(
+        bound,
+        # Ends that meet may cross by their rounding.
+        lower=None if bound.lower is None else min(bound.lower, upper),
+        upper=upper,
+        method=method,
+        source=SOURCE,
+        assumptions=(*bound.assumptions, _GUARANTEED),
+    )
+
 
 # How rarely the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly with the
 # size, so this many are enough; what is lost to the last tail is far below their excess over 1/k.
@@ -56,10 +160,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    response: Response,
-    crowd: CrowdLaw | NDArray[np.float64],
-    *,
-    is_strong: bool = False,
+    response: Response, crowd: CrowdLaw | Floats, *, is_strong: bool = False
 ) -> float:
     """Bound how often one person's value is guessed right, where a random crowd hides him.
 
@@ -72,24 +173,20 @@ def crowd_vulnerability_upper(
     if isinstance(crowd, CrowdLaw):
         law = crowd
     else:
-        law = _law_of(crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd)
+        overlaps = crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd
+        # Of equal sizes the last one counts, with the smallest miss.
+        best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
+        sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
+        law = CrowdLaw(sizes=sizes, misses=misses)
 
     def hidden(size: int) -> float:
         """Bound what is guessed right in a crowd of so many."""
-        if is_strong and isinstance(crowd, CrowdLaw):
+        if is_strong and law is crowd:
             return blanket_vulnerability_upper(size, k, truth)
         return shuffled_vulnerability(size, k, truth).upper
 
     alone = round_up(float(truth), operations=1)
     return min(round_up(crowd_delta(law, hidden, alone)), alone, 1.0)
-
-
-def _law_of(overlaps: NDArray[np.float64]) -> CrowdLaw:
-    """Return how rarely the crowd misses some sizes, finely cut around the middle."""
-    # Of equal sizes the last one counts, with the smallest miss.
-    best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
-    sizes = tuple(sorted(best, reverse=True))
-    return CrowdLaw(sizes=sizes, misses=tuple(best[size] for size in sizes))
 
 
 # Masses of places that agree to this, relative to themselves, are taken to be the same.
@@ -105,7 +202,7 @@ _INDEPENDENT = (
 class _Places(NamedTuple):
     """Masses of places by falling mass, with how many places have each."""
 
-    masses: NDArray[np.float64]
+    masses: Floats
     counts: NDArray[np.int64]
     moved: float  # the sum of all changes that made masses equal
     collision: float  # the chance that two independent copies of the target's place agree
@@ -113,10 +210,7 @@ class _Places(NamedTuple):
 
 
 def positions_vulnerability(
-    place_law: ArrayLike,
-    channel: "ArrayLike | Channel",
-    *,
-    prior: ArrayLike | None = None,
+    place_law: ArrayLike, channel: ArrayLike | Channel, *, prior: ArrayLike | None = None
 ) -> Bound:
     """Enclose how often the target is guessed right, who knows the law of his report's place.
 
@@ -159,22 +253,17 @@ def positions_vulnerability(
     places = _places(place_law)
     if places.masses.size == 1:
         uniform = exchangeable_vulnerability(int(places.counts[0]), channel, prior=prior)
-        return replace(
-            uniform,
-            lower=max((uniform.lower or 0.0) - places.moved, 0.0),
-            upper=min(uniform.upper + places.moved, 1.0),
-        )
+        lower = max((uniform.lower or 0.0) - places.moved, 0.0)
+        return replace(uniform, lower=lower, upper=min(uniform.upper + places.moved, 1.0))
     form = multinomial_form(min(int(places.counts.sum()), 10**9), channel, prior=prior)
     found = _closed(form, places)
     slack = form.slack + places.moved + 64.0 * _ULP * (found.upper + form.certain)
     upper = min(min(form.certain + found.upper, form.unshuffled) + slack, 1.0)
+    lower = min(form.certain + max(found.lower - slack, 0.0), upper)
     return Bound(
-        lower=min(form.certain + max(found.lower - slack, 0.0), upper),
-        upper=upper,
-        method="positions-bounded",
-        source=SOURCE,
+        lower=lower, upper=upper, method="positions-bounded", source=SOURCE,
         assumptions=_INDEPENDENT,
-    )
+    )  # fmt: skip
 
 
 def _places(place_law: ArrayLike) -> _Places:
@@ -186,19 +275,11 @@ def _places(place_law: ArrayLike) -> _Places:
         )
     check_law("place_law", law)
     masses = np.sort(law[law > 0.0])[::-1] / math.fsum(law)
-    is_first = np.ones(masses.size, dtype=np.bool_)
-    is_first[1:] = masses[1:] < masses[:-1] * (1.0 - _SAME)
-    groups = np.cumsum(is_first) - 1
+    groups = np.append(0, np.cumsum(masses[1:] < masses[:-1] * (1.0 - _SAME)))
     counts = np.bincount(groups)
     means = np.bincount(groups, weights=masses) / counts
     moved = float(np.abs(masses - means[groups]).sum())
-    return _Places(
-        masses=means,
-        counts=counts,
-        moved=moved,
-        collision=float((counts * means**2).sum()),
-        threefold=float((counts * means**3).sum()),
-    )
+    return _Places(means, counts, moved, float(counts @ means**2), float(counts @ means**3))
 
 
 def _closed(form: MultinomialForm, places: _Places) -> Enclosure:
@@ -217,9 +298,7 @@ def _closed(form: MultinomialForm, places: _Places) -> Enclosure:
     return Enclosure(lower, max((best + most) * (1.0 + doubt), lower))
 
 
-def _positive_part(
-    row: NDArray[np.float64], law: NDArray[np.float64], places: _Places
-) -> Enclosure:
+def _positive_part(row: Floats, law: Floats, places: _Places) -> Enclosure:
     """Enclose E[D_+] for D = sum_j M_j row[z_j], whose mean is not positive."""
     mean = min(float(row @ law), 0.0)
     apart = np.abs(row - mean)
@@ -239,7 +318,7 @@ def _positive_part(
     return Enclosure(max(normal - off, 0.0), max(min(scarf + rounding, normal + off), 0.0))
 
 
-def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.float64]:
+def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     """Return the law of the place at which one person's report is released.
 
     Parameters
@@ -283,15 +362,11 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
         steps, chances = displacement_law(n, model.theta, start)
         law[start + steps] = chances
         return read_only(law / math.fsum(law))
-    stays = _stays(model)
+    if isinstance(model, HammingMallows):
+        stays = 1.0 - model.mean_distance() / n
+    else:
+        # The last item is swapped or not, and all are like the last.
+        stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))
     law = np.full(n, (1.0 - stays) / max(n - 1, 1))
     law[start] = stays
     return read_only(law)
-
-
-def _stays(model: MallowsModel) -> float:
-    """Return the chance that an item keeps its place, where all items are alike."""
-    if isinstance(model, HammingMallows):
-        return 1.0 - model.mean_distance() / model.num_items
-    # The last item is swapped or not, and all are like the last.
-    return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
-from shuffledp.leakage.contour import Setting, contour_angles, contour_tails
+from shuffledp.leakage.channel import Truth, checked_prior, float_channel
+from shuffledp.leakage.contour import Setting, bernstein_reach, contour_angles, contour_tails
 from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
-from shuffledp.leakage.matrices import Truth, checked_prior, float_channel
 from shuffledp.leakage.others import Coins, Response, checked_num_users, report_law
 
 _ULP = math.ulp(1.0)
@@ -53,15 +53,13 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
     """
     mean = float(balls * chance)
     exact = Fraction(mean)
-    rest = float(max(balls - bins * exact, Fraction(0)))
-    setting = Setting(
-        balls=balls,
-        bins=bins,
-        mean=mean,
-        rest=rest,
-        shift=float(balls - bins * exact - Fraction(rest)),
-    )
-    first, last = _load_window(setting)
+    beside = balls - bins * exact
+    rest = float(max(beside, Fraction(0)))
+    setting = Setting(balls, bins, mean, rest, shift=float(beside - Fraction(rest)))
+    needed = math.log(bins + 1.0) + math.log(balls) - _LOG_ABOVE
+    last = max(min(math.ceil(mean + bernstein_reach(needed, mean)), balls), 1)
+    below = math.sqrt(-2.0 * _LOG_BELOW * mean / bins)
+    first = min(max(math.floor(mean - below), 0), last - 1)
     rule = lattice_rule(last - first, _NUM_PANELS)
     angles = contour_angles(setting)
     counted = max(last - mean, 1.0)
@@ -70,23 +68,13 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
     # The chance at the first load may be on the other side of a bend.
     loads = np.append(first, first + 1 + rule.nodes)
     tails, errors = contour_tails(setting, loads, last, angles)
-    total, truncation = rule.total(tails[1:])
+    error = float(errors.max())
+    total, slack = rule.total(tails[1:], error)
     value = float(first - exact) + float(tails[0]) + total
     # The law is that of the rounded mean: balls whose bin differs.
-    slack = 4.0 * _ULP * (balls + abs(value)) + truncation
-    slack += (1.0 + rule.amplification) * float(errors.max()) + math.exp(_LOG_ABOVE)
-    slack += max(first, 1) * math.exp(_LOG_BELOW)
+    slack += 4.0 * _ULP * (balls + abs(value)) + error
+    slack += math.exp(_LOG_ABOVE) + max(first, 1) * math.exp(_LOG_BELOW)
     return Enclosure(max(value - slack, 0.0), value + slack)
-
-
-def _load_window(setting: Setting) -> tuple[int, int]:
-    """Return the first and the last load that matter."""
-    needed = math.log(setting.bins + 1.0) + math.log(setting.balls) - _LOG_ABOVE
-    third = needed / 3.0
-    reach = third + math.sqrt(third * third + 2.0 * needed * setting.mean)
-    last = max(min(math.ceil(setting.mean + reach), setting.balls), 1)
-    reach = math.sqrt(-2.0 * _LOG_BELOW * setting.mean / setting.bins)
-    return min(max(math.floor(setting.mean - reach), 0), last - 1), last
 
 
 # Up to so many outcomes each is a range of its own; else ranges begin where the law passes these.
@@ -110,9 +98,8 @@ def _mean_of_crowds(
     if masses.size > _MOST_SINGLE:
         starts = np.unique(np.append(0, np.searchsorted(np.cumsum(masses), _LEVELS)))
     total = law.error + 1e-15
-    for start, mass in zip(
-        (law.first + starts).tolist(), np.add.reduceat(masses, starts).tolist(), strict=True
-    ):
+    sums = np.add.reduceat(masses, starts)
+    for start, mass in zip((law.first + starts).tolist(), sums.tolist(), strict=True):
         total += mass * (min(hidden(start + 1), alone) if start > 0 else alone)
     return round_up(total, operations=2 * starts.size + 4)
 
@@ -180,13 +167,13 @@ def blanket_vulnerability_upper(
 @lru_cache(maxsize=_REMEMBERED)
 def _uniform_upper(num_users: int, response: Response) -> float:
     """Return (1), rounded up: 1/k, and the mean excess times p - r."""
+    values = response.domain_size
     if response.kept == 0:
-        return round_up(1.0 / response.domain_size, operations=1)
+        return round_up(1.0 / values, operations=1)
     if response.answer == 0:
         return 1.0
-    found = noise_load_excess(num_users, response.domain_size, response.answer)
+    found = noise_load_excess(num_users, values, response.answer)
     if found is None:
-        values = response.domain_size
         excess = _mean_of_crowds(
             num_users - 1,
             response.noise,
@@ -197,18 +184,11 @@ def _uniform_upper(num_users: int, response: Response) -> float:
         excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
     leaked = round_up(float(response.kept) * excess, operations=4)
     # r + (p - r)/k = 1/k.
-    return min(
-        round_up(1.0 / response.domain_size + leaked, operations=4),
-        1.0,
-        float_above(response.truth),
-    )
+    return min(round_up(1.0 / values + leaked, operations=4), 1.0, float_above(response.truth))
 
 
 def channel_blanket_upper(
-    num_users: SupportsIndex,
-    channel: ArrayLike,
-    *,
-    prior: ArrayLike | None = None,
+    num_users: SupportsIndex, channel: ArrayLike, *, prior: ArrayLike | None = None
 ) -> float:
     """Bound how often a value is guessed right under any randomizer, whatever is known of others.
 

@@ -17,8 +17,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.matrices import Truth, checked_truth, require_cells
+from shuffledp.leakage.channel import Channel, Truth, checked_truth, require_cells
 
 _Table = list[tuple[int, ...]]
 
@@ -129,8 +128,7 @@ def shuffle_channel(num_users: int, domain_size: int) -> Channel:
     require_cells("the channel from datasets", len(table), len(table), exact=True)
     of_rows = _histograms(table, domain_size)
     sizes = Counter(of_rows)
-    shares = {histogram: Fraction(1, size) for histogram, size in sizes.items()}
-    matrix = [[shares[one] if one == other else 0 for other in of_rows] for one in of_rows]
+    matrix = [[Fraction(one == other, sizes[one]) for other in of_rows] for one in of_rows]
     return Channel(matrix, tuple(table), tuple(table))
 
 

@@ -1,5 +1,7 @@
 """``Channel``: the law of an observation for each secret, as a matrix whose rows sum to one.
 
+Numbers are checked as they are taken, and stay exact where all are rational.
+
 Row x is the law of what the adversary sees where the secret is x. All that he can gain, for every
 prior and every gain function, follows from this matrix. C is refined by D if no prior and no gain
 function has a larger posterior vulnerability against D than against C, which holds exactly if D is
@@ -10,21 +12,173 @@ Information Flow", Springer 2020, chapters 4, 8 and 9; McIver, Morgan, Smith, Es
 "Abstract Channels and Their Robust Information-Leakage Ordering", POST 2014.
 """
 
+import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_positive
-from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.leakage.matrices import (
-    Labels,
-    checked_labels,
-    checked_matrix,
-    is_exact_array,
-    require_cells,
-)
+from shuffledp.core.checks import require_at_least, require_finite, require_positive
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.reports import read_only
+
+Truth = float | int | Fraction
+Labels = tuple[Hashable, ...] | None
+
+# A Fraction takes some 100 bytes: an array of this size about half a gigabyte. Doubles: 1.6 GB.
+LARGEST_EXACT_CELLS = 4_000_000
+LARGEST_DENSE_CELLS = 200_000_000
+
+# How far a sum of doubles may be from one. A law that is off by t changes what is computed from it,
+# where gains are non-negative, by a factor within 1 - t and 1 + t.
+SUM_TOLERANCE = 1e-9
+
+
+def is_exact_array(values: NDArray[Any]) -> bool:
+    """Whether ``values`` is an array of fractions, as `as_numbers` makes them."""
+    return values.dtype == np.object_
+
+
+def require_cells(what: str, num_inputs: int, num_outputs: int, *, exact: bool) -> None:
+    """Refuse matrices beyond 2e8 doubles, or 4e6 fractions, before they are made."""
+    limit = LARGEST_EXACT_CELLS if exact else LARGEST_DENSE_CELLS
+    if num_inputs * num_outputs > limit:
+        raise ParameterError(
+            f"{what} would have {num_inputs} x {num_outputs} = {num_inputs * num_outputs} "
+            f"{'exact fractions' if exact else 'cells'}, above {limit}: "
+            + ("use floats, or " if exact else "")
+            + "work with the closed forms"
+        )
+
+
+def as_numbers(name: str, values: object, num_dimensions: int) -> NDArray[Any]:
+    """Return ``values`` as an array of doubles, or of fractions where all entries are rational."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ParameterError(f"{name} has rows of different lengths: give a full table") from None
+    if array.ndim != num_dimensions:
+        raise ParameterError(
+            f"{name} has {array.ndim} dimensions, not {num_dimensions}: give "
+            + ("a flat list of numbers" if num_dimensions == 1 else "a list of rows")
+        )
+    if array.size == 0:
+        raise ParameterError(f"{name} is empty, of shape {array.shape}: give at least one number")
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    require_cells(name, array.size, 1, exact=True)
+    entries = array.ravel().tolist()
+    if not all(isinstance(entry, Real) for entry in entries):
+        raise ParameterError(f"{name} has an entry that is not a number: give real numbers")
+    if not all(isinstance(entry, Rational) for entry in entries):
+        return np.array([float(entry) for entry in entries]).reshape(array.shape)
+    exact = np.empty(array.size, dtype=np.object_)
+    # Python's own integers: NumPy's would overflow without a word.
+    exact[:] = [Fraction(int(entry.numerator), int(entry.denominator)) for entry in entries]
+    return exact.reshape(array.shape)
+
+
+def checked_labels(name: str, labels: Iterable[Hashable] | None, size: int) -> Labels:
+    """Return labels as a tuple of distinct names, one for each of ``size``; None stays None."""
+    names = None if labels is None else tuple(labels)
+    if names is not None and (len(names) != size or len(set(names)) < size):
+        raise ParameterError(
+            f"{name} has {len(names)} labels, {len(set(names))} of them different, not {size}: "
+            "give a different one for each"
+        )
+    return names
+
+
+def check_law(name: str, law: NDArray[Any]) -> None:
+    """Raise unless entries are non-negative and sum to one."""
+    least = int(law.argmin())  # the first NaN, where there is one
+    if not law[least] >= 0:
+        raise ParameterError(
+            f"{name}[{least}] = {law[least]} is not in [0, 1]: probabilities are non-negative"
+        )
+    with np.errstate(over="ignore"):
+        total = law.sum()
+    if is_exact_array(law):
+        if total != 1:
+            raise ParameterError(
+                f"{name} sums to {total}, not 1, off by {total - 1}: divide it by its sum"
+            )
+    elif not abs(total - 1.0) <= SUM_TOLERANCE:
+        raise ParameterError(
+            f"{name} sums to {total:.12g}, not 1, off by {total - 1.0:.3g}, more than "
+            f"{SUM_TOLERANCE:g}: divide it by its sum"
+        )
+
+
+def checked_matrix(matrix: object) -> NDArray[Any]:
+    """Return a read-only copy of a channel matrix, whose rows are laws; else raise."""
+    array = as_numbers("the channel matrix", matrix, 2)
+    require_cells("the channel", *array.shape, exact=is_exact_array(array))
+    with np.errstate(over="ignore"):
+        is_off = abs(array.sum(axis=1) - 1) > (0 if is_exact_array(array) else SUM_TOLERANCE)
+    for row in np.flatnonzero(is_off | ~(array >= 0).all(axis=1))[:1].tolist():
+        check_law(f"row {row} of the channel", array[row])
+    return read_only(array.copy(order="C"))
+
+
+def float_channel(channel: Any) -> NDArray[np.float64]:
+    """Return the matrix of a `Channel` or array_like as doubles."""
+    matrix: NDArray[np.float64] = checked_matrix(getattr(channel, "matrix", channel))
+    return matrix.astype(np.float64)
+
+
+def uniform_prior(size: int) -> NDArray[np.float64]:
+    """Return the uniform law on ``size`` secrets."""
+    return np.full(size, 1.0 / size)
+
+
+def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = False) -> NDArray[Any]:
+    """Return ``prior``, or the uniform law for None, as a read-only law over the secrets, or raise.
+
+    Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions stay what
+    they are.
+    """
+    if prior is None:
+        return np.full(num_inputs, Fraction(1, num_inputs)) if exact else uniform_prior(num_inputs)
+    law = as_numbers("prior", prior, 1)
+    if len(law) != num_inputs:
+        raise ParameterError(
+            f"prior has {len(law)} entries, not {num_inputs}: give one probability for each input"
+        )
+    check_law("prior", law)
+    return read_only(law.copy() if exact else law.astype(np.float64))
+
+
+def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
+    """Return the probability of a true report, exact where it is an integer or a fraction.
+
+    Of doubles, those within rounding of 1/k count as 1/k; below that results for randomized
+    response fail.
+    """
+    k = require_at_least("domain_size", domain_size, 2)
+    number: float | Fraction
+    if isinstance(truth, Rational):
+        number = Fraction(int(truth.numerator), int(truth.denominator))
+        least: float | Fraction = Fraction(1, k)
+    else:
+        number, least = require_finite("truth (p)", truth), (1.0 - 4.0 * math.ulp(1.0)) / k
+    if not 0 <= number <= 1:
+        raise ParameterError(
+            f"truth (p) = {truth} is not in [1/k, 1]: it is a probability; try 0.75"
+        )
+    if number < least:
+        remedy = "use the channel matrix instead"
+        if k == 2:
+            remedy = f"p = {float(1 - number):.6g} is the same randomizer with its reports swapped"
+        raise OutOfRegimeError(
+            f"truth (p) = {truth} is below 1/k = {1.0 / k:.6g}: the formulas hold where the truth "
+            f"is at least as likely as any other report (p >= 1/k); {remedy}"
+        )
+    return number
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -116,10 +270,8 @@ class Channel:
                 f"{other.num_inputs} inputs: the outputs of the first are the inputs of the second"
             )
         _require_same_labels(
-            "the outputs of the first channel",
-            self.outputs,
-            "the inputs of the second",
-            other.inputs,
+            ("the outputs of the first channel", self.outputs),
+            ("the inputs of the second", other.inputs),
         )
         exact = self.is_exact and other.is_exact
         require_cells("the cascade", self.num_inputs, other.num_outputs, exact=exact)
@@ -163,11 +315,11 @@ class Channel:
         """Compare labels and all entries, fractions with doubles as the nearest doubles."""
         if not isinstance(other, Channel):
             return NotImplemented
-        both = (self.matrix, other.matrix)
-        if not (self.is_exact and other.is_exact):
-            both = (self.to_dense(), other.to_dense())
-        same_labels = self.inputs == other.inputs and self.outputs == other.outputs
-        return same_labels and np.array_equal(*both)
+        if (self.inputs, self.outputs) != (other.inputs, other.outputs):
+            return False
+        if self.is_exact and other.is_exact:
+            return np.array_equal(self.matrix, other.matrix)
+        return np.array_equal(self.to_dense(), other.to_dense())
 
     __hash__ = None  # type: ignore[assignment]  # equal channels may differ in kind
 
@@ -180,17 +332,14 @@ class Channel:
 _DECIMALS = 12
 
 
-def _require_same_labels(first: str, mine: Labels, second: str, yours: Labels) -> None:
+def _require_same_labels(first: tuple[str, Labels], second: tuple[str, Labels]) -> None:
     """Raise if both sides have labels and these differ; numbers of labels agree."""
-    if mine is None or yours is None or mine == yours:
-        return
-    index = next(
-        i for i, (left, right) in enumerate(zip(mine, yours, strict=True)) if left != right
-    )
-    raise ParameterError(
-        f"{first} are not {second}: number {index} is {mine[index]!r} there and "
-        f"{yours[index]!r} here; use the same labels in the same order"
-    )
+    for index, (mine, yours) in enumerate(zip(first[1] or (), second[1] or (), strict=False)):
+        if mine != yours:
+            raise ParameterError(
+                f"{first[0]} are not {second[0]}: number {index} is {mine!r} there and {yours!r} "
+                "here; use the same labels in the same order"
+            )
 
 
 def as_channel(channel: object) -> Channel:
@@ -255,7 +404,7 @@ def is_refined_by(
             "secrets: they cannot be compared"
         )
     _require_same_labels(
-        "the inputs of the first channel", one.inputs, "those of the second", other.inputs
+        ("the inputs of the first channel", one.inputs), ("those of the second", other.inputs)
     )
     matrix, target = one.to_dense(), other.to_dense()
     apart = np.abs(matrix @ _closest(matrix, target) - target).sum(axis=1)
@@ -267,8 +416,7 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack, kron, vstack
 
-    num_inputs, num_middle = first.shape
-    num_last = second.shape[1]
+    (num_inputs, num_middle), num_last = first.shape, second.shape[1]
     coefficients = num_last * np.count_nonzero(first)
     if coefficients > LARGEST_PROGRAM:
         raise ParameterError(
@@ -277,29 +425,18 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
             "reduce() both channels, or compare their vulnerabilities for the gains that matter"
         )
     # Variables: W by rows, then D - C W above and below 0, both by rows.
-    cells = num_inputs * num_last
-    rows_of_one = kron(eye_array(num_middle), np.ones((1, num_last)))
-    constraints = vstack(
-        [
-            hstack([kron(first, eye_array(num_last)), eye_array(cells), -eye_array(cells)]),
-            hstack([rows_of_one, np.zeros((num_middle, 2 * cells))]),
-        ],
-        format="csr",
-    )
-    targets = np.append(second.ravel(), np.ones(num_middle))
+    cells, size = num_inputs * num_last, num_middle * num_last
+    products = [kron(first, eye_array(num_last)), eye_array(cells), -eye_array(cells)]
+    sums = [kron(eye_array(num_middle), np.ones((1, num_last))), np.zeros((num_middle, 2 * cells))]
     found = linprog(
-        np.append(np.zeros(num_middle * num_last), np.ones(2 * cells)),
-        A_eq=constraints,
-        b_eq=targets,
+        np.append(np.zeros(size), np.ones(2 * cells)),
+        A_eq=vstack([hstack(products), hstack(sums)], format="csr"),
+        b_eq=np.append(second.ravel(), np.ones(num_middle)),
         method="highs-ipm",
-        options={
-            "primal_feasibility_tolerance": _FEASIBILITY,
-            "dual_feasibility_tolerance": _FEASIBILITY,
-        },
+        options={f"{side}_feasibility_tolerance": _FEASIBILITY for side in ("primal", "dual")},
     )
     if not found.success:
         raise PrecisionError(f"the linear program of refinement was not solved: {found.message}")
-    size = num_middle * num_last
     # Negative by the solver's tolerance at most.
     witness = np.maximum(found.x[:size], 0.0).reshape(num_middle, num_last)
     closest: NDArray[np.float64] = witness / witness.sum(axis=1, keepdims=True)

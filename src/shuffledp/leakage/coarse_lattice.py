@@ -11,14 +11,16 @@ docs/results/leakage-strong.md.
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.others import Kind, fourier_slack
+from shuffledp.leakage.contour import Floats, Waves, bernstein_reach
+from shuffledp.leakage.others import Kind, count_moments, fourier_slack
 
 _ULP = math.ulp(1.0)
 
@@ -51,100 +53,69 @@ _ORDERS = (4, 6)
 _SMALLEST_SQUARE = 1e-14
 _MOST_DOUBT = 300.0
 
-_Values = NDArray[np.float64]
-_Waves = NDArray[np.complex128]
-
 
 class Lattice(NamedTuple):
     """Blocks of ``widths`` numbers, ``lengths`` (odd) of them, on each axis."""
 
     implied: int
-    kept: tuple[int, ...]
-    widths: tuple[int, ...]
-    lengths: tuple[int, ...]
-    offsets: tuple[float, ...]
-    spreads: tuple[float, ...]
-    conductances: tuple[float, ...]
+    kept: list[int]
+    widths: list[int]
+    lengths: list[int]
+    offsets: Floats
+    spreads: Floats  # sum over users of the product of the implied chance and the axis' own
+    conductances: Floats  # the same over the sum of both chances
     tail: float
 
 
 class Nodes(NamedTuple):
     """Frequencies that matter, with the last index >= 0, and what is known there."""
 
-    indices: tuple[NDArray[np.int32], ...]
-    tables: tuple[_Waves, ...]
-    weights: _Values
-    transform: _Waves
-    ceilings: _Values
-    doubts: _Values
+    indices: NDArray[np.int32]  # shape (axes, nodes)
+    tables: tuple[Waves, ...]
+    weights: Floats
+    transform: Waves
+    ceilings: Floats
+    doubts: Floats
 
     def where(self, chosen: NDArray[np.bool_]) -> "Nodes":
         """Return some of them."""
-        return Nodes(
-            tuple(each[chosen] for each in self.indices),
-            self.tables,
-            self.weights[chosen],
-            self.transform[chosen],
-            self.ceilings[chosen],
-            self.doubts[chosen],
-        )
-
-
-class _Filters(NamedTuple):
-    """U at the nodes, without and with its phase, and the images of B over it for each order."""
-
-    block: _Values
-    analysis: _Waves
-    images: dict[int, _Values]
+        rest: Any = (each[chosen] for each in self[2:])
+        return Nodes(self.indices[:, chosen], self.tables, *rest)
 
 
 def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:
     """Return blocks, as narrow as the number of cells allows."""
-    users, size = sum(kind.number for kind in kinds), kinds[0].law.size
+    numbers = np.array([float(kind.number) for kind in kinds])
+    laws = np.array([kind.law for kind in kinds])
+    users, size = sum(kind.number for kind in kinds), laws.shape[1]
     log_rare = math.log(2.0 * size * math.sqrt(users + 1.0) / _TAIL)
-    third, ends = log_rare / 3.0, []
+    ends = []
     for y in range(size):
-        mean = sum((kind.number * Fraction(float(kind.law[y])) for kind in kinds), Fraction(0))
-        variance = math.fsum(kind.number * kind.law[y] * (1.0 - kind.law[y]) for kind in kinds)
-        reach = Fraction(third + math.sqrt(third * third + 2.0 * log_rare * variance) + 1e-6)
+        mean, variance = count_moments(kinds, y)
+        reach = Fraction(bernstein_reach(log_rare, variance) + 1e-6)
         low, high = max(math.floor(mean - reach), 0), min(math.ceil(mean + reach), users) + 1
         ends.append((high - low + 1, float(mean - round(mean)), math.sqrt(variance)))
     implied = max(range(size), key=lambda y: ends[y][0])
-    kept = tuple(y for y in range(size) if y != implied)
-    widths = [max(math.floor(0.5 * _NARROW * ends[y][2]) * 2, 1) for y in kept]
-    while math.prod(lengths := _lengths([ends[y][0] for y in kept], widths)) > most_cells:
-        narrow = min(range(size - 1), key=lambda i: (widths[i] + 2) / (ends[kept[i]][2] + 1e-9))
-        widths[narrow] = max(widths[narrow] // 2 + 1, math.floor(0.505 * widths[narrow])) * 2
-    return Lattice(
-        implied=implied,
-        kept=kept,
-        widths=tuple(widths),
-        lengths=tuple(lengths),
-        offsets=tuple(ends[y][1] for y in kept),
-        spreads=tuple(
-            math.fsum(kind.number * float(kind.law[implied] * kind.law[y]) for kind in kinds)
-            for y in kept
-        ),
-        conductances=tuple(
-            math.fsum(
-                kind.number
-                * float(kind.law[implied] * kind.law[y])
-                / max(float(kind.law[implied] + kind.law[y]), 1e-300)
-                for kind in kinds
-            )
-            for y in kept
-        ),
-        tail=2.0 * (size - 1) * math.exp(-log_rare),
+    kept = [y for y in range(size) if y != implied]
+    reaches, offsets, deviations = (
+        np.array(each) for each in zip(*(ends[y] for y in kept), strict=True)
     )
-
-
-def _lengths(reaches: list[int], widths: list[int]) -> list[int]:
-    """Return odd numbers of blocks that hold the windows."""
-    return [-(-reach // width) // 2 * 2 + 1 for reach, width in zip(reaches, widths, strict=True)]
+    widths = np.maximum((0.5 * _NARROW * deviations).astype(np.int64) * 2, 1)
+    # Odd numbers of blocks that hold the windows.
+    while math.prod(lengths := (-(-reaches // widths) // 2 * 2 + 1).tolist()) > most_cells:
+        at = int(np.argmin((widths + 2) / (deviations + 1e-9)))
+        widths[at] = max(widths[at] // 2 + 1, math.floor(0.505 * widths[at])) * 2
+    mine, others = laws[:, [implied]], laws[:, kept]
+    return Lattice(
+        implied=implied, kept=kept, widths=widths.tolist(), lengths=lengths, offsets=offsets,
+        spreads=numbers @ (mine * others),
+        conductances=numbers @ (mine * others / np.maximum(mine + others, 1e-300)),
+        tail=2.0 * (size - 1) * math.exp(-log_rare),
+    )  # fmt: skip
 
 
 def coarse_vulnerability(
-    kinds: Sequence[Kind], joint: _Values, *, work: float = MOST_WORK
+    kinds: Sequence[Kind], joint: Floats, *, work: float = MOST_WORK
 ) -> Enclosure | None:
     """Enclose how often the best guess is right, for any law ``joint`` of value and report.
 
@@ -165,79 +136,61 @@ def coarse_vulnerability(
         base = lattice.implied
     changes = np.delete(joint - joint[base], base, axis=0)
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
-    wrapped = float(np.maximum(changes, 0.0).max(axis=0).sum())
-    wrapped += float(np.maximum(-changes, 0.0).max(axis=0).sum())
+    wrapped = float(sum(each.max(axis=0, initial=0.0).sum() for each in (changes, -changes)))
+    # How much rounding moves G, in total variation: by Pinsker, or user by user.
+    shares = [max(float(law[lattice.implied]), 1e-300) for _, law in kinds]
+    users = [number for number, _ in kinds]
+    relative = math.fsum(n * (1.0 + 1.0 / share) for n, share in zip(users, shares, strict=True))
+    moved = 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * sum(users))
     # An error of G moves each D_x by what it is multiplied with, in the l1 norm.
-    slack = 2.0 * wrapped * _law_slack(kinds, lattice) + 64.0 * _ULP
+    slack = 2.0 * wrapped * moved + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
     return Enclosure(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
 
 
-def _law_slack(kinds: Sequence[Kind], lattice: Lattice) -> float:
-    """Bound how much rounding moves G, in total variation: by Pinsker, or user by user."""
-    relative = math.fsum(
-        kind.number * (1.0 + 1.0 / max(float(kind.law[lattice.implied]), 1e-300)) for kind in kinds
-    )
-    users = sum(kind.number for kind in kinds)
-    return 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * users)
-
-
-def _grid(lattice: Lattice) -> list[tuple[NDArray[np.int64], _Values]] | None:
-    """Return the indices and angles on each axis that matter, or None if they are too many."""
-    axes, total = [], 1.0
-    last = len(lattice.kept) - 1
-    for i, (width, length, spread) in enumerate(
-        zip(lattice.widths, lattice.lengths, lattice.conductances, strict=True)
-    ):
-        period = width * length
-        share = _CUT / max(2.0 * spread, 1e-300)
-        far = math.pi if share >= 1.0 else 2.0 * math.asin(math.sqrt(share))
-        radius = min(math.ceil(far * period / (2.0 * math.pi)), period // 2)
-        indices = np.arange(0 if i == last else -radius, radius + 1)
-        axes.append((indices, 2.0 * math.pi * indices / period))
-        total *= indices.size
-    return axes if total <= _MOST_NODES else None
-
-
 def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
-    """Return the frequencies that matter, of the fine lattice, and G^ there."""
-    axes = _grid(lattice)
-    if axes is None:
+    """Return the frequencies that matter, of the fine lattice, and G^ there; None if too many."""
+    steps, turns = [], []
+    for period, each in zip(_periods(lattice), lattice.conductances.tolist(), strict=True):
+        share = min(_CUT / max(2.0 * each, 1e-300), 1.0)
+        radius = math.ceil(math.asin(math.sqrt(share)) * period / math.pi)
+        radius = min(radius, period // 2)
+        # Negative indices count from the end of a table, as they should.
+        steps.append(np.arange(-radius, radius + 1, dtype=np.int32))
+        turns.append(2.0 * math.pi * np.roll(steps[-1], -radius) / period)
+    steps[-1] = steps[-1][steps[-1] >= 0]
+    if math.prod(float(each.size) for each in steps) > _MOST_NODES:
         return None
-    exponents = np.zeros([indices.size for indices, _ in axes])
-    for i, ((_, each), spread) in enumerate(zip(axes, lattice.spreads, strict=True)):
-        shape = [1] * len(axes)
-        shape[i] = -1
-        exponents += (spread * 2.0 * np.sin(0.5 * each) ** 2).reshape(shape)
-    places = np.nonzero(exponents < _CUT)
-    del exponents
-    # Negative indices count from the end of a table, as they should.
-    indices = tuple(
-        axis[0][place].astype(np.int32) for axis, place in zip(axes, places, strict=True)
-    )
-    turns = [np.roll(angles, -int(np.argmax(index == 0))) for index, angles in axes]
-    tables = tuple(-2.0 * np.sin(0.5 * each) ** 2 + 1j * np.sin(each) for each in turns)
-    logs, doubts = np.zeros(places[0].size), np.full(places[0].size, 64.0 * _ULP)
-    phases = np.zeros(places[0].size)
-    for offset, each, index in zip(lattice.offsets, turns, indices, strict=True):
-        phases += offset * each[index]
-    for kind in kinds:
-        change, turn, sizes = np.zeros(logs.size, dtype=np.complex128), 0.0 * logs, 0.0 * logs
-        for y, table, each, index in zip(lattice.kept, tables, turns, indices, strict=True):
-            change += (kind.law[y] * table)[index]
-            turn += (kind.law[y] * each)[index]
-            sizes += (kind.law[y] * np.abs(each))[index]
+    tables = tuple(-2.0 * np.sin(0.5 * turn) ** 2 + 1j * np.sin(turn) for turn in turns)
+    exponents = [
+        -spread * table.real[step]
+        for spread, table, step in zip(lattice.spreads, tables, steps, strict=True)
+    ]
+    places = np.nonzero(reduce(np.add, np.ix_(*exponents)) < _CUT)
+    indices = np.array([step[at] for step, at in zip(steps, places, strict=True)])
+    del places
+    axes = [*zip(lattice.kept, tables, turns, indices, strict=True)]
+    phases = np.zeros(indices.shape[1])
+    for offset, (_, _, turn, index) in zip(lattice.offsets, axes, strict=True):
+        phases += offset * turn[index]
+    logs, doubts = np.zeros(phases.size), np.full(phases.size, 64.0 * _ULP)
+    for number, law in kinds:
+        change, turned, sizes = np.zeros(logs.size, dtype=np.complex128), 0.0 * logs, 0.0 * logs
+        for y, table, turn, index in axes:
+            change += (law[y] * table)[index]
+            turned += (law[y] * turn)[index]
+            sizes += (law[y] * np.abs(turn))[index]
         square = change.real * (change.real + 2.0) + change.imag * change.imag
         # No less, so that what is next to zero is computed too large rather than too small.
         square = np.maximum(square, _SMALLEST_SQUARE - 1.0)
-        logs += 0.5 * kind.number * np.log1p(square)
-        phases += kind.number * (np.arctan2(change.imag, 1.0 + change.real) - turn)
+        logs += 0.5 * number * np.log1p(square)
+        phases += number * (np.arctan2(change.imag, 1.0 + change.real) - turned)
         relative = -4.0 * change.real / (1.0 + square) + 2.0 * sizes / np.sqrt(1.0 + square)
-        doubts += kind.number * (len(tables) + 16.0) * _ULP * relative
+        doubts += number * (len(tables) + 16.0) * _ULP * relative
     return Nodes(
-        indices=indices,
-        tables=tables,
+        indices,
+        tables,
         weights=np.where(indices[-1] == 0, 1.0, 2.0),
         transform=np.exp(logs + 1j * phases),
         ceilings=np.exp(np.minimum(logs + doubts, 0.0)),
@@ -245,39 +198,41 @@ def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
     )
 
 
-def _block_wave(angles: _Values, width: int) -> _Values:
+def _periods(lattice: Lattice) -> list[int]:
+    """Return how many numbers the blocks of each axis hold."""
+    return [width * length for width, length in zip(lattice.widths, lattice.lengths, strict=True)]
+
+
+def _block_wave(angles: Floats, width: int) -> Floats:
     """Return the modulus of U with its sign: that of numbers symmetric around zero."""
     low = np.sin(0.5 * angles)
     safe = np.where(low == 0.0, 1.0, low)
     return np.where(low == 0.0, 1.0, np.sin(0.5 * width * angles) / (width * safe))
 
 
-def _filters(lattice: Lattice, nodes: Nodes) -> _Filters:
-    """Return the factors for nodes within the blocks' own frequencies."""
-    size = nodes.weights.size
-    block, halves = np.ones(size), np.zeros(size)
-    images = {order: np.ones(size) for order in _ORDERS}
+def _filters(lattice: Lattice, nodes: Nodes) -> tuple[Floats, Waves, dict[int, Floats]]:
+    """Return U at nodes within the blocks' own frequencies, without and with its phase.
+
+    And the images of B over it, for each order.
+    """
+    block, halves = np.ones(nodes.weights.size), np.zeros(nodes.weights.size)
+    images = {order: np.ones(block.size) for order in _ORDERS}
     for indices, width, length in zip(nodes.indices, lattice.widths, lattice.lengths, strict=True):
         # Zero and what is within the blocks' own frequencies, negative indices last.
-        angles = (
-            2.0 * math.pi * np.fft.ifftshift(np.arange(length) - length // 2) / (width * length)
-        )
+        angles = 2.0 * math.pi * np.fft.fftfreq(length) / width
         own = _block_wave(angles, width)
-        totals = {order: np.ones(length) for order in _ORDERS}
-        for image in range(1, width):
-            other = _block_wave(angles + 2.0 * math.pi * image / width, width)
-            for order in _ORDERS:
-                totals[order] += (other / own) ** (2 * order)
-        block *= own[indices]
+        turns = 2.0 * math.pi * np.arange(1, width)[:, None] / width
+        others = np.square(_block_wave(angles + turns, width) / own)
         for order in _ORDERS:
-            images[order] *= totals[order][indices]
+            images[order] *= (1.0 + (others**order).sum(axis=0))[indices]
+        block *= own[indices]
         # A block of an even width has its middle between two numbers.
         halves += (0.5 * (1 - width % 2) * angles)[indices]
     spare = {order: image - 1.0 for order, image in images.items()}
-    return _Filters(block, block * np.exp(-1j * halves), spare)
+    return block, block * np.exp(-1j * halves), spare
 
 
-def _sums(lattice: Lattice, nodes: Nodes, starts: _Values, changes: _Values) -> Enclosure:
+def _sums(lattice: Lattice, nodes: Nodes, starts: Floats, changes: Floats) -> Enclosure:
     """Enclose T on the window; rows of ``changes`` are guesses but the base, sum ``starts``."""
     inside = nodes.ceilings > _SMALL
     for index, length in zip(nodes.indices, lattice.lengths, strict=True):
@@ -285,68 +240,51 @@ def _sums(lattice: Lattice, nodes: Nodes, starts: _Values, changes: _Values) -> 
     left_out = _left_out(lattice, starts, changes)
     outer, inner = nodes.where(~inside), nodes.where(inside)
     outer = outer._replace(transform=outer.ceilings.astype(np.complex128))
-    filters = _filters(lattice, inner)
-    squares = np.zeros(inner.weights.size)
-    lows = np.zeros(lattice.lengths)
-    error = 0.0
-    for start, change in zip(starts.tolist(), changes, strict=True):
-        away = _difference(lattice, outer, start, change)
+    block, analysis, images = _filters(lattice, inner)
+    squares, lows, error = np.zeros(block.size), np.zeros(lattice.lengths), 0.0
+    guesses = [*zip(starts.tolist(), changes, strict=True)]
+    for guess in guesses:
+        away = _difference(lattice, outer, *guess)
         left_out += float((outer.weights * np.abs(away) ** 2).sum())
-        wave = _difference(lattice, inner, start, change)
+        wave = _difference(lattice, inner, *guess)
         squares += inner.weights * np.abs(wave) ** 2
-        values, slack = _inverse(lattice, inner, wave * filters.analysis)
+        values, slack = _inverse(lattice, inner, wave * analysis)
         np.maximum(lows, values, out=lows)
         error += slack
-    doubt = float((squares * np.square(filters.block * inner.doubts)).sum())
-    error += math.sqrt(left_out) + math.sqrt(doubt)
-    lower = float(lows.sum())
-    upper, more = lower, 0.0
-    if any(width > 1 for width in lattice.widths):
-        order, images = _best_order(lattice, squares, filters, lower)
-        found = np.empty((len(changes), *lattice.lengths))
-        for x, (start, change) in enumerate(zip(starts.tolist(), changes, strict=True)):
-            wave = _difference(lattice, inner, start, change)
-            found[x], slack = _inverse(lattice, inner, wave * filters.block**-order)
+    error += math.sqrt(left_out) + math.sqrt(float((squares * (block * inner.doubts) ** 2).sum()))
+    lower = upper = float(lows.sum())
+    more = 0.0
+    if max(lattice.widths) > 1:
+        costs = {each: math.sqrt(float((squares * images[each]).sum())) for each in _ORDERS}
+        # As for five values, after refinement; which order is taken is a matter of width alone.
+        lost = 0.005 * lower * float(np.mean(np.square(lattice.widths) / lattice.spreads))
+        order = min(_ORDERS, key=lambda each: costs[each] + each * lost)
+        found, synthesis = np.empty((len(changes), *lattice.lengths)), block**-order
+        for x, guess in enumerate(guesses):
+            wave = _difference(lattice, inner, *guess)
+            found[x], slack = _inverse(lattice, inner, wave * synthesis)
             more += slack
-        doubt = float((squares * np.square(inner.doubts * filters.block**-order)).sum())
-        more += images + math.sqrt(doubt)
-        upper = _synthesis_sum(lattice, found, order)
+        more += costs[order] + math.sqrt(float((squares * (inner.doubts * synthesis) ** 2).sum()))
+        upper = _synthesis_sum(lattice.widths, found, order)
     error += 64.0 * _ULP * max(lower, upper)
     return Enclosure(max(lower - 1.01 * error, 0.0), upper + 1.01 * (error + more))
 
 
-def _best_order(
-    lattice: Lattice, squares: _Values, filters: _Filters, lower: float
-) -> tuple[int, float]:
-    """Return the order of the B-spline that should lose least, and what its images cost."""
-    variances = [
-        width**2 / spread for width, spread in zip(lattice.widths, lattice.spreads, strict=True)
-    ]
-    found = {}
-    for order in _ORDERS:
-        images = math.sqrt(float((squares * filters.images[order]).sum()))
-        # As for five values, after refinement; which order is taken is a matter of width alone.
-        lost = 0.005 * order * math.fsum(variances) / len(variances) * lower
-        found[order] = (images + lost, images)
-    order = min(_ORDERS, key=lambda each: found[each][0])
-    return order, found[order][1]
-
-
-def _synthesis_sum(lattice: Lattice, found: _Values, order: int) -> float:
+def _synthesis_sum(widths: Sequence[int], found: Floats, order: int) -> float:
     """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
-    from shuffledp.leakage.informed_kernels import refinement_gain
+    from shuffledp.leakage.count_kernels import refinement_gain
 
-    largest = np.zeros(lattice.lengths)
-    best = np.zeros(lattice.lengths, dtype=np.int64)
+    # Not argmax, which would copy all of them.
+    largest, best = np.zeros(found.shape[1:]), np.zeros(found.shape[1:], dtype=np.int64)
     for x, values in enumerate(found, start=1):
         best[values > largest] = x
         np.maximum(largest, values, out=largest)
-    stencils = _stencils([width % 2 == 0 for width in lattice.widths], order)
+    stencils = _stencils([width % 2 == 0 for width in widths], order)
     gain = refinement_gain(
         found.reshape(len(found), -1),
         largest.ravel(),
         best.ravel(),
-        np.array(lattice.lengths),
+        np.array(largest.shape),
         np.array([offset for stencil in stencils for offset, _ in stencil]),
         np.array([weight for stencil in stencils for _, weight in stencil]),
         np.cumsum([0, *map(len, stencils)]),
@@ -375,39 +313,37 @@ def _stencils(halves: Sequence[bool], order: int) -> list[list[tuple[tuple[int, 
     ]
 
 
-def _difference(lattice: Lattice, nodes: Nodes, start: float, change: _Values) -> _Waves:
+def _difference(lattice: Lattice, nodes: Nodes, start: float, change: Floats) -> Waves:
     """Return D^_x at the nodes."""
     factor = np.full(nodes.weights.size, complex(start))
     for y, table, index in zip(lattice.kept, nodes.tables, nodes.indices, strict=True):
         factor += (float(change[y]) * table)[index]
-    found: _Waves = nodes.transform * factor
+    found: Waves = nodes.transform * factor
     return found
 
 
-def _inverse(lattice: Lattice, nodes: Nodes, term: _Waves) -> tuple[_Values, float]:
+def _inverse(lattice: Lattice, nodes: Nodes, term: Waves) -> tuple[Floats, float]:
     """Return the numbers on the blocks with this transform, and the l1 norm of their round-off."""
     import scipy.fft
 
     lengths = lattice.lengths
     spectrum = np.zeros((*lengths[:-1], lengths[-1] // 2 + 1), dtype=np.complex128)
-    spectrum[nodes.indices] = np.conj(term)
+    spectrum[tuple(nodes.indices)] = np.conj(term)
     norm = math.sqrt(float((nodes.weights * np.abs(term) ** 2).sum()))
     return scipy.fft.irfftn(spectrum, lengths), fourier_slack(norm, math.prod(lengths))
 
 
-def _left_out(lattice: Lattice, starts: _Values, changes: _Values) -> float:
+def _left_out(lattice: Lattice, starts: Floats, changes: Floats) -> float:
     """Bound the sum of all abs(D^_x)^2 where abs(G^) is proved to be below the cut."""
     # abs(D^_x)^2 <= (a + 1) (start^2 + sum of change^2 2 (1 - cos)) abs(G^)^2, and abs(G^)^2 =
     # abs(G^)^(3/2) abs(G^)^(1/2) <= e^(-3/2 cut) e^(-1/2 exponent).
     sums, weighted = [], []
-    for width, length, spread in zip(lattice.widths, lattice.lengths, lattice.spreads, strict=True):
-        half = width * length // 2
-        versines = 2.0 * np.sin(math.pi * np.arange(-half, half + 1) / (width * length)) ** 2
+    for period, spread in zip(_periods(lattice), lattice.spreads.tolist(), strict=True):
+        turns = np.arange(-(period // 2), period // 2 + 1) / period
+        versines = 2.0 * np.sin(math.pi * turns) ** 2
         masses = np.exp(-0.5 * spread * versines)
         sums.append(float(masses.sum()))
         weighted.append(float((2.0 * versines * masses).sum()))
-    all_sums = math.prod(sums)
-    total = float(np.square(starts).sum()) * all_sums
-    for y, one, other in zip(lattice.kept, sums, weighted, strict=True):
-        total += float(np.square(changes[:, y]).sum()) * all_sums / one * other
-    return (len(sums) + 1.0) * total * math.exp(-1.5 * _CUT)
+    squares = np.square(changes[:, lattice.kept]).sum(axis=0)
+    total = float(np.square(starts).sum()) + float((squares * weighted / np.array(sums)).sum())
+    return (len(sums) + 1.0) * total * math.prod(sums) * math.exp(-1.5 * _CUT)

@@ -14,8 +14,10 @@ factor right to 3e-14. Proofs: docs/results/leakage-maximum-load.md.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,15 @@ _BLOCK = 256
 _LOG_SMALL = -30.0
 _LARGEST_EXPONENT = 50.0
 
-_Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Waves = NDArray[np.complex128]
+
+
+def bernstein_reach(exponent: float, variance: Any) -> Any:
+    """Return how far from its mean a sum of indicators is with chance e^-exponent at most."""
+    third = exponent / 3.0
+    return third + np.sqrt(third * third + 2.0 * exponent * variance)
 
 
 def log_sum_mass(num_balls: int) -> float:
@@ -50,9 +60,7 @@ def contour_period(num_balls: int) -> int:
     """Return an odd M with Pr[abs(Po(n) - n) >= M] <= 1e-19 Pr[Po(n) = n], by Bernstein."""
     needed = math.log(2.0) - _LOG_NEGLIGIBLE - log_sum_mass(num_balls)
     # M solves: M^2 is twice what is needed, times n + M / 3.
-    third = needed / 3.0
-    distance = third + math.sqrt(third * third + 2.0 * needed * num_balls)
-    return 2 * (math.ceil(distance) // 2) + 1
+    return 2 * int(np.ceil(bernstein_reach(needed, num_balls)) // 2) + 1
 
 
 def largest_mass(mean: float) -> float:
@@ -71,14 +79,7 @@ class Setting(NamedTuple):
     shift: float
 
 
-class _Tail(NamedTuple):
-    """Sums over what is above each load: waves, shape (nodes, loads), and masses, (loads,)."""
-
-    waves: NDArray[np.complex128]
-    masses: NDArray[np.float64]
-
-
-def contour_angles(setting: Setting) -> NDArray[np.float64]:
+def contour_angles(setting: Setting) -> Floats:
     """Return the nodes that matter, from 0 up."""
     height = math.log(largest_mass(setting.mean))
 
@@ -90,68 +91,54 @@ def contour_angles(setting: Setting) -> NDArray[np.float64]:
     return _angles(setting.balls, log_size)
 
 
-def _angles(balls: int, log_size: Callable[[float], float]) -> NDArray[np.float64]:
+def _angles(balls: int, log_size: Callable[[float], float]) -> Floats:
     """Return the nodes whose terms, of falling log size in sin(t / 2), are not negligible."""
     period = contour_period(balls)
     limit = _LOG_NEGLIGIBLE + log_sum_mass(balls)
-    low, high = 1, (period + 1) // 2
-    while low < high:
-        middle = (low + high) // 2
-        matters = log_size(math.sin(math.pi * middle / period)) > limit
-        low, high = (middle + 1, high) if matters else (low, middle)
-    return np.arange(low, dtype=np.float64) * np.float64(2.0 * math.pi / period)
+    count = 1 + bisect_left(
+        range(1, (period + 1) // 2),
+        True,
+        key=lambda node: log_size(math.sin(math.pi * node / period)) <= limit,
+    )
+    return np.arange(count, dtype=np.float64) * np.float64(2.0 * math.pi / period)
 
 
 def contour_tails(
-    setting: Setting, loads: NDArray[np.int64], last: int, angles: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    setting: Setting, loads: Counts, last: int, angles: Floats
+) -> tuple[Floats, Floats]:
     """Return Pr[max > load], and bounds of the errors."""
-    from shuffledp.leakage.load_kernels import (
-        poisson_masses,
-    )
+    from shuffledp.leakage.count_kernels import poisson_masses
 
     first = int(loads[0]) + 1
     masses = poisson_masses(setting.mean, first, last + 1 - first + 1)
     sums, sizes = np.zeros(loads.size), np.zeros(loads.size)
-    for block, terms_of in _blocks(setting, angles):
+    near = int(np.count_nonzero(2.0 * setting.mean * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
+    edges = [*range(0, near, _BLOCK), *range(near, angles.size, _BLOCK), angles.size]
+    for start, stop in pairwise(edges):
+        block = angles[start:stop]
+        tail = _tail(masses, first, setting.mean, block, loads + 1)
+        terms, errors = _terms(setting, block, *tail, is_near=start < near)
         shares = np.where(block > 0.0, 2.0, 1.0)
-        light = _tail(masses, first, setting.mean, block, loads + 1)
-        terms, errors = terms_of(setting, block, light)
         sums += shares @ terms
         sizes += shares @ errors
     scale = math.exp(-log_sum_mass(setting.balls)) / contour_period(setting.balls)
     return np.clip(sums * scale, 0.0, 1.0), sizes * (scale * _MASS_ERROR) + _TRUNCATION
 
 
-def _blocks(
-    setting: Setting, angles: NDArray[np.float64]
-) -> Iterator[tuple[NDArray[np.float64], Callable[..., tuple[_Values, _Values]]]]:
-    """Yield nodes in blocks, with how their terms are to be found."""
-    near = int(np.count_nonzero(2.0 * setting.mean * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
-    for first, last, terms_of in ((0, near, _terms_near), (near, angles.size, _terms_far)):
-        for start in range(first, last, _BLOCK):
-            yield angles[start : min(start + _BLOCK, last)], terms_of
-
-
 def _tail(
-    masses: NDArray[np.float64],
-    first: int,
-    mean: float,
-    angles: NDArray[np.float64],
-    edges: NDArray[np.int64],
-) -> _Tail:
-    """Return sums over all numbers from each edge up; edges ascend."""
-    from shuffledp.leakage.load_kernels import group_waves
+    masses: Floats, first: int, mean: float, angles: Floats, edges: Counts
+) -> tuple[Waves, Floats]:
+    """Return waves (nodes, edges) and masses (edges,) of all from each edge up; edges ascend."""
+    from shuffledp.leakage.count_kernels import group_waves
 
     starts = np.minimum(edges - first, masses.size)
     stops = np.append(starts[1:], masses.size)
     waves = group_waves(masses, first - mean, angles, starts, stops)
-    above = np.cumsum(waves[::-1], axis=0)[::-1].T
     totals = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    return _Tail(above, totals[starts])
+    return np.cumsum(waves[::-1], axis=0)[::-1].T, totals[starts]
 
 
-def _log_free(mean: float, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
+def _log_free(mean: float, angles: Floats) -> Waves:
     """Return ln E[e^(i t (X - mean))] for a Poisson variable: mean (e^(it) - 1 - it)."""
     # sin t - t, by its series where it would cancel.
     square = np.minimum(angles, 0.5) ** 2
@@ -159,51 +146,42 @@ def _log_free(mean: float, angles: NDArray[np.float64]) -> NDArray[np.complex128
     for j in range(9, 1, -1):
         series = 1.0 - series * square / (2.0 * j * (2.0 * j + 1.0))
     defect = np.where(angles > 0.5, np.sin(angles) - angles, -angles * square / 6.0 * series)
-    found: NDArray[np.complex128] = mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
+    found: Waves = mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
     return found
 
 
-def _terms_near(
-    setting: Setting, angles: NDArray[np.float64], tail: _Tail
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the real parts of the integrand, and first-order sizes of their round-off."""
-    free = _log_free(setting.mean, angles)[:, None]
-    rest = _log_free(setting.rest, angles)[:, None]
-    turn = (-1j * setting.shift * angles)[:, None]
+def _terms(
+    setting: Setting, angles: Floats, waves: Waves, masses: Floats, *, is_near: bool
+) -> tuple[Floats, Floats]:
+    """Return the real parts of the integrand, and first-order sizes of their round-off.
+
+    Far from 0, where some characteristic function is next to nothing, all that is left counts.
+    """
+    bins, turn = setting.bins, (-1j * setting.shift * angles)[:, None]
+    free, rest = (_log_free(mean, angles)[:, None] for mean in (setting.mean, setting.rest))
+    whole = np.exp(bins * free + rest + turn)
+    roundings = np.abs(whole) * (1.0 - bins * free.real - rest.real)
+    if not is_near:
+        each, other = np.exp(free) - waves, np.exp(rest)
+        doubt = bins * (masses + np.exp(free.real)) * np.abs(each) ** (bins - 1) * np.abs(other)
+        remaining = _power(each, bins) * (other * np.exp(turn))
+        return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
     # What is left of a characteristic function once its tail is taken away, without cancellation.
-    gone = tail.waves * np.exp(-free)
+    gone = waves * np.exp(-free)
     square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
     turned = np.arctan2(-gone.imag, 1.0 - gone.real)
-    lost = setting.bins * (0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned)
-    doubt = setting.bins * tail.masses * np.exp(-(free + lost / setting.bins).real)
-    whole = np.exp(setting.bins * free + rest + turn)
-    remaining = np.exp(setting.bins * free + lost + rest + turn)
+    lost = bins * (0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned)
+    doubt = bins * masses * np.exp(-(free + lost / bins).real)
+    remaining = np.exp(bins * free + lost + rest + turn)
     is_small = lost.real < _LARGEST_EXPONENT
     share = -np.expm1(np.where(is_small, lost, 0.0))
     terms = np.where(is_small, whole * share, whole - remaining)
-    roundings = np.abs(whole) * (1.0 - setting.bins * free.real - rest.real)
     roundings = np.where(is_small, 4.0 * np.minimum(np.abs(share), 2.0), 2.0) * roundings
     errors = roundings + np.abs(remaining) * (2.0 * doubt + np.where(is_small, 0.0, 4.0))
     return terms.real, errors
 
 
-def _terms_far(
-    setting: Setting, angles: NDArray[np.float64], tail: _Tail
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same where some characteristic function is below that: all that is left counts."""
-    free = _log_free(setting.mean, angles)[:, None]
-    rest = _log_free(setting.rest, angles)[:, None]
-    turn = np.exp((-1j * setting.shift * angles)[:, None])
-    whole = np.exp(setting.bins * free + rest) * turn
-    each, other = np.exp(free) - tail.waves, np.exp(rest)
-    doubt = setting.bins * (tail.masses + np.exp(free.real)) * np.abs(each) ** (setting.bins - 1)
-    doubt = doubt * np.abs(other)
-    remaining = _power(each, setting.bins) * (other * turn)
-    roundings = np.abs(whole) * (1.0 - setting.bins * free.real - rest.real)
-    return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
-
-
-def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+def _power(base: Waves, exponent: int) -> Waves:
     """Return a power by squaring, some log2 of the exponent roundings."""
     result, square = np.ones_like(base), base
     while exponent:
@@ -222,12 +200,12 @@ class UnevenBins(NamedTuple):
     """Balls, the means of bins and how many have each; no bin has above ``lasts``, nearly."""
 
     balls: int
-    means: _Values
-    counts: NDArray[np.int64]
-    lasts: NDArray[np.int64]
+    means: Floats
+    counts: Counts
+    lasts: Counts
 
 
-def uneven_angles(bins: UnevenBins, first: int) -> _Values:
+def uneven_angles(bins: UnevenBins, first: int) -> Floats:
     """Return the nodes that matter where loads are cut at ``first`` or above."""
     heights = np.log([largest_mass(mean) for mean in bins.means.tolist()])
     # What is cut off of bins far behind, by Bernstein: their functions are as good as free.
@@ -242,11 +220,9 @@ def uneven_angles(bins: UnevenBins, first: int) -> _Values:
     return _angles(bins.balls, log_size)
 
 
-def uneven_tails(
-    bins: UnevenBins, loads: NDArray[np.int64], angles: _Values
-) -> tuple[_Values, float]:
+def uneven_tails(bins: UnevenBins, loads: Counts, angles: Floats) -> tuple[Floats, float]:
     """Return Pr[max > load] for ascending loads, and a bound of the errors."""
-    from shuffledp.leakage.load_kernels import poisson_masses
+    from shuffledp.leakage.count_kernels import poisson_masses
 
     first = int(loads[0]) + 1
     masses = [
@@ -259,7 +235,7 @@ def uneven_tails(
         block = angles[start : start + _BLOCK]
         product = np.exp(-1j * shift * block)[:, None] * np.ones(loads.size)
         for mean, count, above in zip(bins.means, bins.counts.tolist(), masses, strict=True):
-            cut = _tail(above, first, float(mean), block, loads + 1).waves
+            cut, _ = _tail(above, first, float(mean), block, loads + 1)
             product = product * _power(np.exp(_log_free(float(mean), block))[:, None] - cut, count)
         inside += np.where(block > 0.0, 2.0, 1.0) @ product.real
     scale = math.exp(-log_sum_mass(bins.balls))

@@ -23,25 +23,18 @@ sigma / 16. A level adds a relative 1e-14.
 import functools
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.contour import (
-    Setting,
-    UnevenBins,
-    contour_angles,
-    contour_tails,
-    log_sum_mass,
-    uneven_angles,
-    uneven_tails,
-)
+from shuffledp.leakage import contour
+from shuffledp.leakage.contour import Counts, Floats
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
@@ -54,103 +47,83 @@ _MOST_BINS = 10
 # Relative error of a level.
 LEVEL_ERROR = 1e-14
 
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+# Bernoulli's numbers B_0, B_1 (= 1/2), ..., B_13.
+_BERNOULLI = (1, 1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42, 0, -1 / 30, 0, 5 / 66, 0, -691 / 2730, 0)
 
 
 @functools.lru_cache(maxsize=1)
-def _basis() -> NDArray[np.float64]:
+def _basis() -> Floats:
     """Return the coefficients of Lagrange's polynomials of the stencil, one row a point."""
-    points = range(1 - _HALF_STENCIL, _HALF_STENCIL + 1)
     rows = []
-    for at in points:
+    for at in (points := range(1 - _HALF_STENCIL, _HALF_STENCIL + 1)):
         others = [p for p in points if p != at]
         scale = math.prod(at - p for p in others)
         rows.append(np.polynomial.polynomial.polyfromroots(others) / scale)
     return np.array(rows)
 
 
-def stride_rule(stride: float) -> NDArray[np.float64]:
+def stride_rule(stride: float) -> Floats:
     """Return weights for the sum of f(1), ..., f(stride) from f at whole multiples of the stride.
 
-    Exact for polynomials of degree 13 (Euler-Maclaurin); ``stride`` may be a fraction.
+    Exact for polynomials of degree 13 (Faulhaber's formula); ``stride`` may be a fraction.
     """
-    size = 2 * _HALF_STENCIL
-    moments = np.empty(size)
-    for degree in range(size):
-        total = stride / (degree + 1.0) + (0.5 if degree else 0.0)
-        if degree == 0:
-            total = stride
-        for index, bernoulli in enumerate(_BERNOULLI, start=1):
-            order = 2 * index - 1
-            if order > degree:
-                break
-            falling = math.perm(degree, order)
-            at_end = falling * stride ** float(-order)
-            at_start = falling * stride ** float(-degree) if order == degree else 0.0
-            total += bernoulli / math.factorial(order + 1) * (at_end - at_start)
-        moments[degree] = total
-    rule: NDArray[np.float64] = _basis() @ moments
+    moments = [
+        sum(math.comb(d + 1, j) * _BERNOULLI[j] * stride ** (1 - j) for j in range(d + 1)) / (d + 1)
+        for d in range(2 * _HALF_STENCIL)
+    ]
+    rule: Floats = _basis() @ np.array(moments)
     return rule
 
 
-def recurrence_tails(
-    num_balls: int, num_bins: int, loads: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def recurrence_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
     """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
 
     They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
     """
-    from shuffledp.leakage.load_kernels import confined, overflow_weight
+    from shuffledp.leakage.count_kernels import confined, overflow_weight
 
-    spread = math.sqrt(num_balls / num_bins)
-    inside = np.empty(len(loads))
-    for position, load in enumerate(loads.tolist()):
+    spread, inside = math.sqrt(num_balls / num_bins), []
+    for load in loads.tolist():
         deficit = num_bins * load - num_balls
         if deficit == 0:
             weights = (overflow_weight(float(load), float(j), 0.0) for j in range(2, num_bins + 1))
-            inside[position] = math.prod(weights)
+            inside.append(math.prod(weights))
         else:
             strides = math.ceil(deficit * _STRIDES / spread)
             rule = stride_rule(deficit / strides)
-            inside[position] = confined(load, num_bins, deficit, strides, rule)
-    inside = np.clip(inside, 0.0, 1.0)
-    return 1.0 - inside, inside * (LEVEL_ERROR * num_bins)
+            inside.append(confined(load, num_bins, deficit, strides, rule))
+    chances = np.clip(inside, 0.0, 1.0)
+    return 1.0 - chances, chances * (LEVEL_ERROR * num_bins)
 
 
 # What is left out above the loads, relative to Pr[Po(n) = n].
 _LOG_NEGLIGIBLE = math.log(1e-19)
 
 
-def in_bins(num_balls: int, num_bins: int) -> Setting:
+def in_bins(num_balls: int, num_bins: int) -> contour.Setting:
     """Return the bins alone, without a rest."""
     mean = num_balls / num_bins
     shift = float(num_balls - num_bins * Fraction(mean))
-    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
+    return contour.Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
 
 
-def characteristic_tails(
-    num_balls: int, num_bins: int, loads: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def characteristic_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
     """Return Pr[max > load] by the characteristic function, and bounds on the absolute errors.
 
     Loads increase from n / k or more. N nodes and W masses cost O(N (W + loads)); W is about 12
     sqrt(n / k), N some hundred from k = 16 on, and up to 6 sqrt(n) for k = 2.
     """
     setting = in_bins(num_balls, num_bins)
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(num_bins)
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(num_bins)
     # Bernstein: beyond this load a bin has less than e^log_rare.
-    third = -log_rare / 3.0
-    reach = third + math.sqrt(third * third - 2.0 * log_rare * setting.mean)
+    reach = contour.bernstein_reach(-log_rare, setting.mean)
     last = max(math.ceil(setting.mean + reach), int(loads[-1]) + 1)
-    return contour_tails(setting, loads, last, contour_angles(setting))
+    return contour.contour_tails(setting, loads, last, contour.contour_angles(setting))
 
 
 # A panel of more whole numbers has this many nodes; in others each number is one.
 _NODES_A_PANEL = 48
 _MOST_ONE_BY_ONE = 256
-
-# Bernoulli numbers B_2, B_4, ...
-_BERNOULLI_NUMBERS = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 # Coefficients from which the truncation is read, and by how much it may be more.
 _LAST_COEFFICIENTS = 8
@@ -159,28 +132,24 @@ _SAFETY = 16.0
 
 def num_panels(num_bins: int) -> int:
     """Return into how many panels the loads of a maximum are cut."""
-    if num_bins <= 3:
-        return 2
-    return 3 if num_bins <= 6 else 5
+    return 2 if num_bins <= 3 else 3 if num_bins <= 6 else 5
 
 
 class LatticeRule(NamedTuple):
     """Where to evaluate, and how to add up."""
 
-    nodes: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    checks: NDArray[np.float64]
+    nodes: Counts
+    weights: Floats
+    checks: Floats
 
-    def total(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the sum over all numbers, and an estimate of its truncation error."""
-        last = np.abs(self.checks @ values)
-        truncation = _SAFETY * float(last.max(axis=1, initial=0.0).sum())
-        return math.fsum(self.weights * values), truncation
+    def total(self, values: Floats, error: float = 0.0) -> tuple[float, float]:
+        """Return the sum over all numbers, and what it is off: truncation, an estimate, and errors.
 
-    @property
-    def amplification(self) -> float:
-        """How much an error of 1 of every value, at most, becomes in the sum."""
-        return float(np.abs(self.weights).sum())
+        Each value may be off by ``error``.
+        """
+        last = np.abs(self.checks @ values).max(axis=1, initial=0.0)
+        slack = _SAFETY * float(last.sum()) + float(np.abs(self.weights).sum()) * error
+        return math.fsum(self.weights * values), slack
 
 
 @functools.lru_cache(maxsize=64)
@@ -190,50 +159,28 @@ def lattice_rule(size: int, panels: int) -> LatticeRule:
         return LatticeRule(np.arange(size), np.ones(size), np.empty((0, _LAST_COEFFICIENTS, size)))
     edges = [size * panel // panels for panel in range(panels + 1)]
     rules = [_panel_rule(right - left) for left, right in itertools.pairwise(edges)]
-    nodes = np.concatenate(
-        [left + rule.nodes for left, rule in zip(edges[:-1], rules, strict=True)]
-    )
+    nodes = np.concatenate([left + rule[0] for left, rule in zip(edges, rules, strict=False)])
     checks = np.zeros((panels, _LAST_COEFFICIENTS, len(nodes)))
-    at = 0
-    for panel, rule in enumerate(rules):
-        checks[panel, :, at : at + len(rule.nodes)] = rule.checks[0]
-        at += len(rule.nodes)
-    return LatticeRule(nodes, np.concatenate([rule.weights for rule in rules]), checks)
+    groups = np.split(checks, np.cumsum([len(rule[0]) for rule in rules])[:-1], axis=2)
+    for panel, (group, rule) in enumerate(zip(groups, rules, strict=True)):
+        group[panel] = rule[2]
+    return LatticeRule(nodes, np.concatenate([rule[1] for rule in rules]), checks)
 
 
 @functools.lru_cache(maxsize=64)
-def _panel_rule(size: int) -> LatticeRule:
-    """Return the rule of one panel of more than 256 numbers."""
+def _panel_rule(size: int) -> tuple[Counts, Floats, Floats]:
+    """Return nodes, weights and checks of one panel of more than 256 numbers."""
     angles = (np.arange(_NODES_A_PANEL) + 0.5) * (np.pi / _NODES_A_PANEL)
     nodes = np.unique(np.floor(0.5 * size * (1.0 - np.cos(angles))).astype(np.int64))
     places = (2.0 * nodes + 1.0) / size - 1.0
-    values = np.polynomial.chebyshev.chebvander(places, len(nodes) - 1)
-    solver = np.asarray(np.linalg.inv(values), dtype=np.float64)
-    sums = np.array([_sum_of_polynomial(degree, size) for degree in range(len(nodes))])
-    checks = size * solver[None, -_LAST_COEFFICIENTS:, :]
-    return LatticeRule(nodes, sums @ solver, checks)
-
-
-def _sum_of_polynomial(degree: int, size: int) -> float:
-    """Return the sum of a Chebyshev polynomial over the midpoints of ``size`` cells of [-1, 1]."""
-    if degree % 2:
-        return 0.0
-    if size < _NODES_A_PANEL**2:
-        places = (2.0 * np.arange(size) + 1.0) / size - 1.0
-        return math.fsum(np.cos(degree * np.arccos(places)))
-    step = 2.0 / size
-    total = size / (1.0 - degree**2)  # the integral is 2 / (1 - degree^2)
-    derivative = float(degree**2)  # at 1; the one at -1 has the opposite sign
-    power = step
-    for index, bernoulli in enumerate(_BERNOULLI_NUMBERS, start=1):
-        order = 2 * index
-        midpoint = -(1.0 - 2.0 ** (1 - order)) * bernoulli
-        total += midpoint / math.factorial(order) * power * 2.0 * derivative
-        # T^(p+1)(1) = T^(p)(1) (degree^2 - p^2) / (2 p + 1)
-        for p in (order - 1, order):
-            derivative *= (degree**2 - p**2) / (2 * p + 1)
-        power *= step**2
-    return total
+    # Gram's polynomials, orthogonal over all numbers: all but the constant one have the sum 0.
+    gram = [np.ones(len(nodes)), places]
+    for j in range(1, len(nodes) - 1):
+        ahead = (2 * j + 1) * places * gram[j] - j * (1.0 - (j / size) ** 2) * gram[j - 1]
+        gram.append(ahead / (j + 1))
+    weights: Floats = size * np.linalg.inv(np.transpose(gram))[0]
+    solver = np.linalg.inv(np.polynomial.chebyshev.chebvander(places, len(nodes) - 1))
+    return nodes, weights, size * np.asarray(solver[-_LAST_COEFFICIENTS:], dtype=np.float64)
 
 
 LARGEST_NUM_BALLS = 10**15
@@ -252,7 +199,7 @@ _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
 # The chances that the maximum is above some loads, and bounds on their errors.
-Tails = Callable[[int, int, NDArray[np.int64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+Tails = Callable[[int, int, Counts], tuple[Floats, Floats]]
 
 
 class LoadWindow(NamedTuple):
@@ -271,62 +218,39 @@ def least_load(num_balls: int, num_bins: int) -> int:
 def _relative_entropy(num_balls: int, num_bins: int, load: int) -> float:
     """Return n times the relative entropy of load / n to 1 / k, load >= n / k; rounded down."""
     mean = num_balls / num_bins
-    excess = (load * num_bins - num_balls) / num_bins
     if load >= num_balls:
         return num_balls * math.log(num_bins) * (1.0 - 1e-12)
+    excess = (load * num_bins - num_balls) / num_bins
     inside = load * math.log1p(excess / mean)
     outside = (num_balls - load) * math.log1p(-excess / (num_balls - mean))
     return max((inside + outside) - 1e-12 * (inside - outside), 0.0)
 
 
-def _smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the smallest number in low..high where a monotone statement holds; high if none."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
 def load_window(num_balls: int, num_bins: int) -> LoadWindow:
     """Return the loads that matter to the maximum of ``num_balls`` in ``num_bins`` bins."""
-    least = least_load(num_balls, num_bins)
-    mean = num_balls / num_bins
+    least, mean = least_load(num_balls, num_bins), num_balls / num_bins
     log_bins = math.log(num_bins)
 
-    def rare(load: int) -> bool:
+    def is_rare(load: int) -> bool:
         return _relative_entropy(num_balls, num_bins, load + 1) >= log_bins + _LOG_NEGLIGIBLE_ABOVE
 
-    def often_below(load: int) -> bool:
+    def is_often_above(load: int) -> bool:
         # About Pr[Po(mean) > load + 1]; where the window begins is a matter of speed alone.
         beyond = load + 1.5
         deviance = max(beyond * math.log(beyond / mean) - (beyond - mean), 0.0)
         return 0.5 * num_bins * math.erfc(math.sqrt(deviance)) < _EXPECTED_ABOVE
 
-    last = _smallest(least, max(num_balls - 1, least), rare)
-    first = _smallest(least, last, often_below)
-    return LoadWindow(first, last, _beyond(num_balls, num_bins, last))
-
-
-def _beyond(num_balls: int, num_bins: int, last: int) -> float:
-    """Bound the sum of Pr[max > m] over m > last, rounded up."""
+    # Both rise with the load.
+    last = least + bisect_left(range(least, max(num_balls - 1, least)), True, key=is_rare)
+    first = least + bisect_left(range(least, last), True, key=is_often_above)
     if last + 1 >= num_balls:  # the maximum is never above n
-        return 0.0
+        return LoadWindow(first, last, 0.0)
     load = last + 2
-    log_first = math.log(num_bins) - _relative_entropy(num_balls, num_bins, load)
+    log_next = log_bins - _relative_entropy(num_balls, num_bins, load)
     ratio = (num_balls - load) / (load * (num_bins - 1.0))
-    geometric = 1.0 / (1.0 - ratio) if ratio < 1.0 else math.inf
     # There are no more than n - last terms, each at most the first.
-    return math.exp(log_first) * min(geometric, float(num_balls - last)) * (1.0 + 1e-9)
-
-
-def _checked_sizes(num_balls: int, num_bins: int) -> tuple[int, int]:
-    """Return both as plain whole numbers in range."""
-    balls = require_at_least("num_balls", num_balls, 1)
-    bins = require_at_least("num_bins", num_bins, 2)
-    for name, number in (("num_balls", balls), ("num_bins", bins)):
-        if number > LARGEST_NUM_BALLS:
-            raise ParameterError(f"{name} = {number} is above 1e15, where doubles skip numbers")
-    return balls, bins
+    most = min(1.0 / (1.0 - ratio) if ratio < 1.0 else math.inf, float(num_balls - last))
+    return LoadWindow(first, last, math.exp(log_next) * most * (1.0 + 1e-9))
 
 
 def _closed_form_excess(num_balls: int) -> Enclosure:
@@ -343,9 +267,7 @@ def _closed_form_excess(num_balls: int) -> Enclosure:
     return Enclosure(value - slack, value + slack)
 
 
-def faster_tails(
-    num_balls: int, num_bins: int, loads: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def faster_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
     """Return Pr[max > load] and bounds on the errors by the faster of both methods."""
     is_full = num_balls >= _SMALLEST_SPREAD**2 * num_bins
     by = recurrence_tails if is_full and num_bins <= _MOST_BINS else characteristic_tails
@@ -386,7 +308,11 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     >>> round(found.lower, 12), round(found.upper, 12)
     (0.5, 0.5)
     """
-    balls, bins = _checked_sizes(num_balls, num_bins)
+    balls = require_at_least("num_balls", num_balls, 1)
+    bins = require_at_least("num_bins", num_bins, 2)
+    for name, number in (("num_balls", balls), ("num_bins", bins)):
+        if number > LARGEST_NUM_BALLS:
+            raise ParameterError(f"{name} = {number} is above 1e15, where doubles skip numbers")
     if bins == 2:
         return _closed_form_excess(balls)
     if balls == 1:
@@ -410,11 +336,11 @@ def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
     rule = lattice_rule(window.last - window.first + 1, num_panels(bins))
     loads = window.first + rule.nodes
     tails, errors = tails_by(balls, bins, loads)
-    total, truncation = rule.total(tails)
+    total, slack = rule.total(tails, float(errors.max()))
     # Above the least possible load but below the window, a load's chance is at most the first's.
     skipped = (window.first - least_load(balls, bins)) * (1.0 - float(tails[0] - errors[0]))
     value = (window.first * bins - balls) / bins + total
-    slack = truncation + rule.amplification * float(errors.max()) + _LAST_ROUNDINGS * value
+    slack += _LAST_ROUNDINGS * value
     lowest = least_load(balls, bins) - balls / bins
     return Enclosure(
         max(value - slack - skipped, lowest * (1.0 - _LAST_ROUNDINGS), 0.0),
@@ -426,7 +352,7 @@ def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
 _MOST_STEPS = 4e8
 
 
-def uneven_maximum(num_balls: int, law: NDArray[np.float64]) -> Enclosure | None:
+def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
     """Enclose E[max load] where bins have any positive law; None where it would take long.
 
     Mostly within 1e-9 of it, a second at most. Loads outside windows are left out by Bernstein's
@@ -442,22 +368,20 @@ def uneven_maximum(num_balls: int, law: NDArray[np.float64]) -> Enclosure | None
         )
     masses, counts = np.unique(law / math.fsum(law), return_counts=True)
     means = num_balls * masses
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(law.size)
-    third = -log_rare / 3.0
-    above = third + np.sqrt(third * third - 2.0 * log_rare * means)
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(law.size)
+    above = contour.bernstein_reach(-log_rare, means)
     lasts = np.minimum(np.ceil(means + above), num_balls).astype(np.int64)
     below = np.floor(means - np.sqrt(-2.0 * log_rare * means))
     first, last = max(int(below.max()), least_load(num_balls, law.size)), int(lasts.max())
-    bins = UnevenBins(num_balls, means, counts, lasts)
-    angles = uneven_angles(bins, first)
+    bins = contour.UnevenBins(num_balls, means, counts, lasts)
+    angles = contour.uneven_angles(bins, first)
     if angles.size * float(np.maximum(lasts - first, 1).sum()) > _MOST_STEPS:
         return None
     rule = lattice_rule(last - first + 1, num_panels(law.size))
-    tails, error = uneven_tails(bins, first + rule.nodes, angles)
-    total, truncation = rule.total(tails)
+    tails, error = contour.uneven_tails(bins, first + rule.nodes, angles)
+    total, slack = rule.total(tails, error)
     value = first + total
-    slack = truncation + rule.amplification * error + _LAST_ROUNDINGS * value
-    slack += 1e-18 * float((counts * (lasts + 1)).sum())
+    slack += _LAST_ROUNDINGS * value + 1e-18 * float((counts * (lasts + 1)).sum())
     # No maximum of several has a smaller mean than that of one.
     return Enclosure(
         max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import Channel, as_channel
-from shuffledp.leakage.matrices import as_numbers, checked_prior, is_exact_array
+from shuffledp.leakage.channel import Channel, as_channel, as_numbers, checked_prior, is_exact_array
 
 
 def single_target_gain(
@@ -179,16 +178,14 @@ def posterior_vulnerability(
     0.75
     """
     number, seen = require_at_least("tries", tries, 1), as_channel(channel)
-    law = checked_prior(prior, seen.num_inputs, exact=True)
-    parts = [law, seen.matrix]
+    parts = [checked_prior(prior, seen.num_inputs, exact=True), seen.matrix]
     if gain is not None:
         parts.append(_checked_gain(gain, seen.num_inputs))
     exact = all(map(is_exact_array, parts))
-    if not exact:
-        parts = [part.astype(np.float64) for part in parts]
-    worths = parts[0][:, None] * parts[1]
-    if gain is not None:
-        worths = parts[2] @ worths
+    law, matrix, *table = parts if exact else [part.astype(np.float64) for part in parts]
+    worths = law[:, None] * matrix
+    if table:
+        worths = table[0] @ worths
     best = worths.max(axis=0) if number == 1 else np.sort(worths, axis=0)[-number:].sum(axis=0)
     return Fraction(best.sum()) if exact else max(math.fsum(best), 0.0)
 

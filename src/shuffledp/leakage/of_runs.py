@@ -7,15 +7,14 @@ What bounds their V bounds it for everybody. After walks through a network, or n
 coins say who hides the report.
 """
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.collection.account import guarantee_for
@@ -30,31 +29,14 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
-from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.any_shuffler import (
-    crowd_vulnerability_upper,
-    positions_vulnerability,
-    target_place_law,
-)
-from shuffledp.leakage.guarantees import (
-    SOURCE,
-    at_most,
-    telling_losses,
-    vulnerability_from_guarantee,
-)
-from shuffledp.leakage.of_collections import (
-    MOST_USERS,
-    MOST_VALUES,
-    Scene,
-    checked_belief,
-    written_matrix,
-)
+from shuffledp.leakage import account as accounts_of
+from shuffledp.leakage import any_shuffler
+from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
+from shuffledp.leakage.any_shuffler import SOURCE, at_most
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.others import Response
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import NetworkArrangement
-
-if TYPE_CHECKING:
-    from shuffledp.randomizers.base import LocalRandomizer
 
 # A larger delta comes with a smaller epsilon, which for guesses may be worth more.
 _DELTAS = (1e-4, 1e-3, 1e-2)
@@ -79,6 +61,7 @@ _INDEPENDENT = (
     "Answers that the adversary does not know are independent, and as likely as it believes."
 )
 _UNSEEN = "The permutation is drawn without looking at reports, and nobody sees it."
+_LOCAL = "Each report is (epsilon0, delta0)-indistinguishable, as its profile says."
 _WORST_PLACED = (
     "This is about who stands where least is hidden (under Kendall's distance, at an end of the "
     "reference order): nobody's answer is guessed more often."
@@ -160,7 +143,7 @@ def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
     """
     if result.question.kind != Categories.kind:  # others have no finite list of values
         return None
-    prior = result.prior
+    release, prior = _Release(result, order), result.prior
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),
         ("who knows everybody else's answer", "strong", None),
@@ -168,127 +151,136 @@ def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
     if prior is not None:
         known: Adversary = "uninformed" if prior.known is None else "partial"
         asked.append(("with the chosen prior", known, prior))
-    # Once for all adversaries, and where what they raise becomes a note.
-    law = functools.cache(lambda: _law(result.randomizer))
-    points = functools.cache(lambda: _guaranteed_points(result, order))
     accounts, notes = [], []
     for who, adversary, belief in asked:
         try:
-            accounts.append(_account(result, order, law(), points, (adversary, belief)))
+            accounts.append(release.account(adversary, belief))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
             notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
 
 
-_Law = tuple[float | None, NDArray[np.float64] | None]
+@dataclass(frozen=True, eq=False)
+class _Release:
+    """A release; what all adversaries have in common is computed once, where it may fail."""
 
+    result: Result
+    order: Order
 
-def _account(
-    result: Result,
-    order: Order,
-    law: _Law,
-    points: Callable[[], list[tuple[float, float]]],
-    guesser: tuple[Adversary, PriorKnowledge | None],
-) -> LeakageAccount:
-    """Return the account of one adversary: exact where that is quick, else by the guarantee."""
-    adversary, belief = guesser
-    known = None if belief is None else belief.known
-    # A uniform shuffle of the same reports, or of the true answers where their law is not at hand.
-    scene = _scene(result, law, belief)
-    account, prior = scene.account(adversary, known), scene.law()
-    if law[0] is None and law[1] is None:
-        account = _without_law(account, result, prior)
-    is_uniform = order.name == UNIFORM.name
-    if not is_uniform and getattr(getattr(order, "shuffler", None), "theta", None) != 0.0:
-        by_guarantee = _by_guarantee(result, order, points(), prior)
-        return _arranged(account, order, law[1], prior, by_guarantee)
-    if account.both.gap is None or account.both.gap > _TIGHT:
-        upper = _by_guarantee(result, order, points(), prior)
-        return replace(account, both=at_most(account.both, ("guarantee", upper)))
-    return account
+    @cached_property
+    def law(self) -> tuple[float | None, Floats | None]:
+        """The truth of k-ary randomized response, or a matrix; neither if not at hand."""
+        randomizer, profile = self.result.randomizer, self.result.randomizer.profile
+        if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+            truth, other = getattr(randomizer, "support_probabilities", (None, None))
+            if truth is not None:
+                # It is rounded to nearest; more truth never leaks less.
+                return (truth if truth == other else min(math.nextafter(truth, 2.0), 1.0)), None
+        rows: Any = None if profile.channel is None else profile.channel()
+        if rows is None or len(rows) * len(rows[0]) > _MOST_CELLS:
+            return None, None
+        return None, np.array(rows, dtype=np.float64)
 
+    @cached_property
+    def points(self) -> list[tuple[float, float]]:
+        """Some pairs of epsilon and delta that the release guarantees."""
+        profile, found = self.result.randomizer.profile, [self.result.guarantee]
+        for delta in _DELTAS:
+            users = self.result.guarantee.num_users
+            found.append(self.order.guarantee(profile, users, delta=delta, with_lower=False))
+        return [(each.epsilon_upper, each.delta_upper) for each in found]
 
-def _guaranteed_points(result: Result, order: Order) -> list[tuple[float, float]]:
-    """Return some pairs of epsilon and delta that the release guarantees."""
-    profile, num_users = result.randomizer.profile, result.guarantee.num_users
-    found = [result.guarantee] + [
-        order.guarantee(profile, num_users, delta=delta, with_lower=False) for delta in _DELTAS
-    ]
-    return [(each.epsilon_upper, each.delta_upper) for each in found]
+    def by_guarantee(self, prior: Floats) -> float:
+        """Return what the guarantee of the release says."""
+        points, users = self.points, self.result.guarantee.num_users
+        if self.order.name == UNIFORM.name:
+            profile = self.result.randomizer.profile
+            for epsilon in any_shuffler.telling_losses(prior)[:1]:
+                more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False)
+                points = [*points, (more.epsilon_upper, more.delta_upper)]
+        return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
+    def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
+        """Return the account of one adversary: exact where that is quick, else by the guarantee."""
+        users, values = self.result.guarantee.num_users, len(self.result.domain)
+        most_users, most_values = accounts_of.MOST_USERS, accounts_of.MOST_VALUES
+        if users > most_users or values > most_values:
+            raise ParameterError(
+                f"{users:,} users and {values:,} answers, and leakage is computed for at most "
+                f"{most_users:,} and {most_values:,}"
+            )
+        profile, (truth, matrix) = self.result.randomizer.profile, self.law
+        has_law = truth is not None or matrix is not None
+        # A uniform shuffle of the same reports, or of the true answers where their law is not at
+        # hand.
+        scene = Scene(
+            num_users=users, domain_size=values, truth=truth if has_law else 1.0, matrix=matrix,
+            prior=None if belief is None else accounts_of.checked_belief(belief.prior, values),
+            epsilon0=profile.epsilon0, is_brief=True,
+        )  # fmt: skip
+        prior = scene.law()
+        account = scene.account(adversary, None if belief is None else belief.known)
+        if not has_law:
+            # All that is known of the randomizer is its local guarantee.
+            losses = profile.epsilon0, profile.delta0
+            upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
+            unknown = Bound(
+                lower=account.prior, upper=max(upper, account.prior), method="local guarantee",
+                source=SOURCE, assumptions=(_LOCAL,),
+            )  # fmt: skip
+            account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
+        is_uniform = self.order.name == UNIFORM.name
+        if not is_uniform and getattr(getattr(self.order, "shuffler", None), "theta", None) != 0.0:
+            return self._arranged(account, matrix, prior)
+        if account.both.gap is None or account.both.gap > _TIGHT:
+            upper = self.by_guarantee(prior)
+            return replace(account, both=at_most(account.both, ("guarantee", upper)))
+        return account
 
-def _by_guarantee(
-    result: Result,
-    order: Order,
-    points: list[tuple[float, float]],
-    prior: NDArray[np.float64],
-) -> float:
-    """Return what the guarantee of the release says."""
-    if order.name == UNIFORM.name:
-        profile, num_users = result.randomizer.profile, result.guarantee.num_users
-        for epsilon in telling_losses(prior)[:1]:
-            more = guarantee_for(profile, num_users, epsilon=epsilon, with_lower=False)
-            points = [*points, (more.epsilon_upper, more.delta_upper)]
-    return min(vulnerability_from_guarantee(prior, *point) for point in points)
+    def _arranged(
+        self, account: LeakageAccount, matrix: Floats | None, prior: Floats
+    ) -> LeakageAccount:
+        """Return the account of a release in another order, from that of a uniform shuffle.
 
-
-def _law(randomizer: "LocalRandomizer") -> _Law:
-    """Return the truth of k-ary randomized response, or a matrix; neither if not at hand."""
-    profile = randomizer.profile
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        truth, other = getattr(randomizer, "support_probabilities", (None, None))
-        if truth is not None:
-            # It is rounded to nearest; more truth never leaks less.
-            return (truth if truth == other else min(math.nextafter(truth, 2.0), 1.0)), None
-    if profile.channel is None:
-        return None, None
-    rows: Any = profile.channel()
-    if len(rows) * len(rows[0]) > _MOST_CELLS:
-        return None, None
-    return None, np.array([[float(entry) for entry in row] for row in rows])
-
-
-def _scene(result: Result, law: _Law, belief: PriorKnowledge | None) -> Scene:
-    """Return the scene of a uniform shuffle."""
-    users, values = result.guarantee.num_users, len(result.domain)
-    if users > MOST_USERS or values > MOST_VALUES:
-        raise ParameterError(
-            f"{users:,} users and {values:,} answers, and leakage is computed for at most "
-            f"{MOST_USERS:,} and {MOST_VALUES:,}"
+        The law of reports is ``matrix``, else k-ary randomized response of the account's truth,
+        else unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where
+        all reports are in the release, for who sees it can shuffle it; and what is proved for the
+        worst off.
+        """
+        order, is_uninformed = self.order, account.adversary == "uninformed"
+        # Of an exchange some may have been lost, or rejected.
+        is_complete = not isinstance(order, ExchangedOrder)
+        is_complete = is_complete and getattr(order, "protocol", "all") == "all"
+        assumptions = (_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT)
+        shuffler, both = (
+            Bound(
+                lower=each.lower if is_complete else account.prior, upper=1.0,
+                method=order.name, source=SOURCE, assumptions=assumptions,
+            )
+            for each in (account.shuffler, account.both)
+        )  # fmt: skip
+        if is_uninformed and isinstance(order, GroupArrangement):
+            places = any_shuffler.target_place_law(order.shuffler.model, 0)
+            shuffler = _by_place(shuffler, places, 1.0, None, prior)
+            both = _by_place(both, places, account.truth, matrix, prior)
+        if is_uninformed:
+            shuffler = at_most(shuffler, *_crowded(account, order, 1.0))
+        both = at_most(
+            both,
+            ("local guarantee", account.randomizer.upper),
+            ("guarantee", self.by_guarantee(prior)),
+            *_crowded(account, order, account.truth),
         )
-    truth, matrix = law
-    return Scene(
-        num_users=users,
-        domain_size=values,
-        truth=1.0 if truth is None and matrix is None else truth,
-        matrix=matrix,
-        prior=None if belief is None else checked_belief(belief.prior, values),
-        epsilon0=result.randomizer.profile.epsilon0,
-        is_brief=True,
-    )
+        if shuffler.upper < both.upper:
+            # Reports are as good as made from the shuffled answers: no processing tells more.
+            both = replace(shuffler, lower=min(both.lower or 0.0, shuffler.upper))
+        return _unplaced(account, shuffler=shuffler, both=both)
 
 
-def _without_law(
-    account: LeakageAccount, result: Result, prior: NDArray[np.float64]
-) -> LeakageAccount:
-    """Return the account where all that is known of the randomizer is its local guarantee."""
-    profile = result.randomizer.profile
-    upper = vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
-    unknown = Bound(
-        lower=account.prior,
-        upper=max(upper, account.prior),
-        method="local guarantee",
-        source=SOURCE,
-        assumptions=("Each report is (epsilon0, delta0)-indistinguishable, as its profile says.",),
-    )
-    return replace(
-        account,
-        randomizer=unknown,
-        both=unknown,
-        truth=None,
-        epsilon0=profile.epsilon0,
-        knowledge=None if account.is_worst_knowledge else account.knowledge,
-    )
+def _unplaced(account: LeakageAccount, **changes: Any) -> LeakageAccount:
+    """Return an account with changes; the worst knowledge of a uniform shuffle is of no use."""
+    known = None if account.is_worst_knowledge else account.knowledge
+    return replace(account, knowledge=known, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -311,99 +303,35 @@ class ExchangedOrder:
         return self.account(profile, delta)
 
 
-def _arranged(
-    account: LeakageAccount,
-    order: Order,
-    matrix: NDArray[np.float64] | None,
-    prior: NDArray[np.float64],
-    by_guarantee: float,
-) -> LeakageAccount:
-    """Return the account of a release in another order, from that of a uniform shuffle.
-
-    The law of reports is ``matrix``, else k-ary randomized response of the account's truth, else
-    unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where all
-    reports are in the release, for who sees it can shuffle it; and what is proved for the worst
-    off.
-    """
-    shuffler = _unbounded(account.shuffler, account, order)
-    both = _unbounded(account.both, account, order)
-    if account.adversary == "uninformed":
-        if isinstance(order, GroupArrangement):
-            places = target_place_law(order.shuffler.model, 0)
-            shuffler = _by_place(shuffler, places, 1.0, None, prior)
-            both = _by_place(both, places, account.truth, matrix, prior)
-        shuffler = at_most(shuffler, *_crowded(account, order, 1.0))
-    both = at_most(
-        both,
-        ("local guarantee", account.randomizer.upper),
-        ("guarantee", by_guarantee),
-        *_crowded(account, order, account.truth),
-    )
-    if shuffler.upper < both.upper:
-        # Reports are as good as made from the shuffled answers: no processing of these tells more.
-        both = replace(shuffler, lower=min(both.lower or 0.0, shuffler.upper))
-    return replace(
-        account,
-        shuffler=shuffler,
-        both=both,
-        knowledge=None if account.is_worst_knowledge else account.knowledge,
-    )
-
-
-def _unbounded(bound: Bound, account: LeakageAccount, order: Order) -> Bound:
-    """Return what is known from a uniform shuffle: a lower end, if all reports are released."""
-    # Of an exchange some may have been lost, or rejected.
-    is_complete = not isinstance(order, ExchangedOrder)
-    is_complete = is_complete and getattr(order, "protocol", "all") == "all"
-    return Bound(
-        lower=bound.lower if is_complete else account.prior,
-        upper=1.0,
-        method=order.name,
-        source=SOURCE,
-        assumptions=(_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT),
-    )
-
-
 def _crowded(
     account: LeakageAccount, order: Order, truth: float | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield what the crowd says in which a report hides that is true so often."""
+    """Yield what the crowd says in which the worst-off report hides that is true so often."""
     if truth is None or not account.has_uniform_prior:
         return
-    response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
-    for crowd, overload in _crowds(order):
-        found = crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
-        # What the adversary sees is made from that of the walk, but for the chance of an overload.
-        yield "crowd", min(round_up(found + overload), 1.0) if overload else found
-
-
-def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], float]]:
-    """Yield crowds that hide the worst-off report, and how often it all fails."""
+    crowd: CrowdLaw | Floats | None = None
+    overload = 0.0  # how often it all fails
     if isinstance(order, DisplacementArrangement):
-        law = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
-        if law is not None:
-            yield law, 0.0
+        crowd = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
+    elif isinstance(order, NetworkArrangement):
+        crowd = order.mixing.hiding(order.rounds).overlaps
+    elif isinstance(order, ExchangedOrder) and order.hiding is not None:
+        crowd, overload = order.hiding.overlaps, order.overload
+    if crowd is None:
         return
-    hiding, overload = None, 0.0
-    if isinstance(order, NetworkArrangement):
-        hiding = order.mixing.hiding(order.rounds)
-    elif isinstance(order, ExchangedOrder):
-        hiding, overload = order.hiding, order.overload
-    if hiding is not None:
-        yield hiding.overlaps, overload
+    response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
+    found = any_shuffler.crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
+    # What the adversary sees is made from that of the walk, but for the chance of an overload.
+    yield "crowd", min(round_up(found + overload), 1.0) if overload else found
 
 
 def _by_place(
-    bound: Bound,
-    places: NDArray[np.float64],
-    truth: float | None,
-    matrix: NDArray[np.float64] | None,
-    prior: NDArray[np.float64],
+    bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
 ) -> Bound:
     """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
-    rows = written_matrix(prior.size, truth, matrix)
+    rows = accounts_of.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
-        found = positions_vulnerability(places, rows, prior=prior)
+        found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
     elif truth is not None and float(prior.max()) == float(prior.min()):
         found = _by_collisions(places, truth, prior.size)
     else:
@@ -420,16 +348,12 @@ def _by_place(
     )
 
 
-def _by_collisions(places: NDArray[np.float64], truth: float, domain_size: int) -> Bound:
+def _by_collisions(places: Floats, truth: float, domain_size: int) -> Bound:
     """Return the closed bound of k-ary randomized response and a uniform prior, for any k."""
-    k = domain_size
-    other = (1.0 - truth) / (k - 1)
-    hit = 1.0 / k + (1.0 - 1.0 / k) * math.sqrt(float(places @ places))
-    upper = round_up(other + (truth - other) * hit, operations=places.size + 16)
+    other = (1.0 - truth) / (domain_size - 1)
+    even = 1.0 / domain_size
+    hit = even + (1.0 - even) * math.sqrt(float(places @ places))
+    upper = min(round_up(other + (truth - other) * hit, operations=places.size + 16), 1.0)
     return Bound(
-        lower=1.0 / k,
-        upper=min(upper, 1.0),
-        method="positions-bounded",
-        source=SOURCE,
-        assumptions=(_UNSEEN,),
+        lower=even, upper=upper, method="positions-bounded", source=SOURCE, assumptions=(_UNSEEN,)
     )

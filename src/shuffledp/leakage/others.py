@@ -8,17 +8,19 @@ how often the best guess is right. docs/results/leakage-strong.md.
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.matrices import Truth, checked_truth
+from shuffledp.leakage.channel import Truth, checked_truth
+from shuffledp.leakage.contour import Floats, bernstein_reach
 
 _ULP = math.ulp(1.0)
 
@@ -44,19 +46,20 @@ class Coins(NamedTuple):
 class Nodes(NamedTuple):
     """Values of the characteristic function of S - ``center`` at t_j = 2 pi j / period, j >= 1."""
 
+    first: int  # of the window
     period: int
     center: int
-    angles: NDArray[np.float64]
-    moduli: NDArray[np.float64]
-    phases: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    angles: Floats
+    moduli: Floats
+    phases: Floats
+    errors: Floats
 
 
 class ReportLaw(NamedTuple):
     """The law of S, nearly: masses of ``first``, ``first`` + 1, ..."""
 
     first: int
-    masses: NDArray[np.float64]
+    masses: Floats
     error: float
 
 
@@ -65,10 +68,7 @@ def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, i
 
     Bernstein: Pr[S - mean >= t] <= exp(-t^2 / (2 (v + t / 3))), and the same below.
     """
-    third = _TAIL_EXPONENT / 3.0
-    reach = third + math.sqrt(third * third + 2.0 * _TAIL_EXPONENT * variance)
-    reach = reach * (1.0 + 1e-9) + 1e-9
-    distance = Fraction(reach)
+    distance = Fraction(bernstein_reach(_TAIL_EXPONENT, variance) * (1.0 + 1e-9) + 1e-9)
     return max(math.floor(mean - distance), 0), min(math.ceil(mean + distance), most)
 
 
@@ -80,29 +80,15 @@ def fourier_slack(spectrum_norm: float, cells: int) -> float:
     return 8.0 * _ULP * math.log2(cells + 2.0) * spectrum_norm
 
 
-def _moments(groups: Sequence[Coins]) -> tuple[int, Fraction, float]:
-    """Return number of coins, mean and variance."""
-    most = sum(group.number for group in groups)
-    mean = sum((group.number * group.chance for group in groups), Fraction(0))
-    variance = math.fsum(
-        group.number * float(group.chance) * float(1 - group.chance) for group in groups
-    )
-    return most, mean, variance
-
-
-def phase_remainder(chance: float, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+def phase_remainder(chance: float, angles: Floats) -> Floats:
     """Return arg(1 - a + a e^(i t)) - a t for 0 <= a <= 1/2."""
     versine = 2.0 * np.sin(0.5 * angles) ** 2
     sine = np.sin(angles)
     real = 1.0 - chance * versine
     direct = np.arctan2(chance * sine, real) - chance * angles
     square = angles * angles
-    sine_left = (
-        angles
-        * square
-        * (-1.0 + square * (1.0 - square * (1.0 - square / 72.0) / 42.0) / 20.0)
-        / 6.0
-    )
+    sine_left = -1.0 + square * (1.0 - square * (1.0 - square / 72.0) / 42.0) / 20.0
+    sine_left *= angles * square / 6.0
     slope = chance * sine / np.where(real > 0.5, real, 1.0)
     slopes = slope * slope
     tangent_left = -slope * slopes * (1 / 3 - slopes * (1 / 5 - slopes * (1 / 7 - slopes / 9)))
@@ -110,56 +96,55 @@ def phase_remainder(chance: float, angles: NDArray[np.float64]) -> NDArray[np.fl
     return np.where(angles <= _SERIES_ANGLE, series, direct)
 
 
-def sum_nodes(groups: Sequence[Coins]) -> tuple[Nodes, int]:
-    """Return the nodes that matter, and the first number of the window."""
-    most, mean, variance = _moments(groups)
-    first, last = bernstein_window(mean, variance, most)
+def sum_nodes(groups: Sequence[Coins]) -> Nodes:
+    """Return the nodes that matter."""
+    mean = sum((number * chance for number, chance in groups), Fraction(0))
+    variance = math.fsum(number * float(chance) * float(1 - chance) for number, chance in groups)
+    first, last = bernstein_window(mean, variance, sum(group.number for group in groups))
     # An odd period: every node but the first has a conjugate partner.
     period = last - first + 1
     period += 1 - period % 2
     center = round(mean)
-    offset = float(mean - center)
     highest = 0.5 * _NEGLIGIBLE_EXPONENT / max(variance, 1e-300)
     largest = math.pi if highest >= 1.0 else 2.0 * math.asin(math.sqrt(highest))
     count = min(math.ceil(largest * period / (2.0 * math.pi)), (period - 1) // 2)
     angles = 2.0 * math.pi * np.arange(1, count + 1) / period
     versine = 2.0 * np.sin(0.5 * angles) ** 2
-    logs, phases, doubts = np.zeros(count), offset * angles, 2.0 * _ULP * angles
-    for group in groups:
-        high = group.chance > Fraction(1, 2)
-        rarer = float(1 - group.chance if high else group.chance)
-        phase = group.number * phase_remainder(rarer, angles)
+    logs, phases, doubts = np.zeros(count), float(mean - center) * angles, 2.0 * _ULP * angles
+    # The series is right to some units of its terms of third order, the other way of the first.
+    order = np.where(angles <= _SERIES_ANGLE, angles**3, angles)
+    for number, chance in groups:
+        high = chance > Fraction(1, 2)
+        rarer = float(1 - chance if high else chance)
+        phase = number * phase_remainder(rarer, angles)
         phases += -phase if high else phase
         spread = 2.0 * rarer * (1.0 - rarer) * versine
-        logs += 0.5 * group.number * np.log1p(-np.minimum(spread, 1.0 - 1e-300))
-        # The series is right to some units of its terms of third order, the other way of the first.
-        order = np.where(angles <= _SERIES_ANGLE, angles**3, angles)
-        doubts += 8.0 * _ULP * group.number * rarer * order
+        logs += 0.5 * number * np.log1p(-np.minimum(spread, 1.0 - 1e-300))
+        doubts += 8.0 * _ULP * number * rarer * order
     with np.errstate(over="ignore"):
         moduli = np.exp(logs)
     errors = moduli * (doubts + 8.0 * _ULP * (1.0 - np.maximum(logs, -1e6)))
-    return Nodes(period, center, angles, moduli, phases, errors), first
+    return Nodes(first, period, center, angles, moduli, phases, errors)
 
 
 def report_law(groups: Sequence[Coins]) -> ReportLaw:
     """Return the law of the sum of all coins."""
     import scipy.fft
 
-    nodes, first = sum_nodes(groups)
+    nodes = sum_nodes(groups)
     count, period = nodes.angles.size, nodes.period
-    turns = np.arange(1, count + 1) * ((nodes.center - first) % period) % period
+    turns = np.arange(1, count + 1) * ((nodes.center - nodes.first) % period) % period
+    phases = nodes.phases + 2.0 * math.pi * turns / period
     spectrum = np.zeros((period + 1) // 2, dtype=np.complex128)
     spectrum[0] = 1.0
-    spectrum[1 : count + 1] = nodes.moduli * np.exp(
-        -1j * (nodes.phases + 2.0 * math.pi * turns / period)
-    )
+    spectrum[1 : count + 1] = nodes.moduli * np.exp(-1j * phases)
     masses = np.maximum(scipy.fft.irfft(spectrum, period), 0.0)
     norm = math.sqrt(1.0 + 2.0 * float(np.square(nodes.moduli).sum()))
     # An error of the spectrum in the l2 norm is one of the masses in the l1 norm.
     doubts = nodes.errors + 8.0 * _ULP * nodes.moduli
     error = math.sqrt(2.0 * float(np.square(doubts).sum())) + fourier_slack(norm, period)
     error += 2.0 * _TAIL + period * _NEGLIGIBLE
-    return ReportLaw(first, masses, 1.01 * error)
+    return ReportLaw(nodes.first, masses, 1.01 * error)
 
 
 def mode_mass(groups: Sequence[Coins]) -> Enclosure:
@@ -169,7 +154,7 @@ def mode_mass(groups: Sequence[Coins]) -> Enclosure:
     successes in independent trials", Annals of Mathematical Statistics 35, 1964): three masses are
     enough.
     """
-    nodes, _ = sum_nodes(groups)
+    nodes = sum_nodes(groups)
     shifts = np.array([-1.0, 0.0, 1.0])
     sums = np.cos(nodes.phases[None, :] - shifts[:, None] * nodes.angles) @ nodes.moduli
     largest = float((1.0 + 2.0 * sums).max()) / nodes.period
@@ -186,7 +171,7 @@ class Kind(NamedTuple):
     """Users whose reports are independent with the same law, a (m,) array of float64."""
 
     number: int
-    law: NDArray[np.float64]
+    law: Floats
 
 
 class Box(NamedTuple):
@@ -203,35 +188,32 @@ class Box(NamedTuple):
 
 
 class HistogramLaw(NamedTuple):
-    """Masses of the histograms of a box, one axis for each outcome but ``box.implied``."""
+    """Masses of histograms, one axis for each outcome but ``implied``."""
 
-    box: Box
-    masses: NDArray[np.float64]
+    implied: int
+    masses: Floats
     error: float
+
+
+def count_moments(kinds: Sequence[Kind], y: int) -> tuple[Fraction, float]:
+    """Return mean and variance of how many report outcome y."""
+    mean = sum((kind.number * Fraction(float(kind.law[y])) for kind in kinds), Fraction(0))
+    return mean, math.fsum(kind.number * kind.law[y] * (1.0 - kind.law[y]) for kind in kinds)
 
 
 def histogram_box(kinds: Sequence[Kind]) -> Box:
     """Return the box for these users; constant cost for each kind and outcome."""
     most = sum(kind.number for kind in kinds)
-    ends = []
+    # Roundings of the law move the mean by less than what a user's rounding adds up to.
+    slack, ends = Fraction(most * 4.0 * _ULP), []
     for y in range(kinds[0].law.size):
-        mean = sum((kind.number * Fraction(float(kind.law[y])) for kind in kinds), Fraction(0))
-        variance = math.fsum(kind.number * kind.law[y] * (1.0 - kind.law[y]) for kind in kinds)
-        # Roundings of the law move the mean by less than what a user's rounding adds up to.
-        slack = Fraction(most * 4.0 * _ULP)
+        mean, variance = count_moments(kinds, y)
         low, _ = bernstein_window(mean - slack, variance, most)
         _, high = bernstein_window(mean + slack, variance, most)
         ends.append((low, high - low + 1))
     implied = max(range(len(ends)), key=lambda y: ends[y][1])
-    kept = [end for y, end in enumerate(ends) if y != implied]
-    return Box(implied, tuple(end[0] for end in kept), tuple(end[1] for end in kept))
-
-
-def _axis(values: NDArray[np.complex128], axis: int, num_axes: int) -> NDArray[np.complex128]:
-    """Return a vector as an array that varies along one axis only."""
-    shape = [1] * num_axes
-    shape[axis] = -1
-    return values.reshape(shape)
+    firsts, lengths = zip(*ends[:implied], *ends[implied + 1 :], strict=True)
+    return Box(implied, firsts, lengths)
 
 
 def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
@@ -239,36 +221,27 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
     import scipy.fft
 
     sizes, num_axes = box.lengths, len(box.lengths)
-    half = sizes[-1] // 2 + 1
-    shape = (*sizes[:-1], half)
-    steps = [np.arange(size) for size in (*sizes[:-1], half)]
+    steps = [np.arange(size) for size in (*sizes[:-1], sizes[-1] // 2 + 1)]
     # e^(-i t_y) on each axis, and the phase that moves the box to zero.
-    turns = [np.exp(-2j * math.pi * step / size) for step, size in zip(steps, sizes, strict=True)]
-    spectrum = np.ones(shape, dtype=np.complex128)
-    for axis, (step, size, first) in enumerate(zip(steps, sizes, box.firsts, strict=True)):
-        shift = np.exp(2j * math.pi * (step * (first % size) % size) / size)
-        spectrum *= _axis(shift, axis, num_axes)
-    doubts = np.full(shape, 8.0 * num_axes * _ULP)
-    kept = [y for y in range(num_axes + 1) if y != box.implied]
-    for kind in kinds:
-        if kind.number == 0:
-            continue
-        factor = np.full(shape, complex(kind.law[box.implied]))
-        for axis, y in enumerate(kept):
-            factor += kind.law[y] * _axis(turns[axis], axis, num_axes)
+    axes = [*zip(steps, sizes, box.firsts, strict=True)]
+    turns = np.ix_(*(np.exp(-2j * math.pi * step / size) for step, size, _ in axes))
+    shifts = (step * (first % size) % size / size for step, size, first in axes)
+    spectrum = reduce(np.multiply, np.ix_(*(np.exp(2j * math.pi * each) for each in shifts)))
+    doubts = np.full(spectrum.shape, 8.0 * num_axes * _ULP)
+    for number, law in kinds:
+        rarer = np.delete(law, box.implied)
+        factor = law[box.implied] + sum(map(operator.mul, rarer, turns))
         moduli = np.maximum(np.abs(factor), _SMALLEST_MODULUS)
-        phases = kind.number * np.angle(factor)
-        spectrum *= np.exp(kind.number * np.log(moduli) + 1j * phases)
-        doubts += kind.number * (num_axes + 24.0) * _ULP / moduli
+        spectrum *= np.exp(number * np.log(moduli) + 1j * number * np.angle(factor))
+        doubts += number * (num_axes + 24.0) * _ULP / moduli
     masses = np.maximum(scipy.fft.irfftn(spectrum, sizes), 0.0)
     squares = np.square(np.abs(spectrum))
     # Half of the nodes stand for both of a pair of conjugates.
     norm = math.sqrt(2.0 * float(squares.sum()))
     doubt = math.sqrt(2.0 * float((squares * np.square(doubts)).sum()))
-    users = sum(kind.number for kind in kinds)
     error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * _TAIL
-    error += users * 2.0 * (num_axes + 1) * _ULP
-    return HistogramLaw(box, masses, 1.01 * error)
+    error += sum(kind.number for kind in kinds) * 2.0 * (num_axes + 1) * _ULP
+    return HistogramLaw(box.implied, masses, 1.01 * error)
 
 
 #: Histograms within reach up to which all are listed, and these times entries of the channel.
@@ -278,7 +251,7 @@ _MOST_WORK = 1e8
 MOST_AXES = 20
 
 
-def by_histograms(kinds: Sequence[Kind], joint: NDArray[np.float64]) -> Enclosure | None:
+def by_histograms(kinds: Sequence[Kind], joint: Floats) -> Enclosure | None:
     """Enclose V over all histograms within reach, if they are few enough; see `best_guess`."""
     if joint.shape[1] > MOST_AXES:
         return None
@@ -288,18 +261,18 @@ def by_histograms(kinds: Sequence[Kind], joint: NDArray[np.float64]) -> Enclosur
     return best_guess(histogram_law(kinds, box), joint)
 
 
-def best_guess(law: HistogramLaw, joint: NDArray[np.float64]) -> Enclosure:
+def best_guess(law: HistogramLaw, joint: Floats) -> Enclosure:
     """Enclose V from the law of the others' histogram, for any law of value and report.
 
     An error of that law with l1 norm e moves V by at most e.
     """
     num_axes = law.masses.ndim
-    shifted = []
-    kept = [y for y in range(num_axes + 1) if y != law.box.implied]
-    for y in range(num_axes + 1):
-        # The count of the implied outcome is no axis: nothing moves.
-        pads = [(1, 0) if y == each else (0, 1) for each in kept]
-        shifted.append(np.pad(law.masses, pads))
+    kept = [y for y in range(num_axes + 1) if y != law.implied]
+    # The count of the implied outcome is no axis: nothing moves.
+    shifted = [
+        np.pad(law.masses, [(1, 0) if y == each else (0, 1) for each in kept])
+        for y in range(num_axes + 1)
+    ]
     best = np.zeros(shifted[0].shape)
     for row in joint[joint.any(axis=1)]:
         chance = np.zeros(best.shape)
@@ -343,18 +316,13 @@ class Response(NamedTuple):
         """Probability k r of a uniform report."""
         return 1 - self.kept
 
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """Return the channel matrix, shape (k, k)."""
         matrix = np.full((self.domain_size, self.domain_size), float(self.answer))
         np.fill_diagonal(matrix, float(self.truth))
         return matrix
 
-    def report_law(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the law of the report of a value with law ``prior``."""
-        law: NDArray[np.float64] = float(self.answer) + float(self.kept) * prior
-        return law
-
-    def unshuffled(self, prior: NDArray[np.float64]) -> float:
+    def unshuffled(self, prior: Floats) -> float:
         """Return how often the value is guessed right from its own report, in O(k)."""
         best = int(prior.argmax())
         others = np.full(prior.size, prior[best])

@@ -35,7 +35,7 @@ from numbers import Real
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
@@ -46,11 +46,11 @@ from shuffledp.leakage.blanket import (
     channel_blanket_upper,
     noise_load_excess,
 )
+from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.fullest_bin import excess_share
-from shuffledp.leakage.matrices import checked_prior, float_channel
 from shuffledp.leakage.others import (
-    Box,
     Coins,
     HistogramLaw,
     Kind,
@@ -87,15 +87,15 @@ _ENOUGH = 1e-6
 class Situation(NamedTuple):
     """One target of a given prior among others of known and of unknown values."""
 
-    randomizer: Response | NDArray[np.float64]  # or shape (k, m), rows sum to one
-    prior: NDArray[np.float64]  # shape (k,); of the target and of whoever is not known
+    randomizer: Response | Floats  # or shape (k, m), rows sum to one
+    prior: Floats  # shape (k,); of the target and of whoever is not known
     counts: tuple[int, ...]  # how many of the others are known to have each value
     num_unknown: int
 
     @property
-    def num_others(self) -> int:
-        """Number of users but the target."""
-        return sum(self.counts) + self.num_unknown
+    def num_users(self) -> int:
+        """Number of users, the target included."""
+        return 1 + sum(self.counts) + self.num_unknown
 
     @property
     def uniform_response(self) -> Response | None:
@@ -106,15 +106,13 @@ class Situation(NamedTuple):
     @property
     def num_outcomes(self) -> int:
         """Number of different reports."""
-        if isinstance(self.randomizer, Response):
-            return self.randomizer.domain_size
-        return len(self.randomizer[0])
+        given = self.randomizer
+        return given.domain_size if isinstance(given, Response) else len(given[0])
 
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """Return the channel matrix; k^2 numbers for randomized response."""
-        if isinstance(self.randomizer, Response):
-            return self.randomizer.matrix()
-        return self.randomizer
+        given = self.randomizer
+        return given.matrix() if isinstance(given, Response) else given
 
     def unshuffled(self) -> Enclosure:
         """Enclose how often the best guess is right once the target's own report is seen."""
@@ -135,14 +133,11 @@ class Situation(NamedTuple):
         laws = [*zip(self.counts, rows, strict=True), (self.num_unknown, mixed / math.fsum(mixed))]
         return [Kind(count, law) for count, law in laws if count > 0]
 
-    def coins(self, value: int, response: Response) -> list[Coins]:
-        """Return the others as coins that show one where ``value`` is reported; uniform prior."""
-        among = self.counts[value]
-        return [
-            Coins(among, response.truth),
-            Coins(sum(self.counts) - among, response.answer),
-            Coins(self.num_unknown, Fraction(1, response.domain_size)),
-        ]
+    def mode(self, value: int, response: Response) -> Enclosure:
+        """Enclose the largest chance of a number of others who report ``value``; uniform prior."""
+        among, even = self.counts[value], Fraction(1, response.domain_size)
+        others = Coins(sum(self.counts) - among, response.answer)
+        return mode_mass([Coins(among, response.truth), others, Coins(self.num_unknown, even)])
 
 
 def strong_vulnerability(
@@ -199,8 +194,7 @@ def strong_vulnerability(
     >>> round(strong_vulnerability(0.8, [100, 100]).upper, 5)
     0.52116
     """
-    method, found = _found(_checked(randomizer, known_counts, prior, num_unknown))
-    return _bound(method, found)
+    return _bound(*_found(_checked(randomizer, known_counts, prior, num_unknown)))
 
 
 def _checked(
@@ -218,7 +212,7 @@ def _checked(
         )
     unknown = require_at_least("num_unknown", num_unknown, 0)
     checked_num_users(1 + sum(counts) + unknown)
-    law: NDArray[np.float64] = checked_prior(prior, len(counts))
+    law: Floats = checked_prior(prior, len(counts))
     if not isinstance(randomizer, Real):
         matrix = float_channel(randomizer)
         if len(matrix) != len(counts):
@@ -239,40 +233,35 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     found = _without_listing(situation)
     if found is not None:
         return found
-    if situation.num_outcomes * situation.prior.size > _MOST_ENTRIES:
+    before, prior = situation.guess_before().lower, situation.prior
+    if situation.num_outcomes * prior.size > _MOST_ENTRIES:
         return "ends", vulnerability_ends(situation)
-    kinds, joint = situation.kinds(), situation.prior[:, None] * situation.rows()
+    most = situation.unshuffled().upper
+
+    def clipped(found: Enclosure) -> Enclosure:
+        upper = min(found.upper, most)
+        return Enclosure(min(max(found.lower, before), upper), upper)
+
+    kinds, joint = situation.kinds(), prior[:, None] * situation.rows()
     if situation.num_outcomes == 2:
-        coins = [
-            Coins(kind.number, min(Fraction(float(kind.law[1])), Fraction(1))) for kind in kinds
-        ]
+        coins = [Coins(n, min(Fraction(float(shares[1])), Fraction(1))) for n, shares in kinds]
         law = report_law(coins)
-        box = Box(0, (law.first,), (law.masses.size,))
-        counted = best_guess(HistogramLaw(box, law.masses, law.error), joint)
-        return "count", _clipped(situation, counted)
+        return "count", clipped(best_guess(HistogramLaw(0, law.masses, law.error), joint))
     listed = by_histograms(kinds, joint)
     if listed is not None:
-        return "histograms", _clipped(situation, listed)
+        return "histograms", clipped(listed)
     method, ends = "ends", vulnerability_ends(situation)
     if len(kinds) == 1:
-        users, crowd = situation.num_others + 1, kinds[0].law
         alike = exchangeable_ends(
-            users, situation.rows(), prior=situation.prior, crowd=crowd, work=0.0
+            situation.num_users, situation.rows(), prior=prior, crowd=kinds[0].law, work=0.0
         )
-        found = alike.method, Enclosure(alike.lower or 0.0, alike.upper)
-        method, ends = _narrower((method, ends), found)
-    if ends.upper - ends.lower > _ENOUGH * (ends.upper - situation.guess_before().lower):
+        other = Enclosure(alike.lower or 0.0, alike.upper)
+        method, ends = _narrower((method, ends), (alike.method, other))
+    if ends.upper - ends.lower > _ENOUGH * (ends.upper - before):
         blocks = coarse_vulnerability(kinds, joint)
         if blocks is not None:
-            found = "coarse lattice", _clipped(situation, blocks)
-            method, ends = _narrower((method, ends), found)
+            method, ends = _narrower((method, ends), ("coarse lattice", clipped(blocks)))
     return method, ends
-
-
-def _clipped(situation: Situation, found: Enclosure) -> Enclosure:
-    """Return an enclosure within what always holds."""
-    upper = min(found.upper, situation.unshuffled().upper)
-    return Enclosure(min(max(found.lower, situation.guess_before().lower), upper), upper)
 
 
 def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tuple[str, Enclosure]:
@@ -285,44 +274,36 @@ def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tu
 
 def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
     """Return what needs no law of the others, or their mode or fullest bin alone."""
-    response = situation.uniform_response
-    if isinstance(situation.randomizer, Response):
-        is_silent, is_plain = situation.randomizer.kept == 0, situation.randomizer.kept == 1
-    else:
-        is_silent, is_plain = situation.num_outcomes == 1, False
-    if situation.num_others == 0:
+    response, given = situation.uniform_response, situation.randomizer
+    if situation.num_users == 1:
         return "one user", situation.unshuffled()
-    if is_silent:
+    if given.kept == 0 if isinstance(given, Response) else len(given[0]) == 1:
         return "no information", situation.guess_before()
-    if is_plain and situation.num_unknown == 0:
+    if isinstance(given, Response) and given.kept == 1 and situation.num_unknown == 0:
         return "no noise", Enclosure(1.0, 1.0)
     if response is not None and response.domain_size == 2:
-        mode = mode_mass(situation.coins(1, response))
-        return "mode", _leaked(response, Enclosure(0.5 * mode.lower, 0.5 * mode.upper))
-    if response is not None and situation.num_unknown == situation.num_others:
-        share = excess_share(situation.num_others + 1, response.domain_size)
+        return "mode", _leaked(response, situation.mode(1, response), 0.5)
+    if response is not None and situation.num_unknown == situation.num_users - 1:
+        share = excess_share(situation.num_users, response.domain_size)
         return "uniform crowd", _leaked(response, share)
     return None
 
 
 def vulnerability_ends(situation: Situation) -> Enclosure:
     """Enclose how often the best guess is right, at any size."""
-    response, users = situation.uniform_response, situation.num_others + 1
-    lower = situation.guess_before().lower
-    if isinstance(situation.randomizer, Response):
-        upper = blanket_vulnerability_upper(
-            users, situation.randomizer.domain_size, situation.randomizer.truth, situation.prior
-        )
+    response, given, users = situation.uniform_response, situation.randomizer, situation.num_users
+    lower, counts = situation.guess_before().lower, situation.counts
+    if isinstance(given, Response):
+        upper = blanket_vulnerability_upper(users, *given, situation.prior)
     else:
-        upper = channel_blanket_upper(users, situation.rows(), prior=situation.prior)
+        upper = channel_blanket_upper(users, given, prior=situation.prior)
     if response is not None:
         # The value whose count varies least tells most. Of equal counts one is enough.
         truth, answer = response.truth, response.answer
         choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
-        value = situation.counts.index(choose(situation.counts))
-        mode = mode_mass(situation.coins(value, response))
+        mode = situation.mode(counts.index(choose(counts)), response)
         counted = (1.0 + float(response.kept) * mode.lower) / response.domain_size
-        if max(situation.counts) == situation.num_others:
+        if max(counts) == users - 1:
             counted = max(counted, concentrated_lower(users, response))
         lower = max(lower, counted * (1.0 - 8.0 * _ULP))
     return Enclosure(min(lower, upper), upper)
@@ -350,21 +331,17 @@ def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
     )
 
 
-def _leaked(response: Response, share: Enclosure) -> Enclosure:
-    """Return 1/k + (p - r) times an enclosed number, for a uniform target."""
+def _leaked(response: Response, share: Enclosure, factor: float = 1.0) -> Enclosure:
+    """Return 1/k + (p - r) times an enclosed number and a factor, for a uniform target."""
     even, kept = 1.0 / response.domain_size, float(response.kept)
-    lower, upper = rounded_out(even + kept * share.lower), rounded_out(even + kept * share.upper)
-    return Enclosure(lower.lower, upper.upper)
+    ends = [rounded_out(even + kept * (factor * each)) for each in (share.lower, share.upper)]
+    return Enclosure(ends[0].lower, ends[1].upper)
 
 
 def _bound(method: str, found: Enclosure) -> Bound:
     """Return the claim."""
     return Bound(
-        lower=found.lower,
-        upper=found.upper,
-        method=method,
-        source=SOURCE,
-        assumptions=ASSUMPTIONS,
+        lower=found.lower, upper=found.upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
     )
 
 
@@ -379,7 +356,7 @@ _FEWER = 1.5
 
 
 def worst_knowledge(
-    num_users: int, randomizer: Any, prior: NDArray[np.float64]
+    num_users: int, randomizer: Any, prior: Floats
 ) -> tuple[Bound, tuple[int, ...] | None]:
     """Return V where the others' values are those that help most, and these values if known.
 
@@ -448,10 +425,9 @@ def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int,
     # worst case does not get worse with more users: for odd numbers, that of one user less.
     most = mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
     if others % 2 == 0:
-        found = _leaked(response, Enclosure(0.5 * most.lower, 0.5 * most.upper))
-        return _bound("balanced", found), (half, half)
+        return _bound("balanced", _leaked(response, most, 0.5)), (half, half)
     least = mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
-    found = _leaked(response, Enclosure(0.5 * least.lower, 0.5 * most.upper))
+    found = _leaked(response, Enclosure(least.lower, most.upper), 0.5)
     return _bound("nearly balanced", found), None
 
 
@@ -463,8 +439,6 @@ def _all_counts(
         yield (total,)
         return
     for first in range(least, (total // parts if is_rising else total) + 1):
-        rest = _all_counts(
-            total - first, parts - 1, is_rising=is_rising, least=first if is_rising else 0
-        )
-        for others in rest:
+        least = first if is_rising else 0
+        for others in _all_counts(total - first, parts - 1, is_rising=is_rising, least=least):
             yield (first, *others)

@@ -7,11 +7,21 @@ and 21, Theorem 19, eq. 17). For any prior, channel and crowd see `exchangeable_
 randomized response with very many values `many_values_ends`. Proofs:
 docs/results/leakage-uninformed.md.
 
+*An exchangeable crowd* is the mean of a maximum over one multinomial histogram: the target's value
+has law q and is reported by a channel R; the other n - 1 reports are independent with law s. With
+A_xy = q_x R_xy / s_y and C the mass of outcomes that only the target sends,
+
+    V = C + (1/n) E[max_x sum_y A_xy h_y],   h ~ Multinomial(n, s).
+
+Columns of A that are equal are merged, and rows that are nowhere above another's left out.
+
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1.
 """
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -20,22 +30,186 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
-from shuffledp.leakage.matrices import Truth, checked_truth
-from shuffledp.leakage.multinomial import (
-    MOST_USERS,
-    MultinomialForm,
-    excess_means,
-    grouped_law,
-    multinomial_form,
+from shuffledp.leakage.channel import (
+    Truth,
+    as_numbers,
+    check_law,
+    checked_prior,
+    checked_truth,
+    float_channel,
 )
+from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
+from shuffledp.leakage.contour import Floats
+from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
 from shuffledp.leakage.others import Kind, by_histograms
 
 _ULP = math.ulp(1.0)
+
+#: More users than this are refused: doubles skip numbers beyond.
+MOST_USERS = 10**15
+
+# A report that is rarer than this in the crowd would overflow the weights.
+_RAREST = 1e-200
+
+# Equal columns that were computed differently agree to so many digits.
+_DIGITS = 13
+
+# Rows squared times columns up to which rows that are never needed are looked for.
+_MOST_COMPARISONS = 3e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultinomialForm:
+    """What is left of a single-target problem after reduction; see the module for the formula."""
+
+    num_users: int  # n, the target included
+    # Shape (m,); s, positive, of the outcomes that the crowd can send, after merging.
+    law: Floats
+    gains: Floats  # shape (k, m); A, >= 0, for the guesses that are needed
+    # C, the probability that the target's report gives the target away and is guessed right.
+    certain: float
+    unshuffled: float  # Success where reports are not shuffled: sum_y max_x q_x R_xy
+    slack: float  # Absolute error of V by the rounding of q, R, s, and by merging
+
+    @cached_property
+    def means(self) -> Floats:
+        """Success of each constant guess, less C; shape (k,)."""
+        return np.array([math.fsum(row) for row in self.gains * self.law])
+
+    @cached_property
+    def best(self) -> int:
+        """Number of the row that is the best guess before anything is seen."""
+        return int(self.means.argmax())
+
+    @property
+    def without_release(self) -> float:
+        """Success of the best constant guess, C included: no release goes below it."""
+        return self.certain + float(self.means[self.best])
+
+    @cached_property
+    def differences(self) -> Floats:
+        """Rows of A less the best constant guess's, without that one; shape (k - 1, m)."""
+        return np.delete(self.gains - self.gains[self.best], self.best, axis=0)
+
+
+def multinomial_form(
+    num_users: SupportsIndex,
+    channel: Any,
+    *,
+    prior: ArrayLike | None = None,
+    crowd: ArrayLike | None = None,
+) -> MultinomialForm:
+    """Return the reduced form of a single-target problem, O(k^2 m).
+
+    And O(k m) where that is above 3e8.
+
+    Laws that are off one by at most 1e-9 are divided by their sums.
+    """
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    rows = float_channel(channel)
+    if len(rows) < 2:
+        raise ParameterError(
+            "the channel has 1 row: with one value there is nothing to guess; give at least 2"
+        )
+    rows = rows / _sums(rows)[:, None]
+    weights = checked_prior(prior, len(rows))
+    joint = (weights / math.fsum(weights))[:, None] * rows
+    joint = joint[joint.any(axis=1)]
+    if crowd is None:
+        law = _sums(joint.T)
+    else:
+        law = as_numbers("crowd", crowd, 1).astype(np.float64)
+        if len(law) != rows.shape[1]:
+            raise ParameterError(
+                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one probability for each "
+                "outcome of the channel"
+            )
+        check_law("crowd", law)
+        law = law / math.fsum(law)
+    seen = law > 0.0
+    if law[seen].min() < _RAREST:
+        raise ParameterError(
+            f"crowd has an entry of {law[seen].min()}, below {_RAREST}: set it to 0, or to more"
+        )
+    largest = joint.max(axis=0)
+    gains, law, spread = _merged(joint[:, seen] / law[seen], law[seen])
+    return MultinomialForm(
+        num_users=users,
+        law=law,
+        gains=_needed(gains),
+        certain=math.fsum(largest[~seen]),
+        unshuffled=math.fsum(largest),
+        # Each entry comes from at most eight roundings.
+        slack=8.0 * _ULP * (2.0 + math.sqrt(0.5 * users)) + spread,
+    )
+
+
+def _sums(rows: Floats) -> Floats:
+    """Return the sum of each row, right to one rounding."""
+    return np.array([math.fsum(row) for row in rows])
+
+
+def grouped_law(law: Floats, groups: NDArray[np.intp]) -> Floats:
+    """Return the sum of each group's entries, right to one rounding."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order]))
+    return np.array([math.fsum(part.tolist()) for part in np.split(law[order], starts + 1)])
+
+
+def _merged(gains: Floats, law: Floats) -> tuple[Floats, Floats, float]:
+    """Return gains and law with equal columns merged, and what V may lose or win by that."""
+    fractions, exponents = np.frexp(gains)
+    keys = np.ldexp(np.round(fractions, _DIGITS), exponents)
+    _, firsts, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    groups = groups.reshape(-1)
+    moved = np.abs(gains - gains[:, firsts[groups]]).max(axis=0)
+    return gains[:, firsts], grouped_law(law, groups), float(moved @ law)
+
+
+def _needed(gains: Floats) -> Floats:
+    """Return the rows that are somewhere above each other row; of equal rows one."""
+    if float(len(gains)) ** 2 * gains.shape[1] > _MOST_COMPARISONS:
+        return gains
+    kept = gains
+    for row in gains:
+        if np.count_nonzero((kept >= row).all(axis=1)) > 1:  # one of them is the row itself
+            kept = np.delete(kept, np.argmax((kept == row).all(axis=1)), axis=0)
+    return kept
+
+
+# Exponentials of tilts times weights stay finite, and so do their sums.
+_LARGEST_EXPONENT = 500.0
+
+_LEAST_MOMENT = 1e-12
+
+# Nothing that is positive is rounded to 0.
+_SMALLEST = 1e-290
+
+
+def excess_means(num_users: int, law: Floats, parts: Floats) -> Floats:
+    """Bound E[(sum_y parts_xy h_y / n)_+] for each row x from above.
+
+    h ~ Multinomial(n, law). For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant
+    function of one report's weight the mean is at most e^(n kappa(t)) / (e n t).
+    """
+    means = parts @ law
+    variances = np.maximum(np.square(parts - means[:, None]) @ law, _SMALLEST)
+    tilts = np.maximum(-means / variances, 1.0 / np.sqrt(num_users * variances))
+    tilts = np.minimum(tilts, _LARGEST_EXPONENT / max(float(np.abs(parts).max()), _SMALLEST))
+    moments = np.expm1(tilts[:, None] * parts) @ law
+    # A moment that is too large is safe, and one this small is all but lost to rounding.
+    exponents = num_users * np.log1p(np.maximum(moments, _LEAST_MOMENT - 1.0)) - 1.0
+    with np.errstate(under="ignore", over="ignore"):
+        bounds = np.exp(exponents) / (num_users * tilts)
+    # An average is above zero by no more than its terms are, on average (Jensen).
+    least: Floats = 1.01 * np.minimum(bounds, np.maximum(parts, 0.0) @ law) + _SMALLEST
+    return least
+
 
 PAPER = (
     'Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of '
@@ -91,27 +265,13 @@ def shuffled_vulnerability(
     # The share of an advantage that k-RR leaves.
     kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
     gain = excess_share(users, values)
-    found = _widened(
-        1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
-    )
-    if values == 2:
-        return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
-    return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
-
-
-def _widened(lower: float, upper: float, roundings: float) -> Enclosure:
-    """Return the ends of a positive number, each moved outwards by so many roundings."""
-    return Enclosure(lower * (1.0 - roundings * _ULP), upper * (1.0 + roundings * _ULP))
-
-
-def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str, ...]) -> Bound:
-    """Return the claim; a probability is at most 1."""
+    is_closed = values == 2
     return Bound(
-        lower=min(found.lower, 1.0),
-        upper=min(found.upper, 1.0),
-        method=method,
-        source=f"{PAPER}, {where}",
-        assumptions=assumptions,
+        lower=min(round_down(1.0 / values + kept * gain.lower), 1.0),
+        upper=min(round_up(1.0 / values + kept * gain.upper), 1.0),
+        method="closed form" if is_closed else "maximum load",
+        source=f"{PAPER}, {'Theorems 17 and 19' if is_closed else 'Prop. 21, eq. 17'}",
+        assumptions=UNINFORMED,
     )
 
 
@@ -119,7 +279,7 @@ def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str
 _PARAMETERS = np.geomspace(1e-10, 40.0, 160)
 
 
-def largest_share_upper(num_balls: int, law: NDArray[np.float64]) -> float:
+def largest_share_upper(num_balls: int, law: Floats) -> float:
     """Bound E[max_x h_x] / n from above, in O(160 k) at any n.
 
     By Jensen, and as the largest term is below the sum, E max_x h_x <= ln(sum_x (1 + q_x (e^t -
@@ -135,7 +295,7 @@ def largest_share_upper(num_balls: int, law: NDArray[np.float64]) -> float:
     return best
 
 
-def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -> Enclosure:
+def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
     """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
 
     However many values there are. Closest where weights q_x / s_x, s the law of a report, are much
@@ -151,24 +311,18 @@ def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -
     weights = law / reports
     best = float(law.max())
     load = uneven_maximum(num_users, reports)
-    lower, share = 0.0, 1.0
     if load is None:
-        share = largest_share_upper(num_users, reports / math.fsum(reports))
+        least, share = 0.0, largest_share_upper(num_users, reports / math.fsum(reports))
     else:
-        lower, share = load.lower / num_users, load.upper / num_users
-    lower = kept * float(weights.min()) * lower + spare * float(law.min())
+        least, share = load.lower / num_users, load.upper / num_users
+    lower = kept * float(weights.min()) * least + spare * float(law.min())
     upper = round_up(kept * float(weights.max()) * share + spare * best, operations=8)
     # As in `multinomial_form`: each entry of the laws comes from at most eight roundings.
     slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * num_users))
     return Enclosure(max(lower, best) - slack, min(max(upper, best) + slack, 1.0))
 
 
-SOURCE = (
-    "derived in the shuffledp documentation, results/leakage-uninformed, after Jurado, Gonze, "
-    "Alvim, Palamidessi, "
-    '"Analyzing the Shuffle Model through the Lens of Quantitative Information Flow", CSF 2023, '
-    "hal-04349295v1"
-)
+SOURCE = f"derived in the shuffledp documentation, results/leakage-uninformed, after {PAPER}"
 ASSUMPTIONS = (
     "The adversary guesses one target's value once, and knows its prior law.",
     "All other reports are independent of it and of one another, with one known law.",
@@ -251,18 +405,25 @@ def exchangeable_ends(
 ) -> Bound:
     """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
-    exact = _exact(form)
-    if exact is not None:
-        return _bound(form, *exact)
-    method, found = "pairs", _by_pairs(form)
-    if found.upper - found.lower > _ENOUGH * found.upper:
-        closer = _closer(form, work)
-        if closer is not None:
-            method = closer[0]
-            lower = max(closer[1].lower, found.lower)
-            upper = min(closer[1].upper, found.upper)
-            found = Enclosure(min(lower, upper), upper)
-    return _bound(form, method, found)
+    alone, guesses = form.without_release, len(form.gains)
+    if guesses == 1:
+        method, found = "one guess", Enclosure(alone, alone)
+    elif form.num_users == 1:
+        method, found = "one user", Enclosure(form.unshuffled, form.unshuffled)
+    elif guesses == 2:
+        gained = _positive_part(form, form.differences[0])
+        method, found = "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
+    else:
+        method, found = "pairs", _by_pairs(form)
+        if found.upper - found.lower > _ENOUGH * found.upper:
+            closer = _closer(form, work)
+            if closer is not None:
+                method, upper = closer[0], min(closer[1].upper, found.upper)
+                found = Enclosure(min(max(closer[1].lower, found.lower), upper), upper)
+    # Within what always holds.
+    upper = min(found.upper + form.slack, round_up(form.unshuffled), 1.0)
+    lower = min(max(found.lower - form.slack, round_down(alone)), upper)
+    return Bound(lower=lower, upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS)
 
 
 def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
@@ -281,37 +442,13 @@ def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
     return method, Enclosure(form.certain + found.lower, form.certain + found.upper)
 
 
-def _bound(form: MultinomialForm, method: str, found: Enclosure) -> Bound:
-    """Return the claim, within what always holds."""
-    least = max(found.lower - form.slack, form.without_release * (1.0 - 8.0 * _ULP))
-    upper = min(found.upper + form.slack, form.unshuffled * (1.0 + 8.0 * _ULP), 1.0)
-    return Bound(
-        lower=min(least, upper), upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
-    )
-
-
-def _exact(form: MultinomialForm) -> tuple[str, Enclosure] | None:
-    """Return what is known to round-off, and by which way, if one is quick enough."""
-    alone = form.without_release
-    if len(form.gains) == 1:
-        return "one guess", Enclosure(alone, alone)
-    if form.num_users == 1:
-        return "one user", Enclosure(form.unshuffled, form.unshuffled)
-    if len(form.gains) == 2:
-        gained = _positive_part(form, form.differences[0])
-        return "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
-    return None
-
-
-def _positive_part(form: MultinomialForm, parts: NDArray[np.float64]) -> Enclosure:
+def _positive_part(form: MultinomialForm, parts: Floats) -> Enclosure:
     """Enclose E[(sum_y parts_y h_y)_+] / n."""
     values, groups = np.unique(parts, return_inverse=True)
     masses = grouped_law(form.law, groups.reshape(-1))
     base = int(masses.argmax())
-    others = np.arange(len(values)) != base
-    return mean_positive_part(
-        form.num_users, float(values[base]), masses[others], values[others] - values[base]
-    )
+    steps = np.delete(values - values[base], base)
+    return mean_positive_part(form.num_users, float(values[base]), np.delete(masses, base), steps)
 
 
 def _by_load(form: MultinomialForm) -> Enclosure | None:
@@ -332,10 +469,8 @@ def _by_load(form: MultinomialForm) -> Enclosure | None:
         return None
     fixed = form.certain + math.fsum(others * form.law)
     error = 2.0 * float(spread @ form.law) + _EQUAL + 16.0 * _ULP
-    return Enclosure(
-        fixed + low * largest.lower / form.num_users - error,
-        fixed + high * largest.upper / form.num_users + error,
-    )
+    low, high = low * largest.lower / form.num_users, high * largest.upper / form.num_users
+    return Enclosure(fixed + low - error, fixed + high + error)
 
 
 def _by_pairs(form: MultinomialForm) -> Enclosure:

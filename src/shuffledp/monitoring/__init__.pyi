@@ -11,7 +11,7 @@ from shuffledp.monitoring.privacy.central import calibrate_monitoring as calibra
 from shuffledp.monitoring.privacy.central import central_delta_upper as central_delta_upper
 from shuffledp.monitoring.privacy.central import central_guarantee as central_guarantee
 from shuffledp.monitoring.privacy.central import local_guarantee as local_guarantee
-from shuffledp.monitoring.results import MonitorResult as MonitorResult
 from shuffledp.monitoring.running_counts import RunningCounts as RunningCounts
 from shuffledp.monitoring.server import MonitorServer as MonitorServer
+from shuffledp.monitoring.simulation import MonitorResult as MonitorResult
 from shuffledp.monitoring.simulation import simulate_monitoring as simulate_monitoring

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.accounting.calibration import (
@@ -37,7 +38,6 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
-from shuffledp.randomizers.base import CategoryRandomizer
 from shuffledp.randomizers.registry import make_randomizer
 
 EVERYBODY_LOCAL = "everybody, every period, same local total"
@@ -72,13 +72,37 @@ class RepeatedTask:
         """Randomizers to choose among."""
         return ("k-rr",) if self.domain_size == 2 else _CANDIDATES
 
-    def randomizer(self, name: str, epsilon0: float) -> CategoryRandomizer:
-        """Return the randomizer of one answer."""
-        return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0)
-
     def profile(self, name: str, epsilon0: float) -> LocalProfile:
-        """Return what the accountant needs of it."""
-        return self.randomizer(name, epsilon0).profile
+        """Return what the accountant needs of the randomizer of one answer."""
+        return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0).profile
+
+    def error(self, name: str, epsilon0: float, *, share: float = 1.0) -> float:
+        """Return the standard error of a count where a share of the users answers."""
+        k, even = self.domain_size, 1.0 / self.domain_size
+        p, q = make_randomizer(name, domain_size=k, epsilon0=epsilon0).support_probabilities
+        if not p > q:
+            return math.inf
+        single = expected_standard_error(support_probabilities=(p, q), num_users=1, frequency=even)
+        left_out = (1.0 / share - 1.0) * even * (1.0 - even)
+        return math.sqrt(self.num_users) * math.sqrt(single * single / share + left_out)
+
+    def best(self, epsilon0: float, *, share: float = 1.0) -> tuple[float, str]:
+        """Return the least error of the randomizers, and which has it."""
+        return min((self.error(each, epsilon0, share=share), each) for each in self.candidates)
+
+    def best_number(self, epsilon0: float) -> tuple[float, int, str]:
+        """Return the least error at a total local loss, with number of answers and randomizer."""
+        choices = []
+        for answers in _numbers_of_answers(self.periods):
+            share = answers / self.periods
+            error, name = self.best(_share_of(epsilon0, answers), share=share)
+            choices.append((error, answers, name))
+        return min(choices)
+
+    def rounds_epsilon(self, name: str, epsilon0: float) -> Bound:
+        """Bound the central epsilon where each user gives an answer in every period."""
+        release = ShuffledRelease(profile=self.profile(name, epsilon0), num_users=self.num_users)
+        return (release * self.periods).epsilon(self.delta, with_lower=self.domain_size == 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +118,14 @@ class RepeatedCollection:
     # Of the count of one value in one period, in users; root mean square over the values.
     # ``inf`` where answers say nothing.
     standard_error: float
-    # No analysis of the same collection allows less noise than this; None where nothing is
-    # known.
+    # No analysis of the same collection allows less noise; None where nothing is known.
     least_standard_error: float | None
+
+    @property
+    def least(self) -> float:
+        """The least error that any analysis could allow, or the proved one."""
+        known = self.least_standard_error
+        return self.standard_error if known is None else known
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values; an infinite error is None."""
@@ -119,19 +148,13 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
     Each answer has epsilon0 / d: pure composition, which is exact for values that differ in every
     period.
     """
-    rounds = task.periods
-    each = _share_of(epsilon0, rounds)
-    error, name = _best(task, each)
+    each = _share_of(epsilon0, task.periods)
+    error, name = task.best(each)
     return RepeatedCollection(
-        name=EVERYBODY_LOCAL,
-        randomizer=name,
-        answers_per_user=rounds,
-        epsilon0_per_answer=each,
-        local_epsilon=epsilon0,
-        central=_rounds_epsilon(task, name, each),
-        standard_error=error,
-        least_standard_error=error,
-    )
+        name=EVERYBODY_LOCAL, randomizer=name, answers_per_user=task.periods,
+        epsilon0_per_answer=each, local_epsilon=epsilon0,
+        central=task.rounds_epsilon(name, each), standard_error=error, least_standard_error=error,
+    )  # fmt: skip
 
 
 def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
@@ -140,41 +163,23 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
     Its error is what the accountant proves to be enough. For binary values the least error that any
     accountant could allow is within about 1 %.
     """
-    rounds = task.periods
-    choices = []
+    choices, rounds = [], task.periods
+    asked: dict[str, Any] = {"num_users": task.num_users, "delta": task.delta, "rounds": rounds}
     for name in task.candidates:
-        each = largest_local_epsilon(
-            num_users=task.num_users,
-            rounds=rounds,
-            epsilon=epsilon,
-            delta=task.delta,
-            profile_for=partial(task.profile, name),
-        )
-        choices.append((_error(task, name, each), name, each))
+        make = partial(task.profile, name)
+        each = largest_local_epsilon(epsilon=epsilon, profile_for=make, **asked)
+        choices.append((task.error(name, each), name, each))
     error, name, each = min(choices)
+    # A slightly larger loss that nothing can allow; of more values lower ends are too far below.
+    further = [each * more for more in _FURTHER if task.domain_size == 2]
+    refused = (loss for loss in further if (task.rounds_epsilon(name, loss).lower or 0.0) > epsilon)
+    least = next(refused, None)
     return RepeatedCollection(
-        name=EVERYBODY_CENTRAL,
-        randomizer=name,
-        answers_per_user=rounds,
-        epsilon0_per_answer=each,
-        local_epsilon=round_up(rounds * each, operations=2),
-        central=_within(_rounds_epsilon(task, name, each), epsilon),
-        standard_error=error,
-        least_standard_error=_least_error(task, name, each, epsilon, error),
-    )
-
-
-def _least_error(
-    task: RepeatedTask, name: str, each: float, epsilon: float, error: float
-) -> float | None:
-    """Return the error at a slightly larger loss that nothing can allow, if one is known."""
-    if task.domain_size > 2:  # lower ends are too far below for a verdict
-        return None
-    for further in _FURTHER:
-        lower = _rounds_epsilon(task, name, each * further).lower
-        if lower is not None and lower > epsilon:
-            return min(_error(task, name, each * further), error)
-    return None
+        name=EVERYBODY_CENTRAL, randomizer=name, answers_per_user=rounds,
+        epsilon0_per_answer=each, local_epsilon=round_up(rounds * each, operations=2),
+        central=_within(task.rounds_epsilon(name, each), epsilon), standard_error=error,
+        least_standard_error=None if least is None else min(task.error(name, least), error),
+    )  # fmt: skip
 
 
 def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> RepeatedCollection:
@@ -184,38 +189,19 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     randomizer of the same local loss, among n users. ``least_standard_error`` is what the local
     loss alone would allow.
     """
-    allowed = largest_epsilon0(
-        lambda loss: LocalProfile(epsilon0=loss),
-        num_users=task.num_users,
-        epsilon=epsilon,
-        delta=task.delta,
-    )
+    asked: dict[str, Any] = {"num_users": task.num_users, "delta": task.delta}
+    allowed = largest_epsilon0(lambda loss: LocalProfile(epsilon0=loss), epsilon=epsilon, **asked)
     total = min(epsilon0, allowed)
-    error, answers, name = _best_number(task, total)
-    least = error if total == epsilon0 else _best_number(task, epsilon0)[0]
-    central = account_epsilon(
-        LocalProfile(epsilon0=total), num_users=task.num_users, delta=task.delta, with_lower=False
-    )
+    error, answers, name = task.best_number(total)
+    least = error if total == epsilon0 else task.best_number(epsilon0)[0]
+    central = account_epsilon(LocalProfile(epsilon0=total), with_lower=False, **asked)
+    # The target is proved there, since total <= allowed.
     return RepeatedCollection(
-        name=FEW_ANSWERS,
-        randomizer=name,
-        answers_per_user=answers,
-        epsilon0_per_answer=_share_of(total, answers),
-        local_epsilon=total,
-        central=_within(central, epsilon),  # proved there, since total <= allowed
-        standard_error=error,
+        name=FEW_ANSWERS, randomizer=name, answers_per_user=answers,
+        epsilon0_per_answer=_share_of(total, answers), local_epsilon=total,
+        central=_within(central, epsilon), standard_error=error,
         least_standard_error=min(least, error),
-    )
-
-
-def _best_number(task: RepeatedTask, epsilon0: float) -> tuple[float, int, str]:
-    """Return the least error at a total local loss, with number of answers and randomizer."""
-    choices = []
-    for answers in _numbers_of_answers(task.periods):
-        share = answers / task.periods
-        error, name = _best(task, _share_of(epsilon0, answers), share=share)
-        choices.append((error, answers, name))
-    return min(choices)
+    )  # fmt: skip
 
 
 def _numbers_of_answers(most: int) -> Iterator[int]:
@@ -231,28 +217,6 @@ def _share_of(epsilon0: float, answers: int) -> float:
     """Return the loss of one answer of several; beyond 40 an answer is all but exact."""
     share = epsilon0 if answers == 1 else epsilon0 / answers * _SLACK
     return min(share, LARGEST_EPSILON0)
-
-
-def _best(task: RepeatedTask, epsilon0: float, *, share: float = 1.0) -> tuple[float, str]:
-    """Return the least error of the randomizers, and which has it."""
-    return min((_error(task, each, epsilon0, share=share), each) for each in task.candidates)
-
-
-def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0) -> float:
-    """Return the standard error of a count where a share of the users answers."""
-    k = task.domain_size
-    p, q = task.randomizer(name, epsilon0).support_probabilities
-    if not p > q:
-        return math.inf
-    single = expected_standard_error(support_probabilities=(p, q), num_users=1, frequency=1.0 / k)
-    left_out = (1.0 / share - 1.0) * (1.0 / k) * (1.0 - 1.0 / k)
-    return math.sqrt(task.num_users) * math.sqrt(single * single / share + left_out)
-
-
-def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float) -> Bound:
-    """Bound the central epsilon where each user gives an answer in every period."""
-    release = ShuffledRelease(profile=task.profile(name, epsilon0), num_users=task.num_users)
-    return (release * task.periods).epsilon(task.delta, with_lower=task.domain_size == 2)
 
 
 def _within(bound: Bound, epsilon: float) -> Bound:
@@ -286,6 +250,12 @@ _ADVICE = {
 }
 
 
+_FACTORS = (
+    *("factor_at_both", "least_factor_at_both", "factor_at_local", "factor_at_central"),
+    "least_factor_at_central",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorComparison:
     """Monitoring beside what can be done without it."""
@@ -311,12 +281,9 @@ class MonitorComparison:
     @property
     def best_at_both(self) -> RepeatedCollection:
         """The least error among those that give both guarantees."""
-        choices = [
-            each
-            for each in self.collections
-            if each.local_epsilon <= self.local_epsilon
-            and each.central.upper <= self.central_epsilon
-        ]
+        local, central = self.local_epsilon, self.central_epsilon
+        choices = [each for each in self.collections if each.local_epsilon <= local]
+        choices = [each for each in choices if each.central.upper <= central]
         return min(choices, key=lambda each: each.standard_error)
 
     @property
@@ -327,7 +294,7 @@ class MonitorComparison:
     @property
     def least_factor_at_both(self) -> float:
         """The same at the least error that any analysis could allow."""
-        known = [_least(each) for each in (self.everybody_local, self.few_answers)]
+        known = self.everybody_local.least, self.few_answers.least
         return min(self.best_at_both.standard_error, *known) / self.standard_error
 
     @property
@@ -343,7 +310,7 @@ class MonitorComparison:
     @property
     def least_factor_at_central(self) -> float:
         """The same at the least error that any accounting could allow, or as proved."""
-        return _least(self.everybody_central) / self.standard_error
+        return self.everybody_central.least / self.standard_error
 
     @property
     def verdict(self) -> Verdict:
@@ -365,28 +332,14 @@ class MonitorComparison:
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; an infinite factor is None."""
+        factors: dict[str, float] = {name: getattr(self, name) for name in _FACTORS}
         return {
             "verdict": str(self.verdict),
             "advice": self.advice,
             "standard_error": self.standard_error,
             "smoothed_standard_error": self.smoothed_standard_error,
-            "factor_at_both": _finite(self.factor_at_both),
-            "least_factor_at_both": _finite(self.least_factor_at_both),
-            "factor_at_local": _finite(self.factor_at_local),
-            "factor_at_central": _finite(self.factor_at_central),
-            "least_factor_at_central": _finite(self.least_factor_at_central),
+            **{name: each if math.isfinite(each) else None for name, each in factors.items()},
             "everybody_local": self.everybody_local.to_dict(),
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),
         }
-
-
-def _least(collection: RepeatedCollection) -> float:
-    """Return the least error that any analysis could allow, or the proved one."""
-    least = collection.least_standard_error
-    return collection.standard_error if least is None else least
-
-
-def _finite(number: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return number if math.isfinite(number) else None

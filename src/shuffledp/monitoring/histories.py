@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.tables import (
-    changed,
-    checked_domain,
-    is_text_table,
-    label_expression,
-    reading,
-    require_column,
-    scan,
-)
+from shuffledp.collection.source import tables
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -197,7 +189,12 @@ def open_histories(  # one keyword an option
 
     report = on_progress or no_progress
     length = None if periods is None else require_periods(periods)
-    labels = _labels(categories)
+    labels = () if categories is None else tables.checked_domain(categories)
+    if categories is not None and len(labels) < 2:
+        raise DomainError(
+            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
+            "in categories=[...]"
+        )
     names = (user, time, value)
     if len(set(names)) < len(names):
         raise ParameterError(
@@ -208,13 +205,14 @@ def open_histories(  # one keyword an option
         path, frame = Path("the table"), table.lazy()
     else:
         path = Path(table)
-        frame = scan(path)
+        frame = tables.scan(path)
     origin = path.name
-    with reading(origin):
+    with tables.reading(origin):
         schema = frame.collect_schema()
         for name in names:
-            require_column(name, schema.names(), path)
-        if is_text_table(path):  # whole rows are parsed once, so that a stray comma is an error
+            tables.require_column(name, schema.names(), path)
+        if tables.is_text_table(path):
+            # Whole rows are parsed once, so that a stray comma is an error.
             frame.select(pl.len()).collect(
                 optimizations=pl.QueryOptFlags(projection_pushdown=False), engine="streaming"
             )
@@ -227,10 +225,13 @@ def open_histories(  # one keyword an option
             times.alias(_TIME),
             _value_expression(value, schema[value], labels, origin).alias(_VALUE),
         )
-        num_rows, earliest, latest = _summary(frame, rows, names, labels, origin)
-        axis = time_axis(
-            kind, (earliest, latest), start=start, every=every, length=length, origin=origin
-        )
+        clock = pl.col(_TIME)
+        has_gap = pl.any_horizontal(pl.all().is_null()).any()
+        summary = rows.select(pl.len(), has_gap.alias("gap"), clock.min(), clock.max().alias("end"))
+        num_rows, has_gaps, *ends = summary.collect(engine="streaming").row(0)
+        if has_gaps:
+            _refuse(frame, rows, names, labels, origin)
+        axis = time_axis(kind, ends, start=start, every=every, length=length, origin=origin)
         report("reading users", 0, num_rows)
         ids = rows.select(_USER).unique().collect(engine="streaming")[_USER].sort()
         report("reading users", num_rows, num_rows)
@@ -241,48 +242,12 @@ def open_histories(  # one keyword an option
             found = read(rows, report=partial(report, "sorting histories"))
         assert found is not None  # in order of time now  # noqa: S101
     who, when, what = _last_of_each_period(*found)
-    bounds = np.arange(1, axis.starts.size + 2)
+    offsets = np.searchsorted(when, np.arange(1, axis.starts.size + 2)).astype(np.int64)
     return Histories(
-        origin=origin,
-        user_ids=ids,
-        labels=labels,
+        origin=origin, user_ids=ids, labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
-        users=who,
-        values=what,
-        offsets=np.searchsorted(when, bounds).astype(np.int64),
-    )
-
-
-def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
-    """Return the labels of categories; none for booleans."""
-    labels = () if categories is None else checked_domain(categories)
-    if categories is not None and len(labels) < 2:
-        raise DomainError(
-            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
-            "in categories=[...]"
-        )
-    return labels
-
-
-def _summary(
-    frame: "pl.LazyFrame",
-    rows: "pl.LazyFrame",
-    names: tuple[str, str, str],
-    labels: tuple[str, ...],
-    origin: str,
-) -> tuple[int, int, int]:
-    """Return number of rows, least and greatest time; raise for a row that has no code."""
-    import polars as pl
-
-    time = pl.col(_TIME)
-    is_bad = pl.any_horizontal(pl.all().is_null())
-    found = rows.select(
-        pl.len(), is_bad.sum().alias("bad"), time.min().alias("first"), time.max().alias("last")
-    )
-    num_rows, num_bad, earliest, latest = found.collect(engine="streaming").row(0)
-    if num_bad:
-        _refuse(frame, rows, names, labels, origin)
-    return num_rows, earliest, latest
+        users=who, values=what, offsets=offsets,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- columns
@@ -306,7 +271,7 @@ def _value_expression(
     import polars as pl
 
     if labels:
-        texts = label_expression(name, dtype)
+        texts = tables.label_expression(name, dtype)
         return texts.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
     column = pl.col(name)
     if dtype == pl.String:
@@ -323,12 +288,9 @@ def _value_expression(
 
 
 def _refuse(
-    frame: "pl.LazyFrame",
-    rows: "pl.LazyFrame",
-    names: tuple[str, str, str],
-    labels: tuple[str, ...],
-    origin: str,
-) -> NoReturn:
+    frame: "pl.LazyFrame", rows: "pl.LazyFrame", names: tuple[str, str, str],
+    labels: tuple[str, ...], origin: str,
+) -> NoReturn:  # fmt: skip
     """Raise the error for the first row that has no code."""
     import polars as pl
 
@@ -355,23 +317,10 @@ def _refuse(
 
 
 # ---------------------------------------------------------------- rows
-def _numbers(ids: "pl.Series", batch: "pl.Series", origin: str) -> NDArray[np.int32]:
-    """Return the numbers of some identifiers: their places among all, sorted."""
-    found = ids.search_sorted(batch).to_numpy()
-    if not (ids.gather(np.minimum(found, ids.len() - 1)) == batch).all():
-        raise changed(origin)
-    return found.astype(np.int32)
-
-
 def _changes(
-    rows: "pl.LazyFrame",
-    *,
-    ids: "pl.Series",
-    axis: TimeAxis,
-    origin: str,
-    num_rows: int,
+    rows: "pl.LazyFrame", *, ids: "pl.Series", axis: TimeAxis, origin: str, num_rows: int,
     report: Callable[[int, int], None],
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:  # fmt: skip
     """Return users, periods and values of the rows at which a value changes, in their order.
 
     None if the rows of a user are not in order of time.
@@ -382,8 +331,11 @@ def _changes(
     done = 0
     for batch in rows.collect_batches(chunk_size=_ROWS_A_BLOCK):
         if sum(batch.null_count().row(0)):
-            raise changed(origin)
-        user = _numbers(ids, batch[_USER], origin)
+            raise tables.changed(origin)
+        places = ids.search_sorted(batch[_USER]).to_numpy()  # among all, which are sorted
+        if not (ids.gather(np.minimum(places, ids.len() - 1)) == batch[_USER]).all():
+            raise tables.changed(origin)
+        user = places.astype(np.int32)
         order = np.argsort(user, kind="stable")  # the rows of a user side by side
         user = user[order]
         time, value = (batch[name].to_numpy()[order] for name in (_TIME, _VALUE))
@@ -404,7 +356,7 @@ def _changes(
         done += batch.height
         report(done, num_rows)
     if done != num_rows:
-        raise changed(origin)
+        raise tables.changed(origin)
     who, when, what = (np.concatenate(each) for each in zip(*found, strict=True))
     return who, when, what
 

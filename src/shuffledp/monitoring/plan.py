@@ -5,8 +5,8 @@ then have, the guarantee of the whole time, and the same for collections that ar
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import SupportsIndex
+from dataclasses import asdict, dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,19 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
-from shuffledp.monitoring.comparison import (
-    MonitorComparison,
-    RepeatedTask,
-    Verdict,
-    everybody_at_central,
-    everybody_at_local,
-    few_answers,
+from shuffledp.monitoring import comparison, running_counts
+from shuffledp.monitoring.comparison import MonitorComparison, RepeatedTask, Verdict
+from shuffledp.monitoring.design import (
+    LARGEST_NUM_SIGNS,
+    Encoding,
+    MonitorDesign,
+    PeriodTree,
+    PredrawnSigns,
+    SampledChange,
+    sign_law,
 )
-from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
-from shuffledp.monitoring.privacy.central import (
-    calibrate_monitoring,
-    central_guarantee,
-    local_guarantee,
-)
-from shuffledp.monitoring.results import local_cautions, noise_cautions
-from shuffledp.monitoring.running_errors import (
-    band_quantile,
-    expected_standard_errors,
-    proven_errors,
-)
-from shuffledp.monitoring.signs import LARGEST_NUM_SIGNS, PredrawnSigns, SampledChange, sign_law
+from shuffledp.monitoring.privacy import central
+from shuffledp.monitoring.simulation import local_cautions, noise_cautions
 from shuffledp.monitoring.times import require_periods
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
@@ -103,11 +95,9 @@ class MonitorPlan(Shown):
         ndarray of float64, shape (periods,)
             In users.
         """
-        return self.standard_errors * band_quantile(
-            self.design.periods,
-            self.confidence,
-            simultaneous=simultaneous,
-            domain_size=self.design.encoding.domain_size,
+        size, periods = self.design.encoding.domain_size, self.design.periods
+        return self.standard_errors * running_counts.band_quantile(
+            periods, self.confidence, simultaneous=simultaneous, domain_size=size
         )
 
     @property
@@ -142,8 +132,7 @@ class MonitorPlan(Shown):
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; what ``shuffledp monitor plan --json`` prints."""
-        design = self.design
-        errors = self.standard_errors
+        design, errors = self.design, self.standard_errors
         single, together = (self.half_widths(simultaneous=each) for each in (False, True))
         return {
             "periods": design.tree.periods,
@@ -256,83 +245,49 @@ def plan_monitoring(
     users = require_at_least("num_users", num_users, 1)
     delta = require_open_unit("delta", delta)
     confidence = require_open_unit("confidence", confidence)
-    design = _design(
-        tree, changes, users, delta, epsilon0=epsilon0, epsilon=epsilon, domain=domain,
-        protocol=protocol,
+    encoding = Encoding.of(domain)
+    if protocol is None:
+        protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
+    crowd: dict[str, Any] = {
+        "num_users": users, "delta": delta, "changing_share": encoding.changing_share,
+    }  # fmt: skip
+
+    def profile_for(loss: float) -> MonitoringProfile:
+        law = sign_law(protocol, max_changes=changes, epsilon0=loss)
+        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
+
+    if epsilon is not None:
+        epsilon0 = central.calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
+    design = MonitorDesign(
+        periods=tree.periods, max_changes=changes,
+        epsilon0=require_positive("epsilon0", epsilon0 or 0.0), protocol=protocol,
+        domain=None if domain is None else encoding.labels,
     )  # fmt: skip
-    encoding = design.encoding
-    central = central_guarantee(
-        design.profile, num_users=users, delta=delta, changing_share=encoding.changing_share
-    )
-    errors, smoothed = (
-        expected_standard_errors(design, num_users=users, smoothed=each) for each in (False, True)
-    )
+    published = central.central_guarantee(design.profile, **crowd)
+    expected = running_counts.expected_standard_errors
+    errors, smoothed = (expected(design, num_users=users, smoothed=on) for on in (False, True))
+    proven = running_counts.proven_errors(design, num_users=users, confidence=confidence)
     # Whoever has no value yet needs one more answer, which is left out in favour of repeated
     # collections.
     task = RepeatedTask(
         domain_size=max(encoding.domain_size, 2), periods=design.periods, num_users=users,
         delta=delta,
     )  # fmt: skip
-    local, target = design.epsilon0, max(central.upper, _LEAST_EPSILON)
+    local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
     return MonitorPlan(
-        design=design,
-        num_users=users,
-        delta=delta,
-        confidence=confidence,
-        asked_epsilon=epsilon,
-        local=local_guarantee(design.profile),
-        central=central,
-        standard_errors=read_only(errors),
-        smoothed_standard_errors=read_only(smoothed),
-        proven_errors=read_only(proven_errors(design, num_users=users, confidence=confidence)),
+        design=design, num_users=users, delta=delta, confidence=confidence,
+        asked_epsilon=epsilon, local=central.local_guarantee(design.profile), central=published,
+        standard_errors=read_only(errors), smoothed_standard_errors=read_only(smoothed),
+        proven_errors=read_only(proven),
         comparison=MonitorComparison(
-            periods=design.periods,
-            standard_error=root_mean_square(errors),
+            periods=design.periods, standard_error=root_mean_square(errors),
             smoothed_standard_error=root_mean_square(smoothed),
-            local_epsilon=local,
-            central_epsilon=target,
-            everybody_local=everybody_at_local(task, epsilon0=local),
-            everybody_central=everybody_at_central(task, epsilon=target),
-            few_answers=few_answers(task, epsilon0=local, epsilon=target),
+            local_epsilon=local, central_epsilon=target,
+            everybody_local=comparison.everybody_at_local(task, epsilon0=local),
+            everybody_central=comparison.everybody_at_central(task, epsilon=target),
+            few_answers=comparison.few_answers(task, epsilon0=local, epsilon=target),
         ),
-    )
-
-
-def _design(
-    tree: PeriodTree,
-    changes: int,
-    users: int,
-    delta: float,
-    *,
-    epsilon0: float | None,
-    epsilon: float | None,
-    domain: Iterable[Hashable] | None,
-    protocol: str | None,
-) -> MonitorDesign:
-    """Return the design that has the local loss, or meets the central target, that is given."""
-    encoding = Encoding.of(domain)
-    by_default = PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange
-    name = by_default.name if protocol is None else protocol
-
-    def profile_for(loss: float) -> MonitoringProfile:
-        law = sign_law(name, max_changes=changes, epsilon0=loss)
-        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
-
-    if epsilon is not None:
-        epsilon0 = calibrate_monitoring(
-            profile_for,
-            num_users=users,
-            epsilon=epsilon,
-            delta=delta,
-            changing_share=encoding.changing_share,
-        )
-    return MonitorDesign(
-        periods=tree.periods,
-        max_changes=changes,
-        epsilon0=require_positive("epsilon0", epsilon0 or 0.0),
-        protocol=name,
-        domain=None if domain is None else encoding.labels,
-    )
+    )  # fmt: skip
 
 
 def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
@@ -342,10 +297,4 @@ def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
 
 def _bound_dict(bound: Bound) -> dict[str, object]:
     """Return a bound as JSON values."""
-    return {
-        "lower": bound.lower,
-        "upper": bound.upper,
-        "method": bound.method,
-        "source": bound.source,
-        "assumptions": list(bound.assumptions),
-    }
+    return asdict(bound) | {"assumptions": list(bound.assumptions)}

@@ -1,7 +1,7 @@
 """``MonitorServer``: reports of a longitudinal collection in, running counts out."""
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,12 @@ from shuffledp.monitoring.client import MonitorReport, MonitorReports, require_r
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import (
     RunningCounts,
+    band_quantile,
+    expected_standard_errors,
     level_weighted_sums,
     online_running_counts,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_errors import band_quantile, expected_standard_errors
 
 _MOST_COUNTERS = 1 << 25
 _BLOCK = 1 << 17  # reports handled at once, so that what is made of them stays in the cache
@@ -177,11 +178,8 @@ class MonitorServer:
         nodes = [tree.offset(height + 1) + (period >> height) - 1 for height in heights]
         leaves = 2.0 ** (np.array(heights) + 1) - 1.0
         sums = (self._subtree_sums()[nodes] / leaves[:, None]).sum(axis=0, keepdims=True)
-        reach = self._reach(tree.periods, confidence, simultaneous=simultaneous)
-        return self._shown(
-            np.array([period]), sums, reach, num_users, confidence=confidence,
-            is_simultaneous=simultaneous,
-        ).at(1)  # fmt: skip
+        asked = (confidence, simultaneous)
+        return self._shown(np.array([period]), sums, num_users, asked).at(1)
 
     def running_counts(
         self,
@@ -230,15 +228,8 @@ class MonitorServer:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
         last = tree.require_through(self._last_period if through is None else through)
         estimated = smoothed_running_counts if smoothed else online_running_counts
-        sums = estimated(tree, self._subtree_sums(), last)
-        reach = self._reach(
-            last if smoothed else tree.periods, confidence, smoothed=smoothed,
-            simultaneous=simultaneous,
-        )  # fmt: skip
-        return self._shown(
-            np.arange(1, last + 1), sums, reach, num_users, is_smoothed=smoothed,
-            confidence=confidence, is_simultaneous=simultaneous,
-        )  # fmt: skip
+        sums, asked = estimated(tree, self._subtree_sums(), last), (confidence, simultaneous)
+        return self._shown(np.arange(1, last + 1), sums, num_users, asked, smoothed=smoothed)
 
     def _subtree_sums(self) -> NDArray[np.int64]:
         """Return the weighted sums over subtrees, made once for all reports since the last time."""
@@ -246,38 +237,28 @@ class MonitorServer:
             self._weighted = level_weighted_sums(self._design.tree, self._sums)
         return self._weighted
 
-    def _reach(self, through: int, confidence: float, **kind: bool) -> float:
-        """Return how many standard errors the bands reach to either side."""
-        size = self._design.encoding.domain_size
-        return band_quantile(through, confidence, domain_size=size, **kind)
-
     def _shown(
-        self,
-        periods: NDArray[np.int64],
-        sums: NDArray[np.float64],
-        reach: float,
-        num_users: int,
-        *,
-        is_smoothed: bool = False,
-        **kind: Any,
-    ) -> RunningCounts:
+        self, periods: NDArray[np.int64], sums: NDArray[np.float64], num_users: int,
+        asked: tuple[float, bool], *, smoothed: bool = False,
+    ) -> RunningCounts:  # fmt: skip
         """Return estimated sums of signs at some periods (rows) as counts with bands."""
-        design, users = self._design, require_at_least("num_users", num_users, 1)
+        design, (confidence, simultaneous) = self._design, asked
+        size, users = design.encoding.domain_size, require_at_least("num_users", num_users, 1)
+        reach = band_quantile(
+            periods.size if smoothed else design.periods, confidence, smoothed=smoothed,
+            simultaneous=simultaneous, domain_size=size,
+        )  # fmt: skip
         errors = expected_standard_errors(
-            design, num_users=users, periods=periods, smoothed=is_smoothed
+            design, num_users=users, periods=periods, smoothed=smoothed
         )
         counts = design.encoding.decode(design.scale * sums)
-        if design.encoding.domain_size == 1:
+        if size == 1:
             counts = counts[:, 0]
         else:
             errors = np.broadcast_to(errors[:, None], counts.shape)
         return RunningCounts(
-            periods=periods,
-            counts=counts,
-            standard_errors=errors,
-            lower=counts - reach * errors,
-            upper=counts + reach * errors,
-            is_smoothed=is_smoothed,
+            periods=periods, counts=counts, standard_errors=errors,
+            lower=counts - reach * errors, upper=counts + reach * errors,
+            is_smoothed=smoothed, confidence=confidence, is_simultaneous=simultaneous,
             labels=design.encoding.labels,
-            **kind,
-        )
+        )  # fmt: skip

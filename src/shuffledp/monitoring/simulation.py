@@ -1,27 +1,240 @@
-"""A longitudinal collection, simulated: every client and the server, period by period.
+"""A longitudinal collection, simulated period by period: what it produced, and cautions.
 
 What clients draw is a keyed function of the period, so the same seed makes the same reports, bit
 for bit, also from a table that has grown since.
 """
 
-from typing import SupportsIndex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, SupportsIndex
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp._version import __version__
+from shuffledp.collection.output import json_text, results_folder, write_rows, writing
 from shuffledp.collection.results import Guarantee, delta_cautions
+from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.shown import Shown
+from shuffledp.monitoring.client import ClientFleet
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.histories import Histories
 from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
-from shuffledp.monitoring.results import (
-    MonitorResult,
-    limit_cautions,
-    local_cautions,
-    noise_cautions,
-)
+from shuffledp.monitoring.running_counts import RunningCounts
 from shuffledp.monitoring.server import MonitorServer
+
+# With a larger standard error, relative to the users, a 95 % interval is wider than [0, 1].
+_USELESS_SHARE = 0.25
+
+# Beyond this local loss a report is as good as the truth.
+_BARE = 10.0
+
+
+def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ...]:
+    """Return what to say where the noise drowns the counts."""
+    if worst_standard_error <= _USELESS_SHARE * num_users:
+        return ()
+    return (
+        f"The standard error reaches {worst_standard_error:,.0f} of {num_users:,} users, so that "
+        "the noise drowns every count: ask for a larger epsilon0, fewer periods or changes, or "
+        "more users.",
+    )
+
+
+def local_cautions(epsilon0: float) -> tuple[str, ...]:
+    """Return what to say where a user's own reports are hardly private."""
+    if epsilon0 <= _BARE:
+        return ()
+    return (
+        f"epsilon0 = {epsilon0:.4g} hides next to nothing from whoever sees the reports before the "
+        "shuffler: only the shuffler makes this private.",
+    )
+
+
+def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tuple[str, ...]:
+    """Return what to say where changes were ignored."""
+    if not num_ignored:
+        return ()
+    return (
+        f"Changes were ignored, {num_ignored:,} in all, of {num_limited:,} of the users, who had "
+        f"used up their max_changes = {max_changes:,}: their last value that was followed is "
+        "counted instead, so the estimates are biased by at most that many users. Their privacy "
+        "is not affected.",
+    )
+
+
+ESTIMATES_STEM = "estimates"
+TRUTH_STEM = "true-counts-not-private"
+RESULT_FILE = "result.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MonitorResult(Shown):
+    """Running counts of a simulation, the truth beside them, and what was guaranteed.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        What clients and server agreed on.
+    num_users : int
+        Number of users.
+    running : RunningCounts
+        Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
+        simulation was stopped earlier.
+    truth : ndarray of int64, shape (T,) or (T, domain_size)
+        How many users really had each value. It is known because this is a simulation; a real
+        collection never learns it.
+    period_labels : tuple of str
+        When each of the T periods begins.
+    values : tuple of str
+        What is counted; empty for booleans.
+    local : Bound
+        Local loss, in nats, of everything that a user ever reports.
+    central : Guarantee
+        What holds for a user's whole history if the reports of each period and level are shuffled.
+    num_ignored_changes : int
+        Changes that were not followed, since their users had used up ``max_changes``.
+    num_limited_users : int
+        How many users had such changes.
+    is_simulation : bool
+        True if a seed was given: then whoever knows it can undo the randomization.
+    warnings : tuple of str
+        What to know before relying on the numbers, one sentence each.
+    """
+
+    design: MonitorDesign
+    num_users: int
+    running: RunningCounts
+    truth: NDArray[np.int64] = field(repr=False)
+    period_labels: tuple[str, ...] = field(repr=False)
+    values: tuple[str, ...]
+    local: Bound
+    central: Guarantee
+    num_ignored_changes: int
+    num_limited_users: int
+    is_simulation: bool
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.truth.setflags(write=False)
+
+    @property
+    def through(self) -> int:
+        """T, the last period that was simulated."""
+        return len(self.running)
+
+    @property
+    def num_outside_bands(self) -> int:
+        """How many true counts lie outside their bands; nearly always none."""
+        running = self.running
+        outside = (self.truth < running.lower) | (self.truth > running.upper)
+        return int(np.count_nonzero(outside))
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root of the mean squared difference of estimates and truth, in users."""
+        return float(np.sqrt(np.mean((self.running.counts - self.truth) ** 2)))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value, as ``estimates.csv`` has them.
+
+        Yields
+        ------
+        dict
+            ``period``, ``time``, for other values than booleans ``value``, then ``count`` (the
+            estimate), ``standard_error``, ``lower``, ``upper``.
+        """
+        return self._rows("count", "standard_error", "lower", "upper")
+
+    def true_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the same with ``true_count``, which is not private, in place of the estimates."""
+        return self._rows("true_count")
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return all but the rows; plain Python values only."""
+        running = self.running
+        return {
+            "num_users": self.num_users,
+            "periods": self.design.periods,
+            "through": self.through,
+            "max_changes": self.design.max_changes,
+            "epsilon0": self.design.epsilon0,
+            "protocol": self.design.protocol,
+            "encoding": self.design.encoding.name,
+            "values": list(self.values),
+            "local": {"lower": self.local.lower, "upper": self.local.upper},
+            "guarantee": self.central.to_json_dict(),
+            "method": "least-squares",
+            "smoothed": running.is_smoothed,
+            "confidence": running.confidence,
+            "simultaneous": running.is_simultaneous,
+            "largest_standard_error": float(running.standard_errors.max()),
+            "root_mean_square_error": self.root_mean_square_error,
+            "num_outside_bands": self.num_outside_bands,
+            "num_ignored_changes": self.num_ignored_changes,
+            "num_limited_users": self.num_limited_users,
+            "is_simulation": self.is_simulation,
+            "warnings": list(self.warnings),
+        }
+
+    def save(self, directory: str | PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write estimates, true counts and ``result.json`` into a new folder.
+
+        The first two are CSV files: ``estimates`` and ``true-counts-not-private``.
+
+        Parameters
+        ----------
+        directory : path
+            The folder to create. It must not exist, or be empty.
+        overwrite : bool
+            Replace a folder that holds nothing but earlier results.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        OutputError
+            If it exists and may not be replaced, or cannot be written; then nothing is left.
+        """
+        with results_folder(directory, overwrite=overwrite) as folder:
+            write_monitor_result(self, folder)
+        return Path(directory)
+
+    def _rows(self, *names: str) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value with some columns."""
+        times = np.repeat(np.array(self.period_labels, dtype=object), max(len(self.values), 1))
+        columns = self.running.columns() | {"time": times, "true_count": self.truth.reshape(-1)}
+        shown = ("period", "time", *(("value",) if self.values else ()), *names)
+        for row in zip(*(columns[name].tolist() for name in shown), strict=True):
+            yield dict(zip(shown, row, strict=True))
+
+
+def write_monitor_result(
+    result: MonitorResult, folder: Path, *, parameters: dict[str, object] | None = None
+) -> None:
+    """Write a result into a folder that exists, usually the one that `results_folder` yields.
+
+    ``parameters``, how the result was asked for, are kept in ``result.json``; JSON values only.
+    """
+    with writing(folder):
+        write_rows(result.rows(), folder / f"{ESTIMATES_STEM}.csv")
+        write_rows(result.true_rows(), folder / f"{TRUTH_STEM}.csv")
+        record = {
+            **result.to_json_dict(),
+            "parameters": parameters or {},
+            "shuffledp_version": __version__,
+        }
+        text = json_text(record, indent=2)
+        (folder / RESULT_FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
@@ -92,63 +305,43 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     require_delta(delta)
     require_open_unit("confidence", confidence)
     design = MonitorDesign(
-        periods=histories.periods,
-        max_changes=max_changes,
-        epsilon0=epsilon0,
-        protocol=protocol,
+        periods=histories.periods, max_changes=max_changes, epsilon0=epsilon0, protocol=protocol,
         domain=histories.labels or None,
-    )
-    through = histories.periods
-    if stop_after is not None:
-        through = require_at_least("stop_after", stop_after, 1)
-        if through > histories.periods:
-            raise ParameterError(
-                f"stop_after = {through:,} is not in [1, {histories.periods:,}]: give one of the "
-                "periods"
-            )
+    )  # fmt: skip
+    most = histories.periods
+    through = most if stop_after is None else require_at_least("stop_after", stop_after, 1)
+    if through > most:
+        raise ParameterError(
+            f"stop_after = {through:,} is not in [1, {most:,}]: give one of the periods"
+        )
     key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
-    fleet = ClientFleet.drawn(design, histories.num_users, key)
-    server = _collected(fleet, histories, through, on_progress or no_progress)
-    running = server.running_counts(
-        through, num_users=histories.num_users, smoothed=smoothed, confidence=confidence
-    )
-    ignored = fleet.ignored_changes
-    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
-    central = central_guarantee(
-        design.profile,
-        num_users=histories.num_users,
-        delta=delta,
-        changing_share=design.encoding.changing_share,
-    )
-    return MonitorResult(
-        design=design,
-        num_users=histories.num_users,
-        running=running,
-        truth=histories.true_counts()[:through].reshape(running.counts.shape),
-        period_labels=histories.period_labels[:through],
-        values=histories.labels,
-        local=local_guarantee(design.profile),
-        central=Guarantee(epsilon=central, delta=delta, num_users=histories.num_users),
-        num_ignored_changes=num_ignored,
-        num_limited_users=num_limited,
-        is_simulation=seed is not None,
-        warnings=(
-            *limit_cautions(num_ignored, num_limited, design.max_changes),
-            *noise_cautions(float(running.standard_errors.max()), histories.num_users),
-            *local_cautions(design.epsilon0),
-            *delta_cautions(delta, histories.num_users),
-        ),
-    )
-
-
-def _collected(
-    fleet: ClientFleet, histories: Histories, through: int, report: Progress
-) -> MonitorServer:
-    """Return a server with the reports of all users up to a period."""
-    server = MonitorServer(fleet.design)
+    users = histories.num_users
+    fleet = ClientFleet.drawn(design, users, key)
+    server, report = MonitorServer(design), on_progress or no_progress
     for period in range(1, through + 1):
         fleet.follow(*histories.changes_at(period))
         sums = fleet.period_sums(period)
         server.add_sums(period, sums, num_reports=fleet.ends[len(sums) - 1])
         report("simulating", period, through)
-    return server
+    running = server.running_counts(
+        through, num_users=users, smoothed=smoothed, confidence=confidence
+    )
+    ignored = fleet.ignored_changes
+    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
+    share = design.encoding.changing_share
+    central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
+    return MonitorResult(
+        design=design, num_users=users, running=running,
+        truth=histories.true_counts()[:through].reshape(running.counts.shape),
+        period_labels=histories.period_labels[:through], values=histories.labels,
+        local=local_guarantee(design.profile),
+        central=Guarantee(epsilon=central, delta=delta, num_users=users),
+        num_ignored_changes=num_ignored, num_limited_users=num_limited,
+        is_simulation=seed is not None,
+        warnings=(
+            *limit_cautions(num_ignored, num_limited, design.max_changes),
+            *noise_cautions(float(running.standard_errors.max()), users),
+            *local_cautions(design.epsilon0),
+            *delta_cautions(delta, users),
+        ),
+    )  # fmt: skip

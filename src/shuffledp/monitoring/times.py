@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -71,62 +71,54 @@ class TimeAxis(NamedTuple):
 
 
 def time_axis(
-    kind: str,
-    ends: tuple[int, int],
-    *,
-    start: object,
-    every: object,
-    length: int | None,
-    origin: str,
+    kind: str, ends: Sequence[int], *, start: object, every: object, length: int | None, origin: str
 ) -> TimeAxis:
     """Return how the times of a column become periods; raise if one is outside them."""
-    earliest, latest = ends
-    if kind == "number":
-        axis = TimeAxis(_starts_of_numbers(latest, start, every, length), str)
-    else:
+
+    def text(time: int) -> str:
+        if kind == "number":
+            return str(time)
         unit = "D" if kind == "date" else "us"
-        axis = TimeAxis(
-            _starts_of_moments(ends, start, every, length),
-            lambda time: (
-                str(np.datetime64(time, "us").astype(f"datetime64[{unit}]"))
-                .removesuffix(".000000")
-                .replace("T", " ")
-            ),
-        )
-    if earliest < axis.starts[0]:
+        shown = str(np.datetime64(time, "us").astype(f"datetime64[{unit}]"))
+        return shown.removesuffix(".000000").replace("T", " ")
+
+    make = _starts_of_numbers if kind == "number" else _starts_of_moments
+    starts = make(ends, start, every, length)
+    earliest, latest = f"time {text(ends[0])} of {origin}", f"time {text(ends[1])} of {origin}"
+    if ends[0] < starts[0]:
         raise DataError(
-            f"time {axis.text(earliest)} of {origin} is before the first period, which begins at "
-            f"{axis.text(int(axis.starts[0]))}: pass an earlier start=..., or leave such rows out"
+            f"{earliest} is before the first period, which begins at {text(int(starts[0]))}: "
+            "pass an earlier start=..., or leave such rows out"
         )
-    found = int(np.searchsorted(axis.starts, latest, "right"))
+    found = int(np.searchsorted(starts, ends[1], "right"))
     if found > MOST_PERIODS:
         raise DataError(
-            f"time {axis.text(latest)} of {origin} is beyond the {MOST_PERIODS:,} periods that "
-            "there may be: pass a longer every=..., or a later start=..."
+            f"{latest} is beyond the {MOST_PERIODS:,} periods that there may be: pass a longer "
+            "every=..., or a later start=..."
         )
     if length is not None and found > length:
         raise DataError(
-            f"time {axis.text(latest)} of {origin} is in period {found:,}, beyond periods = "
-            f"{length:,}: pass a larger periods=..., or leave such rows out"
+            f"{latest} is in period {found:,}, beyond periods = {length:,}: pass a larger "
+            "periods=..., or leave such rows out"
         )
-    return axis._replace(starts=axis.starts[: found if length is None else length])
+    return TimeAxis(starts[: found if length is None else length], text)
 
 
 def _starts_of_numbers(
-    latest: int, start: object, every: object, length: int | None
+    ends: Sequence[int], start: object, every: object, length: int | None
 ) -> NDArray[np.int64]:
     """Return the numbers at which the periods up to the latest begin, and one more."""
     first = 1 if start is None else _whole("start", start)
     step = 1 if every is None else _whole("every", every)
     if step < 1:
         raise ParameterError(f"every = {every!r} is below 1: give how many numbers make a period")
-    needed = min(max((latest - first) // step + 2, length or 1, 1), MOST_PERIODS + 1)
+    needed = min(max((ends[1] - first) // step + 2, length or 1, 1), MOST_PERIODS + 1)
     most = (1 << 63) - 1
     return np.array([min(first + place * step, most) for place in range(needed)], dtype=np.int64)
 
 
 def _starts_of_moments(
-    ends: tuple[int, int], start: object, every: object, length: int | None
+    ends: Sequence[int], start: object, every: object, length: int | None
 ) -> NDArray[np.int64]:
     """Return the moments at which the periods up to the latest begin, and one more at least."""
     import polars as pl
@@ -150,10 +142,8 @@ def _starts_of_moments(
     days = (ends[1] - int(begin.cast(pl.Int64)[0])) / _MICROSECONDS_A_DAY
     needed = min(max(int(days / (count * _DAYS[unit])) + 2, length or 1, 1), MOST_PERIODS + 1)
     steps = (pl.int_range(needed, dtype=pl.Int64) * count).cast(pl.String) + unit
-    starts: NDArray[np.int64] = (
-        pl.select(pl.lit(begin).first().dt.offset_by(steps)).to_series().cast(pl.Int64).to_numpy()
-    )
-    return starts
+    begins = pl.select(pl.lit(begin).first().dt.offset_by(steps)).to_series()
+    return begins.cast(pl.Int64).to_numpy()
 
 
 def _whole(name: str, value: object) -> int:

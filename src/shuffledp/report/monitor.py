@@ -21,7 +21,7 @@ from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.simulation import MonitorResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

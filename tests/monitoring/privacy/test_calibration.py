@@ -7,12 +7,12 @@ import pytest
 
 from oracles import monitored_release as oracle
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.monitoring.design import sign_law
 from shuffledp.monitoring.privacy.central import (
     LARGEST_EPSILON0,
     calibrate_monitoring,
     central_guarantee,
 )
-from shuffledp.monitoring.signs import sign_law
 
 
 def sampled(epsilon0):

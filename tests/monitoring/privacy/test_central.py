@@ -13,7 +13,7 @@ from shuffledp.accounting.amplification.local import single_report_delta, single
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.errors import LowerEndWarning, ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.monitoring.privacy import central
+from shuffledp.monitoring.privacy import likelihoods
 from shuffledp.monitoring.privacy.central import (
     central_delta_upper,
     central_guarantee,
@@ -106,7 +106,7 @@ def test_a_million_users(profile):
 
 def test_products_of_signs_cost_little_among_many(monkeypatch):
     whole = central_guarantee(PREDRAWN, num_users=10**6, delta=1e-8).upper
-    monkeypatch.setattr(central, "has_higher_orders", lambda _profile: False)
+    monkeypatch.setattr(likelihoods, "has_higher_orders", lambda _profile: False)
     linear = central_guarantee(PREDRAWN, num_users=10**6, delta=1e-8).upper
     assert linear < whole < 1.01 * linear
 
@@ -233,7 +233,7 @@ def test_users_out_of_range(num_users):
 
 
 def test_ends_that_cross_are_noticed(monkeypatch):
-    monkeypatch.setattr(central, "unavoidable_delta", lambda *_args, **_kwargs: 1.0)
+    monkeypatch.setattr(likelihoods, "unavoidable_delta", lambda *_args, **_kwargs: 1.0)
     with pytest.warns(LowerEndWarning, match="please report"):
         bound = central_guarantee(SAMPLED, num_users=1_000, delta=1e-6)
     assert bound.lower is None

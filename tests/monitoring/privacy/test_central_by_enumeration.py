@@ -184,14 +184,14 @@ def test_public_columns(*, bit, domain_size, columns, share, periods, max_change
 
 def test_a_gap_too_small_would_be_found():
     """Negative control: three fifths of the gap, and the enumeration is above the bound."""
-    from shuffledp.monitoring.privacy.likelihoods import linear_delta_upper, worst_law
+    from shuffledp.monitoring.privacy.likelihoods import linear_delta, worst_law
 
     _, laws, profile = sampled(2, 1, 3)
     epsilon = 0.1 * profile.epsilon0
     (exact,) = oracle.worst_deltas(laws, 3, [epsilon])
     law = worst_law(1, epsilon=epsilon, alternating=True)
     bounds = [
-        linear_delta_upper(
+        linear_delta(
             law,
             gap=factor * profile.gap,
             share=float(profile.uniform_share),

@@ -12,8 +12,7 @@ from shuffledp.monitoring.privacy import likelihoods
 from shuffledp.monitoring.privacy.likelihoods import (
     MOST_USERS,
     Overlap,
-    linear_delta_lower,
-    linear_delta_upper,
+    linear_delta,
     mixed_law,
     pair_law,
     worst_law,
@@ -60,8 +59,8 @@ def test_alternating_increments(max_changes, num_users, shift):
     )
     law = worst_law(max_changes, epsilon=EPSILON, alternating=True)
     arguments = {"gap": 0.375, "share": 0.625, "num_users": num_users, "epsilon": EPSILON}
-    upper = linear_delta_upper(law, **arguments, shift=float(shift))
-    lower = linear_delta_lower(law, **arguments, shift=float(shift))
+    upper = linear_delta(law, **arguments, shift=float(shift))
+    lower = linear_delta(law, upwards=False, **arguments, shift=float(shift))
     assert lower <= exact <= upper
     assert upper - lower <= 1e-3 * exact
 
@@ -80,7 +79,7 @@ def test_any_increments_of_a_crowd(max_changes, num_users):
     )
     law = worst_law(max_changes, epsilon=EPSILON, alternating=False)
     arguments = {"gap": 0.25, "share": 0.625, "num_users": num_users, "epsilon": EPSILON}
-    lower, upper = linear_delta_lower(law, **arguments), linear_delta_upper(law, **arguments)
+    lower, upper = linear_delta(law, upwards=False, **arguments), linear_delta(law, **arguments)
     assert lower <= exact <= upper
     assert upper - lower <= 1e-3 * exact
 
@@ -98,7 +97,7 @@ def test_a_coarser_grid_errs_upwards_and_little(max_changes):
     )
     law = worst_law(max_changes, epsilon=math.log(1.5), alternating=False)
     assert law.values.size <= 140
-    upper = linear_delta_upper(law, gap=1 / 16, share=1.0, num_users=1, epsilon=math.log(1.5))
+    upper = linear_delta(law, gap=1 / 16, share=1.0, num_users=1, epsilon=math.log(1.5))
     assert exact <= upper <= exact * 1.01
     mean = math.fsum(law.values * law.masses)
     variance = math.fsum(law.values**2 * law.masses)
@@ -175,6 +174,6 @@ def test_all_signs_equal_is_one_value():
 def test_more_users_than_the_most_are_the_most():
     law = worst_law(2, epsilon=1e-4, alternating=True)
     arguments = {"gap": 0.25, "share": 0.5, "epsilon": 1e-4}
-    assert linear_delta_upper(law, num_users=10**18, **arguments) == linear_delta_upper(
+    assert linear_delta(law, num_users=10**18, **arguments) == linear_delta(
         law, num_users=MOST_USERS, **arguments
     )

@@ -30,25 +30,13 @@ from functools import partial
 from typing import Any
 
 from shuffledp.accounting.amplification.local import single_report_delta, single_report_epsilon
+from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_finite,
-    require_non_negative,
-    require_positive,
-)
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import MonitoringProfile
-from shuffledp.monitoring.privacy.likelihoods import (
-    Crowd,
-    has_higher_orders,
-    higher_order_shift,
-    linear_delta_upper,
-    unavoidable_delta,
-    worst_law,
-)
+from shuffledp.monitoring.privacy import likelihoods
+from shuffledp.monitoring.privacy.likelihoods import Crowd
 
 SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
 
@@ -90,8 +78,15 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     >>> math.isclose(bound.lower, bound.upper)
     True
     """
-    least, greatest = _extreme_densities(profile)
-    lower = 0.0
+    # Densities of one set of reports under two histories: of no error, and of errors only.
+    periods = 1 << (profile.num_levels - 1)
+    none, only = Fraction(1), 1 - profile.correlation(1)
+    if periods > 1:
+        changes = min(profile.max_changes, periods - 1)
+        terms = [r * math.comb(changes, s) for s, r in enumerate(profile.sign_correlations)]
+        even, odd = sum(terms[::2], Fraction(0)), sum(terms[1::2], Fraction(0))
+        none, only = even + odd, even - odd
+    least, greatest, lower = min(none, only), max(none, only), 0.0
     if 0 < least < greatest:
         # Two roundings of the ratio, two of the logarithm.
         ratio = float(greatest / least)
@@ -110,28 +105,6 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
             "Neighbouring values are everything that one user does in all periods.",
             f"The client follows at most {profile.max_changes} changes and ignores the rest.",
         ),
-    )
-
-
-def _extreme_densities(profile: MonitoringProfile) -> tuple[Fraction, Fraction]:
-    """Return densities of one set of reports under two histories: of errors only, and of none."""
-    periods = 1 << (profile.num_levels - 1)
-    if periods == 1:
-        return 1 - profile.correlation(1), Fraction(1)
-    changes = min(profile.max_changes, periods - 1)
-    ends = _density(profile, changes, changes), _density(profile, changes, 0)
-    return min(ends), max(ends)
-
-
-def _density(profile: MonitoringProfile, changes: int, differing: int) -> Fraction:
-    """Return F_m(i), exactly."""
-    row = [1]
-    for index in range(changes):
-        sign = -1 if index < differing else 1
-        row = [a + sign * b for a, b in zip([*row, 0], [0, *row], strict=True)]
-        row = row[: len(profile.sign_correlations)]
-    return sum(
-        (r * c for r, c in zip(profile.sign_correlations, row, strict=False)), start=Fraction(0)
     )
 
 
@@ -191,7 +164,7 @@ def central_delta_upper(
     Notes
     -----
     Theorem and proof: see the module. Higher orders may add 1.5 % of delta and a shift. Error
-    budget: that of `linear_delta_upper`. Cost: below 2 ms, up to 0.1 s for fewer than 1000 users.
+    budget: that of `linear_delta`. Cost: below 2 ms, up to 0.1 s for fewer than 1000 users.
 
     Examples
     --------
@@ -205,36 +178,26 @@ def central_delta_upper(
     >>> central_delta_upper(profile, num_users=1, epsilon=math.log(3.0))
     0.0
     """
-    users = require_at_least("num_users", num_users, 1)
-    epsilon = require_non_negative("epsilon", epsilon)
+    users = checks.require_at_least("num_users", num_users, 1)
+    epsilon = checks.require_non_negative("epsilon", epsilon)
     changing_share = _changing_share(changing_share)
-    local = single_report_delta(profile.epsilon0, epsilon)
+    local, changes = single_report_delta(profile.epsilon0, epsilon), profile.max_changes
     crowd = _crowd(profile, users, level_hidden=level_hidden)
-    unusable = profile.max_changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
+    unusable = changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
     if local == 0.0 or unusable or epsilon > _LARGEST_EPSILON:
         return local
-    law = worst_law(
-        profile.max_changes,
-        epsilon=epsilon,
-        alternating=profile.alternating,
-        changing_share=changing_share,
+    law = likelihoods.worst_law(
+        changes, epsilon=epsilon, alternating=profile.alternating, changing_share=changing_share
     )
-
-    linear = partial(
-        linear_delta_upper,
-        law,
-        gap=profile.gap,
-        share=crowd.share,
-        num_users=users,
-        epsilon=epsilon,
-    )
+    part, gap = likelihoods.linear_delta, profile.gap
+    linear = partial(part, law, gap=gap, share=crowd.share, num_users=users, epsilon=epsilon)
     plain = linear()
-    if plain >= local or not has_higher_orders(profile):
+    if plain >= local or not likelihoods.has_higher_orders(profile):
         return min(plain, local)
 
     def total(guess: float) -> float:
         tail = _TAIL * guess
-        shift, rare = higher_order_shift(
+        shift, rare = likelihoods.higher_order_shift(
             profile, crowd, epsilon=epsilon, tail=tail, from_above=True
         )
         if not shift < 2.0 * math.expm1(profile.epsilon0):
@@ -301,41 +264,38 @@ def central_guarantee(
     >>> round(bound.upper, 4), 0.6 * bound.upper < bound.lower < bound.upper
     (0.0443, True)
     """
-    users = require_at_least("num_users", num_users, 1)
-    delta = require_delta(delta)
+    users = checks.require_at_least("num_users", num_users, 1)
+    delta = checks.require_delta(delta)
     changing_share = _changing_share(changing_share)
-    at_users = _assumptions(profile, users, level_hidden=level_hidden)
     local = local_guarantee(profile)
-    if delta == 0.0 or local.upper == 0.0:
-        return _bound(local.lower, local.upper, at_users, central=False)
-    ceiling = single_report_epsilon(profile.epsilon0, delta)
-    crowd = _crowd(profile, users, level_hidden=level_hidden)
-    guess = _normal_epsilon(profile, crowd, delta, changing_share)
-
+    lower, upper, ceiling = local.lower, local.upper, local.upper
     asked: dict[str, Any] = {"num_users": users, "level_hidden": level_hidden}
 
     def upper_delta(epsilon: float) -> float:
         return central_delta_upper(profile, epsilon=epsilon, changing_share=changing_share, **asked)
 
     def lower_delta(epsilon: float) -> float:
-        return unavoidable_delta(profile, epsilon=epsilon, **asked)
+        return likelihoods.unavoidable_delta(profile, epsilon=epsilon, **asked)
 
-    upper = ceiling
-    if upper_delta(_WORTH * ceiling) <= delta:
-        _, upper = _inverse(upper_delta, delta, _WORTH * ceiling, guess)
-    lower = None
-    if profile.alternating:
-        # Looked for beyond the upper end, too: were there one, something would be wrong.
-        lower, _ = _inverse(lower_delta, delta, _BEYOND * upper, 0.8 * upper)
-    return _bound(lower, upper, at_users, central=upper < ceiling)
-
-
-def _inverse(
-    function: Callable[[float], float], target: float, high: float, guess: float
-) -> tuple[float, float]:
-    """Return where a falling function is above and not above ``target``."""
-    return last_above_first_below(
-        function, target, 0.0, high, guess=guess, spread=0.05, relative_tolerance=_TOLERANCE
+    inverse = partial(last_above_first_below, spread=0.05, relative_tolerance=_TOLERANCE)
+    if delta > 0.0 and local.upper > 0.0:
+        lower, upper = None, single_report_epsilon(profile.epsilon0, delta)
+        ceiling = upper
+        if upper_delta(_WORTH * ceiling) <= delta:
+            crowd = _crowd(profile, users, level_hidden=level_hidden)
+            guess = _normal_epsilon(profile, crowd, delta, changing_share)
+            _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
+        if profile.alternating:
+            # Looked for beyond the upper end, too: were there one, something would be wrong.
+            lower, _ = inverse(lower_delta, delta, 0.0, _BEYOND * upper, guess=0.8 * upper)
+    claim = "the central guarantee of monitoring"
+    return Bound(
+        lower=reconciled_lower(lower, upper, tolerance=1e-6, claim=claim),
+        upper=upper,
+        # Named after the analysis that gives the upper end.
+        method="monitoring-crowd" if upper < ceiling else "local",
+        source=SOURCE,
+        assumptions=_assumptions(profile, users, level_hidden=level_hidden),
     )
 
 
@@ -349,7 +309,7 @@ def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) ->
 
 def _changing_share(value: float) -> float:
     """Return a share in (0, 1] as a float, or raise."""
-    share = require_finite("changing_share", value)
+    share = checks.require_finite("changing_share", value)
     if not 0.0 < share <= 1.0:
         raise ParameterError(
             f"changing_share = {value} is not in (0, 1]: give the largest share of the columns "
@@ -391,21 +351,6 @@ def _assumptions(
         level,
         "Neighbouring datasets differ in everything that one user does in all periods.",
         f"Clients follow at most {changes} of their value and ignore the rest.",
-    )
-
-
-def _bound(
-    lower: float | None, upper: float, assumptions: tuple[str, ...], *, central: bool
-) -> Bound:
-    """Return the enclosure, named after the analysis that gives its upper end."""
-    return Bound(
-        lower=reconciled_lower(
-            lower, upper, tolerance=1e-6, claim="the central guarantee of monitoring"
-        ),
-        upper=upper,
-        method="monitoring-crowd" if central else "local",
-        source=SOURCE,
-        assumptions=assumptions,
     )
 
 
@@ -467,13 +412,12 @@ def calibrate_monitoring(
     >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
     1.2
     """
-    target, delta = require_positive("epsilon", epsilon), require_delta(delta)
+    target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
+    users = checks.require_at_least("num_users", num_users, 1)
     crowd: dict[str, Any] = {
-        "num_users": require_at_least("num_users", num_users, 1),
-        "level_hidden": level_hidden,
-        "changing_share": changing_share,
-    }
+        "num_users": users, "level_hidden": level_hidden, "changing_share": changing_share,
+    }  # fmt: skip
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)

@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.binomial import binomial_window
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
+
+Floats = NDArray[np.float64]
 
 # Values that a law may have before its inner part is put on a coarser grid, and how many standard
 # deviations that grid reaches.
@@ -51,8 +52,8 @@ _SMALLEST_MASS = 1e-290
 class ChangeLaw(NamedTuple):
     """A law with finitely many values: shape (m,) each; every mass right to ``relative_error``."""
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    values: Floats
+    masses: Floats
     relative_error: float
 
 
@@ -106,9 +107,7 @@ def mixed_law(laws: list[ChangeLaw], weights: list[float]) -> ChangeLaw:
     return ChangeLaw(values, masses, error)
 
 
-def _merged(
-    values: NDArray[np.float64], masses: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _merged(values: Floats, masses: Floats) -> tuple[Floats, Floats]:
     """Merge values that are close, or equal, into their conditional means."""
     order = np.argsort(values, kind="stable")
     values, masses = values[order], masses[order]
@@ -175,49 +174,35 @@ MOST_USERS = 10**10
 _LEFT_OUT = 1e-270
 
 
-def linear_delta_upper(
-    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
-) -> float:
-    """Return an upper bound of the linear part's mean positive part A(epsilon), up to 1e-3 of it.
+def linear_delta(
+    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float,
+    shift: float = 0.0, upwards: bool = True,
+) -> float:  # fmt: skip
+    """Bound the linear part's mean positive part A(epsilon), up to 1e-3 of it; from above or below.
 
-    It does not increase with n where ``shift`` is 0; more than 1e10 users are taken to be 1e10,
-    which errs upwards. Values may be off by the law's relative error and 16 roundings of the
-    largest; the masses' relative error t multiplies the mean by at most (1 + t)^n.
+    From above it does not increase with n where ``shift`` is 0; more than 1e10 users are taken to
+    be 1e10, which errs upwards; from below it is for at most that many. Values may be off by the
+    law's relative error and 16 roundings of the largest; the masses' relative error t multiplies
+    the mean by at most (1 + t)^n.
     """
     users = min(num_users, MOST_USERS)
-    mean = _mean(law, (gap, share, epsilon, shift), users, upwards=True).upper
-    return mean / share * math.exp(_spread(law, users)) + _LEFT_OUT
-
-
-def linear_delta_lower(
-    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
-) -> float:
-    """Return a lower bound of A(epsilon), for at most 1e10 users."""
-    mean = _mean(law, (gap, share, epsilon, shift), num_users, upwards=False).lower
-    return max(mean / share * math.exp(-_spread(law, num_users)) - _LEFT_OUT, 0.0)
-
-
-def _mean(
-    law: ChangeLaw, parameters: tuple[float, float, float, float], num_users: int, *, upwards: bool
-) -> Enclosure:
-    """Enclose E[(G_1 + ... + G_n)_+] / n, with all values of G moved to the safe side."""
-    gap, share, epsilon, shift = parameters
     values = np.append(shift - math.expm1(epsilon) + gap * law.values, 0.0)
     masses = np.append(share * law.masses, 1.0 - share)
     heaviest = int(np.argmax(masses))
     slack = float(np.max(np.abs(values))) * (16.0 * math.ulp(1.0) + law.relative_error)
-    return mean_positive_part(
-        num_users,
+    # E[(G_1 + ... + G_n)_+] / n, with all values of G moved to the safe side.
+    mean = mean_positive_part(
+        users,
         float(values[heaviest]) + (slack if upwards else -slack),
         np.delete(masses, heaviest),
         np.delete(values - values[heaviest], heaviest),
-        width=_WIDTH if num_users > _FEW_USERS else _WIDTH_OF_FEW,
+        width=_WIDTH if users > _FEW_USERS else _WIDTH_OF_FEW,
     )
-
-
-def _spread(law: ChangeLaw, num_users: int) -> float:
-    """Return the exponent that the masses' errors may cost: four roundings beside their own."""
-    return num_users * (law.relative_error + 4.0 * math.ulp(1.0))
+    # Four roundings of the masses beside their own.
+    spread = users * (law.relative_error + 4.0 * math.ulp(1.0))
+    if upwards:
+        return mean.upper / share * math.exp(spread) + _LEFT_OUT
+    return max(mean.lower / share * math.exp(-spread) - _LEFT_OUT, 0.0)
 
 
 # Outward factors for the round-off of exponents of some hundreds.
@@ -262,70 +247,45 @@ def higher_order_shift(
     too small, which has at most that chance. The shift is infinite where none can be proved.
     """
     in_all, at_level = crowd.quantiles(tail)
-    each = max(at_level, 1)
-    sign = 1.0 if from_above else -1.0
-    second = sign * float(profile.correlation(2))
+    second = float(profile.correlation(2)) * (1.0 if from_above else -1.0)
     factor = (1.0 + math.exp(epsilon)) / in_all
-    shift = _second_shift(
-        second, epsilon, factor, changes=profile.max_changes, levels=crowd.num_levels, tail=tail
-    )
-    log_orders = _log_orders(profile, crowd.num_levels, each)
-    return (shift + _later_shift(log_orders, factor, tail)) * _WIDER, tail
-
-
-def _second_shift(
-    correlation: float, epsilon: float, factor: float, *, changes: int, levels: int, tail: float
-) -> float:
-    """Return s_2 with E(D_2 - s_2)_+ <= tail: the least over a grid of tilts."""
-    if correlation == 0.0:
-        return 0.0
-    tilt = np.linspace(0.02, 0.98, 49) / (changes - 1.0)
-
-    def log_moment(sign: float) -> NDArray[np.float64]:
-        wide = np.log1p(-sign * (changes - 1.0) * tilt)
-        return -0.5 * levels * (wide + (changes - 1.0) * np.log1p(sign * tilt))
-
-    ratio = 1.0 / (1.0 + math.exp(-epsilon))  # e / (1 + e)
-    sign = math.copysign(1.0, correlation)
-    exponent = (1.0 - ratio) * log_moment(sign) + ratio * log_moment(-sign)
-    slope = tilt / (factor * abs(correlation))
-    shifts = (exponent - 1.0 - np.log(slope) - math.log(tail)) / slope
-    return max(float(np.min(shifts)), 0.0)
-
-
-def _log_orders(
-    profile: MonitoringProfile, num_levels: int, each: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return i and ln of abs(r_i) sqrt(C(k, i) L N^(2 - i)), for all i >= 3 with r_i not 0."""
-    changes = profile.max_changes
-    orders, logs = [], []
-    for order, correlation in enumerate(profile.sign_correlations[3:], start=3):
-        if correlation:
-            log_binomial = (
-                math.lgamma(changes + 1.0)
-                - math.lgamma(order + 1.0)
-                - math.lgamma(changes - order + 1.0)
-            )
-            squared = log_binomial + math.log(num_levels) + (2.0 - order) * math.log(each)
-            log_correlation = math.log(abs(correlation.numerator))
-            log_correlation -= math.log(correlation.denominator)
-            orders.append(float(order))
-            logs.append(log_correlation + 0.5 * squared)
-    return np.array(orders), np.array(logs)
+    changes, levels = profile.max_changes, crowd.num_levels
+    shift = 0.0
+    if second != 0.0:
+        # s_2 with E(D_2 - s_2)_+ <= tail: the least over a grid of tilts.
+        tilt = np.linspace(0.02, 0.98, 49) / (changes - 1.0)
+        plus, minus = (
+            np.log1p(-sign * (changes - 1.0) * tilt) + (changes - 1.0) * np.log1p(sign * tilt)
+            for sign in (math.copysign(1.0, second), -math.copysign(1.0, second))
+        )
+        ratio = 1.0 / (1.0 + math.exp(-epsilon))  # e / (1 + e)
+        exponent = -0.5 * levels * ((1.0 - ratio) * plus + ratio * minus)
+        slope = tilt / (factor * abs(second))
+        shifts = (exponent - 1.0 - np.log(slope) - math.log(tail)) / slope
+        shift = max(float(np.min(shifts)), 0.0)
+    return (shift + _later_shift(profile, levels, max(at_level, 1), factor, tail)) * _WIDER, tail
 
 
 def _later_shift(
-    log_orders: tuple[NDArray[np.float64], NDArray[np.float64]], factor: float, tail: float
+    profile: MonitoringProfile, levels: int, each: int, factor: float, tail: float
 ) -> float:
     """Return s_3 with E(D_3 - s_3)_+ <= tail: the least over a grid of orders p."""
-    orders, at_two = log_orders
-    if orders.size == 0:
+    changes, later = profile.max_changes, enumerate(profile.sign_correlations[3:], start=3)
+    found = {order: correlation for order, correlation in later if correlation}
+    if not found:
         return 0.0
+    # ln of abs(r_i) sqrt(C(k, i) L N^(2 - i)), for all i >= 3 with r_i not 0.
+    at_two = []
+    for order, correlation in found.items():
+        squared = math.lgamma(changes + 1.0) - math.lgamma(order + 1.0)
+        squared += math.log(levels) - math.lgamma(changes - order + 1.0)
+        squared += (2.0 - order) * math.log(each)
+        log_correlation = math.log(abs(correlation.numerator)) - math.log(correlation.denominator)
+        at_two.append(log_correlation + 0.5 * squared)
     best, power = math.inf, 2.0
     while power <= 4.0 - 4.0 * math.log(tail):
-        logs = at_two + 0.5 * orders * math.log(power - 1.0)
-        top = float(np.max(logs))
-        log_norm = math.log(factor) + top + math.log(float(np.sum(np.exp(logs - top))))
+        logs = np.array(at_two) + 0.5 * np.array([*found]) * math.log(power - 1.0)
+        log_norm = math.log(factor) + float(np.logaddexp.reduce(logs))
         log_shift = log_norm + math.log1p(-1.0 / power)
         log_shift += (log_norm - math.log(power * tail)) / (power - 1.0)
         if log_shift < _LARGEST_EXPONENT:
@@ -371,14 +331,8 @@ def level_overlaps(
                 net[(place - 1) >> height] += 1 if index % 2 == 0 else -1
             nets.append(net)
         met = Counter((nets[0][node], nets[1][node]) for node in nets[0].keys() | nets[1].keys())
-        found.append(
-            Overlap(
-                opposite=met[1, -1] + met[-1, 1],
-                first_only=met[1, 0] + met[-1, 0],
-                second_only=met[0, 1] + met[0, -1],
-                same=met[1, 1] + met[-1, -1],
-            )
-        )
+        kinds = (1, -1), (1, 0), (0, 1), (1, 1)
+        found.append(Overlap(*(met[one, other] + met[-one, -other] for one, other in kinds)))
     return found
 
 
@@ -406,29 +360,23 @@ def unavoidable_delta(
         crowd = Crowd(num_users=num_users, share=1.0, num_levels=levels)
         return _part(profile, crowd, mixed_law(laws, shares), epsilon)
     crowd = Crowd(num_users=num_users, share=1.0 / levels, num_levels=1)
-    total = sum(
-        share * _part(profile, crowd, law, epsilon) for law, share in zip(laws, shares, strict=True)
-    )
-    return total * (1.0 - 1e-14)
+    parts = [_part(profile, crowd, law, epsilon) for law in laws]
+    return float(np.dot(shares, parts)) * (1.0 - 1e-14)
 
 
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
     """Return a lower bound of the mean positive part for one law, higher orders included."""
-    gap = profile.gap
-
     linear = partial(
-        linear_delta_lower,
-        law,
-        gap=gap,
-        share=crowd.share,
-        num_users=crowd.num_users,
-        epsilon=epsilon,
-    )
+        linear_delta, law, gap=profile.gap, share=crowd.share, num_users=crowd.num_users,
+        epsilon=epsilon, upwards=False,
+    )  # fmt: skip
     plain = linear()
-    if not has_higher_orders(profile) or plain <= _LEAST_TAIL:
-        return plain if not has_higher_orders(profile) else 0.0
+    if not has_higher_orders(profile):
+        return plain
+    if plain <= _LEAST_TAIL:
+        return 0.0
     # Where the crowd is too small, the linear part is at most g k (1 + e): its largest value.
-    largest = gap * float(law.values.max())
+    largest = profile.gap * float(law.values.max())
     tail = _TAIL * plain / max(largest, 1.0)
     shift, rare = higher_order_shift(profile, crowd, epsilon=epsilon, tail=tail, from_above=False)
     if not shift < largest:

@@ -1,4 +1,4 @@
-"""Compiled loops: the recurrence, and nodes of contour integrals."""
+"""Compiled loops: the fullest bin's recurrence, nodes of contour integrals, splines near ties."""
 
 import math
 
@@ -74,8 +74,7 @@ def confined(
     stride = deficit / num_strides
     pad = half * (bins - 1)
     size = num_strides + 1 + 2 * pad
-    level = np.ones(size)
-    terms = np.zeros(size)
+    level, terms, added = np.ones(size), np.zeros(size), np.zeros(size)
     for j in range(2, bins + 1):
         reach = half * (bins - j)
         first = pad - reach - half
@@ -89,17 +88,15 @@ def confined(
             terms[index] = weight * level[index]
             if at > 0.0 and weight < _NEGLIGIBLE:
                 break
+        for index in range(pad - reach + 1, pad + num_strides + reach + 1):
+            added[index] = 0.0
+            for c in range(2 * half):
+                added[index] += rule[c] * terms[index - half + c]
         level[pad] = terms[pad]
         for index in range(pad + 1, pad + num_strides + reach + 1):
-            added = 0.0
-            for c in range(2 * half):
-                added += rule[c] * terms[index - half + c]
-            level[index] = level[index - 1] + added
+            level[index] = level[index - 1] + added[index]
         for index in range(pad, pad - reach, -1):
-            added = 0.0
-            for c in range(2 * half):
-                added += rule[c] * terms[index - half + c]
-            level[index - 1] = level[index] - added
+            level[index - 1] = level[index] - added[index]
     return float(level[pad + num_strides])
 
 
@@ -151,3 +148,59 @@ def group_waves(
         for node in range(angles.size):
             found[group, node] = complex(real[node], imag[node])
     return found
+
+
+@njit(cache=True, nogil=True)
+def _neighbours(cell: int, offsets: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
+    """Write the flat places of a cell's neighbours; axes wrap around."""
+    place = np.empty(shape.size, dtype=np.int64)
+    for axis in range(shape.size - 1, -1, -1):
+        place[axis] = cell % shape[axis]
+        cell //= shape[axis]
+    for i in range(offsets.shape[0]):
+        flat = 0
+        for axis in range(shape.size):
+            flat = flat * shape[axis] + (place[axis] + offsets[i, axis]) % shape[axis]
+        out[i] = flat
+
+
+@njit(cache=True, nogil=True)
+def _gain(found: np.ndarray, largest: np.ndarray, near: np.ndarray, weights: np.ndarray) -> float:
+    """Return by how much one refined coefficient's maximum is below the mean of the maxima."""
+    coarse, fine = 0.0, 0.0
+    for x in range(found.shape[0]):
+        value = 0.0
+        for j in range(near.size):
+            value += weights[j] * found[x, near[j]]
+        fine = max(fine, value)
+    for j in range(near.size):
+        coarse += weights[j] * largest[near[j]]
+    return max(coarse - fine, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def refinement_gain(
+    found: np.ndarray,
+    largest: np.ndarray,
+    best: np.ndarray,
+    shape: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    begins: np.ndarray,
+    least: float,
+) -> float:
+    """Return by how much the sum of the largest coefficients falls where B-splines are halved."""
+    near = np.empty(weights.size, dtype=np.int64)
+    around = begins[1]
+    gain = 0.0
+    for cell in range(largest.size):
+        if np.abs(found[:, cell]).max() < least:
+            continue
+        _neighbours(cell, offsets[:around], shape, near)
+        if np.all(best[near[:around]] == best[cell]):
+            continue
+        _neighbours(cell, offsets, shape, near)
+        for i in range(begins.size - 1):
+            part = slice(begins[i], begins[i + 1])
+            gain += _gain(found, largest, near[part], weights[part])
+    return gain / (begins.size - 1)
