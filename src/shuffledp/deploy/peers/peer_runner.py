@@ -17,17 +17,13 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import RefusedError
+from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
-from shuffledp.deploy.peers.relay_client import (
-    LONGEST_WAIT,
-    SHORTEST_WAIT,
-    RelayClient,
-    RelayStatus,
-)
+from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.deploy.peers.stores import Answer, PeerStore
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
@@ -80,10 +76,7 @@ def draw_reports(  # one keyword an option
     store.save(
         [(node, peer.state.to_bytes()) for node, peer in peers.items()],
         question=asked.question_digest,
-        answers=[
-            Answer(user=new[node], law=asked.law, epsilon0=asked.epsilon0, report=reports[node])
-            for node in fresh
-        ],
+        answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
     )
 
 
@@ -91,15 +84,12 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
     """Return what a user has answered before by a file, and what answering now costs."""
     before = [each for each in store.answers(asked.question_digest) if each.user == user]
     spent = sum(each.epsilon0 for each in before)
+    told = "nothing on this question"
     if any(each.law == asked.law for each in before):
         told = "this question was answered: the same report is sent again, and tells no more"
     elif before:
-        told = (
-            f"epsilon0 {spent:.6g} on this question: another report makes "
-            f"{spent + asked.epsilon0:.6g}"
-        )
-    else:
-        told = "nothing on this question"
+        after = spent + asked.epsilon0
+        told = f"epsilon0 {spent:.6g} on this question: another report makes {after:.6g}"
     return [("spent before", f"{told}; {store.spent(user):.6g} on all questions in this file")]
 
 
@@ -186,32 +176,25 @@ class PeerRunner:
 
     def run(self) -> PeersOutcome:
         """Take part until all have handed in, or the collection is over; then forget it."""
-        wait = SHORTEST_WAIT
-        while not self._is_done():
+        wait = relay_client.SHORTEST_WAIT
+        while len(self._ends) < len(self.nodes):
             status = self.client.status()
             status.require_terms(self.terms)
             if status.phase == "over":
                 break
-            has_moved = self.step(status)
-            wait = SHORTEST_WAIT if has_moved else min(1.5 * wait, LONGEST_WAIT)
-            if not self._is_done():
+            wait = min(1.5 * wait, relay_client.LONGEST_WAIT)
+            if self.step(status):
+                wait = relay_client.SHORTEST_WAIT
+            if len(self._ends) < len(self.nodes):
                 time.sleep(wait)
         self._end("lost", (node for node in self.nodes if node not in self._ends))
         outcome = self._outcome()
         self.store.bury(self._ends.items())
         return outcome
 
-    def _is_done(self) -> bool:
-        """Return whether nobody has anything left to do."""
-        return all(node in self._ends for node in self.nodes)
-
     def _end(self, how: str, nodes: Iterable[int]) -> None:
         """Note how it ended for some users."""
         self._ends.update(dict.fromkeys(nodes, how))
-
-    def _ended(self, how: str) -> tuple[int, ...]:
-        """Return for whom it ended in a way, ascending."""
-        return tuple(sorted(node for node, end in self._ends.items() if end == how))
 
     def step(self, status: RelayStatus) -> bool:
         """Do what the present phase asks for; `run` does this until all is done."""
@@ -239,7 +222,7 @@ class PeerRunner:
         if self._roster:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
-        self._end("late", (node for node in self._peers if not roster.is_registered(node)))
+        self._end("late", (node for node in self._peers if node not in roster))
         for peer in self._active().values():
             peer.begin(roster)
         self._roster = roster.digest().hex()
@@ -256,18 +239,14 @@ class PeerRunner:
         for number in range(first, last + 1):
             behind = {node: p for node, p in active.items() if p.state.received_through < number}
             for node, peer in behind.items():
-                self._settle(number, node, peer)
+                # Whether what was drawn for the round had reached the relay is found out now.
+                is_open = peer.state.sent_in == number and (number, node) not in self._sent
+                if is_open and not _in_time(self.client.send, number, node, peer.outgoing(number)):
+                    peer.take_back(number)
                 self._receive(number, node, peer)
             self._save(behind)
             self.store.wipe_log()  # it still has the keys of that round
         return first <= last
-
-    def _settle(self, number: int, node: int, peer: Peer) -> None:
-        """Find out whether what was drawn for a closed round had reached the relay."""
-        if (number, node) in self._sent or peer.state.sent_in != number:
-            return
-        if not _in_time(self.client.send, number, node, peer.outgoing(number)):
-            peer.take_back(number)
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:
         """Take the mail of a closed round; what was damaged on the way is asked for again."""
@@ -275,11 +254,10 @@ class PeerRunner:
             packet = self.client.mail(number, node, peer.mail_token(number))
             try:
                 peer.receive(number, packet)
+                break
             except ProtocolError:
                 if attempt + 1 == _MAIL_ATTEMPTS:
                     raise
-            else:
-                return
 
     def _send(self, number: int) -> bool:
         """Send in the open round, saved first."""
@@ -290,7 +268,7 @@ class PeerRunner:
         self._save(new)
         for node, batch in batches.items():
             if not _in_time(self.client.send, number, node, batch):
-                return True  # the round ended just now: `_settle` takes it back
+                return True  # the round ended just now: it is taken back then
             self._sent.add((number, node))
         return bool(new)
 
@@ -313,19 +291,26 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        active = self._active()
+        active, ends = self._active(), sorted(self._ends.items())
+        late, lost, withheld, handed_in = (
+            tuple(node for node, end in ends if end.encode() == how)
+            for how in (b"late", b"lost", b"withheld", b"handed in")
+        )
         confirmations = {node: peer.confirmation for node, peer in active.items()}
-        handed_in = confirmations.keys() & set(self._ended("handed in"))
         counts = sum((peer.state.counts for peer in active.values()), Counter())
         return PeersOutcome(
             num_users=len(self.nodes),
-            late=self._ended("late"),
-            lost=self._ended("lost"),
-            withheld=self._ended("withheld"),
+            late=late,
+            lost=lost,
+            withheld=withheld,
             roster=self._roster,
             absences=counts["absent"],
             num_dropped=counts["dropped"],
             refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
             short=tuple(node for node, said in confirmations.items() if said.short_since),
-            transcripts=tuple(sorted({confirmations[node].transcript.hex() for node in handed_in})),
+            transcripts=tuple(
+                sorted(
+                    {confirmations[node].transcript.hex() for node in handed_in if node in active}
+                )
+            ),
         )

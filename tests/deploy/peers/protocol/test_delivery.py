@@ -102,9 +102,7 @@ def scene():
 def shown(scene, node, round_number, **changes):
     """Give a user mail in which the relay changed something."""
     packet = scene.packet(node, round_number)
-    mail = decode_mail(
-        packet, terms=scene.terms, roster=scene.roster, round_number=round_number, recipient=node
-    )
+    mail = decode_mail(packet, scene.roster, round_number=round_number, recipient=node)
     parts = {name: getattr(mail, name) for name in ("letters", "absent", "codes")}
     parts = {name: changes[name](part) if name in changes else part for name, part in parts.items()}
     changed = mail_with(roster=scene.roster, round_number=round_number, recipient=node, **parts)

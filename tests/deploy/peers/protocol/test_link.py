@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.peers.protocol.messages import Refusal
-from shuffledp.deploy.peers.protocol.routes import draw_step
+from shuffledp.deploy.peers.protocol.peer import draw_step
 from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
