@@ -78,8 +78,7 @@ def test_batches_are_kept_once(scene):
     assert scene.relay.accept_batch(data) is False
     batch = decode_batch(data, scene.roster)
     mail = [
-        decode_mail(
-            scene.packet(node, 1), terms=scene.terms, roster=scene.roster,
+        decode_mail(scene.packet(node, 1), scene.roster,
             round_number=1, recipient=node,
         )
         for node in range(1, 8)
@@ -237,7 +236,8 @@ def test_nobody_hands_in_during_the_rounds(scene):
     scene.round(1)
     scene.round(2)
     data = scene.peers[0].hand_in()
-    scene.relay._set_round(2)
+    with scene.relay.transaction():
+        scene.relay.set_fact("round", 2)
     assert refusal(lambda: scene.relay.accept_hand_in(data)) == (Fault.PEER, Reason.EARLY)
 
 

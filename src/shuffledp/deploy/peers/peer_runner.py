@@ -6,7 +6,6 @@ before the next round, without the keys that opened it. Whatever was on its way 
 sent, again.
 """
 
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,8 +46,7 @@ def draw_reports(  # one keyword an option
     drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
     store; ``values`` is called only if a report is to be drawn.
     """
-    described = json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":"))
-    if described != terms.randomizer:
+    if asked.to_json().decode() != terms.randomizer:
         raise ParameterError("asked is not what the terms ask: take both from the same terms")
     known = store.states()
     new = {node: name for node, name in names.items() if node not in known}

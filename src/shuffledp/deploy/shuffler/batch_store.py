@@ -4,28 +4,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import MissingPackageError, OutputError
 from shuffledp.deploy.database import write_new
 
 
-class BatchStore(Protocol):
-    """Keeps batches under their numbers; complete, or not at all."""
+def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFolder | BatchObjects":
+    """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix.
 
-    def write(self, number: int, data: bytes) -> None:
-        """Keep a batch; done again, with the same bytes, it is as if done once."""
-
-    def read(self, number: int) -> bytes:
-        """Return a batch."""
-
-    def delete(self, number: int) -> None:
-        """Delete a batch; nothing happens if there is none."""
-
-
-def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> BatchStore:
-    """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix."""
+    Both keep batches under their numbers; complete, or not at all.
+    """
     if url is None:
         return BatchFolder(folder)
     return BatchObjects(f"{url.rstrip('/')}/{task_id.hex()}")

@@ -18,7 +18,7 @@ from shuffledp.deploy.peers.protocol.messages import (
     open_report,
     seal_report,
 )
-from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.peers.protocol.peer import Peer, permuted
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 ANY = no_limits(terms_on())
@@ -155,7 +155,8 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
     places = set()
     for seed in range(60):
         peer = Scene(terms_on(rounds=1, failure=0.3), seed=seed).peers[0]
-        contents = peer._contents([(1, inner) for inner in peer.state.held])
+        reports = [(1, inner) for inner in peer.state.held]
+        contents = permuted(peer._entropy, peer._with_covers(reports))
         places.add([inner is None for _, inner in contents].index(False))
     # 60 seeds, drawn once for all: each of at most 7 places is missed by (6/7)^60 < 1e-4.
     assert places == set(range(peer._terms.slots[0]))
