@@ -11,14 +11,14 @@ Results lie in folders named by their batch's number, and are served to the oper
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -92,10 +92,9 @@ class Analyzer:
         ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``.
         """
         task.check()
-        self.task, self._ledger = task, ledger
-        self._shuffler_key = shuffler_key
+        self.task, self._task_id = task, task.task_id
+        self._ledger, self._shuffler_key = ledger, shuffler_key
         self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
-        self._task_id = task.task_id
         self._record_size = sealed_size(task.asked.codec.num_report_bytes)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
 
@@ -122,7 +121,16 @@ class Analyzer:
             If the ledger does not cover it.
         """
         batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
-        self._require_new_or_same(batch)
+        known = self._store.rows(
+            "SELECT number, root FROM batches WHERE number = ? OR root = ?",
+            (batch.number, batch.root),
+        )
+        if any(tuple(each) != (batch.number, batch.root) for each in known):
+            raise Fault.SHUFFLER.error(
+                f"batch {batch.number}: its number or its records were taken before, with others: "
+                "the shuffler has released two",
+                Reason.CONFLICT,
+            )
         with self._store.transaction():
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
@@ -197,52 +205,32 @@ class Analyzer:
         num_rare = sum(sizes.values()) - reports.num_reports
         return reports, rarest, num_invalid, num_rare
 
-    def _require_new_or_same(self, batch: Batch) -> None:
-        """Raise if another batch was taken under this number, or this one under another."""
-        rows = self._store.rows(
-            "SELECT number, root FROM batches WHERE number = ? OR root = ?",
-            (batch.number, batch.root),
-        )
-        if any((number, root) != (batch.number, batch.root) for number, root in rows):
-            raise Fault.SHUFFLER.error(
-                f"batch {batch.number}: its number or its records were taken before, with others: "
-                "the shuffler has released two",
-                Reason.CONFLICT,
-            )
-
     def taken(self) -> dict[int, bytes]:
         """Return the hash of the records of each batch that was taken, by number."""
         return dict(self._store.rows("SELECT number, root FROM batches ORDER BY number"))
 
 
-class Deployed:
-    """A uniform shuffle done by a shuffler elsewhere, whose guarantee the analyzer has stated."""
-
-    name, remedy, stage = "uniform", "", UNIFORM.stage
-
-    def __init__(self, stated: Guarantee) -> None:
-        self._stated = stated
-
-    def guarantee(self, *_: object, **__: object) -> Guarantee:
-        """Return the guarantee of the batch, which counts honest reports only."""
-        return self._stated
-
-
 def result_of(task: Task, opened: Opened) -> Result:
     """Return estimates and guarantee of a batch, as of any other collection."""
-    asked, delta = task.asked, float(task.delta)
+    asked = task.asked
+    # A uniform shuffle was done elsewhere; its guarantee counts honest reports only.
+    deployed: Any = SimpleNamespace(
+        name="uniform",
+        remedy="",
+        stage=UNIFORM.stage,
+        guarantee=lambda *_, **__: opened.guarantee,
+    )
     planned = plan(
         asked.question,
         num_users=opened.reports.num_reports,
         epsilon0=asked.epsilon0,
-        delta=delta,
+        delta=float(task.delta),
         randomizer=asked.randomizer.name,
-        shuffling=Deployed(opened.guarantee),
+        shuffling=deployed,
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()
-    about = About(title=task.info, question=asked.text, date=today)
-    return replace(found, about=about)
+    return replace(found, about=About(title=task.info, question=asked.text, date=today))
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
@@ -363,19 +351,34 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
         async def work() -> None:
             while True:
                 try:
-                    await _take_batches(analyzer, shuffler, results, watch)
+                    await _take(analyzer, shuffler, results, watch)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
                     watch.shuffler_away(str(error))
                 watch.tick(len(_batches_in(results)))
                 await asyncio.sleep(settings.poll_seconds)
 
-        app = _analyzer_app(task, settings.public_keys.read_bytes(), results, work, watch)
-        http.serve(app, task, watch, settings, on_ready)
+        async def index(request: Request) -> Response:
+            http.require_signed(request, task, task.operator_key)
+            said = {str(number): why for number, why in watch.refusals.items()}
+            return JSONResponse({"batches": _batches_in(results), "refused": said})
+
+        async def file(request: Request) -> Response:
+            http.require_signed(request, task, task.operator_key)
+            number, name = request.path_params["number"], request.path_params["name"]
+            path = results / str(number) / name
+            if number not in _batches_in(results) or name not in FILES or not path.is_file():
+                raise HTTPException(404, f"there is no file {name!r} of batch {number}")
+            return http.data_of(path.read_bytes())
+
+        endpoints = {
+            ("GET", "/keys"): http.constant(settings.public_keys.read_bytes()),
+            ("GET", "/results"): index,
+            ("GET", "/results/{number:number}/{name}"): file,
+        }
+        http.serve(http.task_app(task, endpoints, [work], watch), task, watch, settings, on_ready)
 
 
-async def _take_batches(
-    analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch
-) -> None:
+async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
     """Fetch and publish what the shuffler has, and let it forget that."""
     sealed = await asyncio.to_thread(shuffler.sealed)
     watch.shuffler_answered()
@@ -394,40 +397,6 @@ async def _take_batches(
             continue
         watch.published(number, num_reports)
         await asyncio.to_thread(shuffler.forget, number)
-
-
-def _analyzer_app(
-    task: Task,
-    public_keys: bytes,
-    results: Path,
-    work: Callable[[], Awaitable[None]],
-    watch: AnalyzerWatch,
-) -> Starlette:
-    """Return the analyzer's application."""
-
-    async def index(request: Request) -> Response:
-        http.require_signed(request, task, task.operator_key)
-        said = {str(number): why for number, why in watch.refusals.items()}
-        return JSONResponse({"batches": _batches_in(results), "refused": said})
-
-    async def file(request: Request) -> Response:
-        http.require_signed(request, task, task.operator_key)
-        number, name = request.path_params["number"], request.path_params["name"]
-        path = results / str(number) / name
-        if number not in _batches_in(results) or name not in FILES or not path.is_file():
-            raise HTTPException(404, f"there is no file {name!r} of batch {number}")
-        return http.data_of(path.read_bytes())
-
-    return http.task_app(
-        task,
-        {
-            ("GET", "/keys"): http.constant(public_keys),
-            ("GET", "/results"): index,
-            ("GET", "/results/{number:number}/{name}"): file,
-        },
-        [work],
-        watch,
-    )
 
 
 def _batches_in(results: Path) -> list[int]:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,9 +127,7 @@ class AskedTerms:
     text: str = ""
 
     @classmethod
-    def of(
-        cls, question: Question, randomizer: str, epsilon0: float, text: str = ""
-    ) -> "AskedTerms":
+    def of(cls, question: Question, randomizer: str, epsilon0: float, text: str = "") -> Self:
         """Return the terms of a question with one of its ``candidates``; epsilon0 > 0."""
         require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
@@ -144,9 +142,8 @@ class AskedTerms:
     @property
     def question_digest(self) -> bytes:
         """Digest of what is asked, whatever the order of the choices, the law and the spelling."""
-        particulars = {
-            name: value for name, value in self.question.to_json_dict().items() if name != "key"
-        }
+        particulars = dict(self.question.to_json_dict())
+        particulars.pop("key", None)
         words = " ".join(self.text.casefold().split())
         asked = [words, sorted(self.question.labels), particulars]
         return wire.digest(b"question", json.dumps(asked, sort_keys=True).encode())

@@ -68,9 +68,7 @@ class DapTask:
         vdaf, num_outcomes = _vdaf(vdaf_type, vdaf_config, reader)
         return cls(info, leader_url, helper_url, least, vdaf, num_outcomes)
 
-    def guarantee(
-        self, *, epsilon0: float, delta: float, honest_fraction: float = 1.0
-    ) -> Guarantee:
+    def guarantee(self, *, epsilon0: float, delta: float, honest_fraction: float = 1) -> Guarantee:
         """Return what the smallest batch keeps if each device ran k-ary randomized response."""
         return account(
             randomizer="k-rr",

@@ -186,9 +186,7 @@ class Database:
                     f"version {layout.version}: use the version of shuffledp that made it"
                 )
             elif collection and self.fact("collection") != collection:
-                raise DataError(
-                    f"{self._path} belongs to a collection with other terms: name another file"
-                )
+                raise DataError(f"{self._path} is of a collection with other terms: name another")
             self._connection.execute("COMMIT")
 
     def _upgraded(self, layout: Layout) -> int:

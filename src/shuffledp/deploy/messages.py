@@ -7,6 +7,7 @@ its bytes: the order tells nothing that the multiset does not.
 """
 
 import hashlib
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -160,7 +161,7 @@ def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
     return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Report:
     """A report on its way to the shuffler: sealed twice, with an id that its client drew."""
 
@@ -210,23 +211,15 @@ def sealed_size(report_bytes: int) -> int:
 def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for any other size of it."""
     size = report_size(report_bytes)
-    reader = Reader(body, "upload", Fault.CLIENT)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= MOST_REPORTS:
-        raise reader.error(
-            f"{len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: send "
-            "reports of this task, in several uploads where they are more"
+        raise Fault.CLIENT.error(
+            f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: "
+            "send reports of this task, in several uploads where they are more",
+            Reason.MALFORMED,
         )
-    rest = size - REPORT_ID_BYTES - 5
-    return [
-        Report(
-            report_id=reader.take(REPORT_ID_BYTES),
-            epoch=reader.uint(4),
-            key=reader.uint(1),
-            sealed=reader.take(rest),
-        )
-        for _ in range(number)
-    ]
+    layout = f">{REPORT_ID_BYTES}sIB{size - REPORT_ID_BYTES - 5}s"
+    return [Report(*fields) for fields in struct.iter_unpack(layout, body)]
 
 
 def signed_request(task_id: bytes, method: str, path: str) -> bytes:
@@ -279,9 +272,8 @@ class Batch:
 
     def _head(self) -> bytes:
         """Return what is signed: all but the records, for which their root stands."""
-        numbers = (self.first_epoch, self.last_epoch, self.number, self.record_size)
-        head = _BATCH_MAGIC + self.task_id + b"".join(uint(each, 4) for each in numbers)
-        return head + uint(len(self.records), 8) + self.root
+        numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
+        return _BATCH_MAGIC + self.task_id + numbers + uint(len(self.records), 8) + self.root
 
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""

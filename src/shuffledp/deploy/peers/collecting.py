@@ -58,7 +58,7 @@ def fetch(
     token = keys.sign(hand_ins_token_text(terms))
     everything = kept = None if store is None else store.everything()
     if everything is None:
-        _wait_for_the_end(terms, client, wait_seconds, on_progress or no_progress)
+        _await_end(terms, client, wait_seconds, on_progress or no_progress)
         everything = Everything(
             roster=client.roster(),
             hand_ins=tuple(client.hand_ins(token)),
@@ -83,11 +83,9 @@ def fetch(
     return fetched
 
 
-def _wait_for_the_end(
-    terms: Terms, client: RelayClient, wait_seconds: float | None, report: Progress
-) -> None:
+def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report: Progress) -> None:
     """Return when a collection is over; raise if it is not in time."""
-    give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
+    give_up = None if seconds is None else time.monotonic() + seconds
     wait = SHORTEST_WAIT
     while (status := client.status()).phase != "over":
         status.require_terms(terms)
@@ -122,9 +120,7 @@ def collection_result(
     terms.require_graph(graph)
     reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
     if not reports.num_reports:
-        raise DataError(
-            f"none of {terms.num_users:,} users' reports came: see the relay's status and its log"
-        )
+        raise DataError(f"none of {terms.num_users:,} users' reports came: see the relay's log")
     num_registered = int(fetched.record.nodes.size)
     profile, collected = asked.randomizer.profile, fetched.collected
     counts = asked.randomizer.aggregate(reports)

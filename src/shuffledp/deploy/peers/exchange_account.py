@@ -213,24 +213,21 @@ class Exchange:
         """
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
-            return self._local(profile, delta)
+            # What the randomizer alone guarantees, and why no more.
+            reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
+            return Bound(
+                lower=None,
+                upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+                method="local randomizer alone",
+                source=f"definition; {'; '.join(reasons)}",
+                assumptions=(),
+            )
         (bounds,) = self.position_bounds([rounds])
         bound = Hiding.of(bounds).epsilon(
             profile, delta=left, protocol=self.terms.protocol, with_lower=False
         )
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
-
-    def _local(self, profile: LocalProfile, delta: float) -> Bound:
-        """Return what the randomizer alone guarantees, and why no more."""
-        reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
-        return Bound(
-            lower=None,
-            upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
-            method="local randomizer alone",
-            source=f"definition; {'; '.join(reasons)}",
-            assumptions=(),
-        )
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
         """Return the central guarantee of what was handed in, its epsilon rounded up.

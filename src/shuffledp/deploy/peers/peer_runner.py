@@ -21,7 +21,7 @@ from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
+from shuffledp.deploy.peers.protocol.terms import LIMITS, Limits, Terms
 from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.deploy.peers.stores import Answer, PeerStore
 from shuffledp.deploy.wire import ProtocolError
@@ -37,7 +37,7 @@ def draw_reports(  # one keyword an option
     names: Mapping[int, str],
     values: Callable[[], NodeValues],
     entropy: Entropy,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = LIMITS,
 ) -> None:
     """Randomize the values of those users who have no report of that law yet, and save them.
 
@@ -68,9 +68,7 @@ def draw_reports(  # one keyword an option
     if fresh:
         drawn = asked.randomizer.randomize(values().of(fresh), entropy)
         reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    peers = {
-        node: Peer.create(terms, graph, node, reports[node], entropy, limits=limits) for node in new
-    }
+    peers = {at: Peer.create(terms, graph, at, reports[at], entropy, limits=limits) for at in new}
     store.save(
         [(node, peer.state.to_bytes()) for node, peer in peers.items()],
         question=asked.question_digest,
@@ -94,10 +92,6 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
 _LATE = 410
 _ENDS = (b"handed in", b"late", b"lost", b"withheld")
 _MAIL_ATTEMPTS = 3
-
-
-def no_roster(_: str) -> None:
-    """Take no notice of the roster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +147,9 @@ class PeerRunner:
     nodes: Sequence[int]
     client: RelayClient
     entropy: Entropy
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = LIMITS
     on_progress: Progress = no_progress
-    on_roster: Callable[[str], None] = no_roster
+    on_roster: Callable[[str], None] = lambda _: None
     _peers: dict[int, Peer] = field(default_factory=dict, init=False)
     _registered: set[int] = field(default_factory=set, init=False)
     _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
@@ -259,9 +253,7 @@ class PeerRunner:
 
     def _send(self, number: int) -> bool:
         """Send in the open round, saved first."""
-        new = {
-            node: peer for node, peer in self._active().items() if (number, node) not in self._sent
-        }
+        new = {n: peer for n, peer in self._active().items() if (number, n) not in self._sent}
         batches = {node: peer.outgoing(number) for node, peer in new.items()}
         self._save(new)
         for node, batch in batches.items():
@@ -294,7 +286,7 @@ class PeerRunner:
             tuple(node for node, end in ends if end.encode() == how)
             for how in (b"late", b"lost", b"withheld", b"handed in")
         )
-        confirmations = {node: peer.confirmation for node, peer in active.items()}
+        said = {node: peer.confirmation for node, peer in active.items()}
         counts = sum((peer.state.counts for peer in active.values()), Counter())
         return PeersOutcome(
             num_users=len(self.nodes),
@@ -305,10 +297,8 @@ class PeerRunner:
             absences=counts["absent"],
             num_dropped=counts["dropped"],
             refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
-            short=tuple(node for node, said in confirmations.items() if said.short_since),
+            short=tuple(node for node, each in said.items() if each.short_since),
             transcripts=tuple(
-                sorted(
-                    {confirmations[node].transcript.hex() for node in handed_in if node in active}
-                )
+                sorted({said[node].transcript.hex() for node in handed_in if node in active})
             ),
         )

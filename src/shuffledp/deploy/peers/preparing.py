@@ -83,9 +83,7 @@ def read_key(path: Path, terms: Terms) -> PrivateKeys:
     except ShuffledpError as error:
         raise DataError(f"cannot use the key in {path}: {error}") from None
     if not keys.are_of(terms):
-        raise DataError(
-            f"the key in {path} is not that of the terms: use the one that was written with them"
-        )
+        raise DataError(f"the key in {path} is not that of the terms: use the one made with them")
     return keys
 
 

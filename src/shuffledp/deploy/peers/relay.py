@@ -223,9 +223,7 @@ class Relay(Database):
         """Return the registered users who sent nothing in a round that is over, ascending."""
         now = self.round_number
         if not 1 <= round_number < now:
-            raise Fault.PEER.error(
-                f"round {round_number} is not over: it is round {now}", Reason.EARLY
-            )
+            raise Fault.PEER.error(f"round {round_number} is not over: now is {now}", Reason.EARLY)
         if round_number not in self._absent:
             senders = self.senders(round_number)
             self._absent[round_number] = tuple(node for node in self.roster if node not in senders)
@@ -253,9 +251,7 @@ class Relay(Database):
         absent = self.absent(round_number)
         text = keys.mail_token_text(self.terms, node, round_number)
         if not is_signed(token, roster[node].identity_key, text):
-            raise Fault.PEER.error(
-                f"the token for the mail of user {node} is not his", Reason.FORGED
-            )
+            raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
         query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
         if self._handed_in(node) is not None or self.value(query, (node, round_number)):
             raise Fault.PEER.error(
@@ -336,9 +332,7 @@ class Relay(Database):
             )
         text = keys.hand_ins_token_text(self.terms)
         if not is_signed(token, self.terms.analyzer_identity_key, text):
-            raise Fault.ANALYZER.error(
-                "the token for what was handed in is not the analyzer's", Reason.FORGED
-            )
+            raise Fault.ANALYZER.error("a token for hand-ins is not the analyzer's", Reason.FORGED)
 
 
 def _require_named(what: str, named: int, wanted: int | None) -> None:

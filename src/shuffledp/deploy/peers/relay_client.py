@@ -64,9 +64,7 @@ class RelayStatus(NamedTuple):
     def require_terms(self, terms: Terms) -> None:
         """Raise unless the relay serves the collection of these terms."""
         if self.terms_digest != terms.digest().hex():
-            raise DataError(
-                "the relay serves a collection with other terms: check the URL and the file"
-            )
+            raise DataError("the relay serves a collection with other terms: check URL and file")
 
 
 class RelayClient(HttpClient):

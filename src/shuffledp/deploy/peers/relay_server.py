@@ -154,9 +154,7 @@ def _for_peers(service: RelayService) -> dict[tuple[str, str], http.Endpoint]:
     }
 
 
-def make_app(
-    service: RelayService, *, until_collected: Callable[[], None] | None = None
-) -> Starlette:
+def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
     """Return the application: for peers, and what the analyzer, and anybody, asks."""
     relay = service.relay
 

@@ -88,9 +88,8 @@ class ConnectionLimits:
     def of_descriptors(cls, number: int) -> "ConnectionLimits":
         """Return limits that leave descriptors for files, and for what is accepted or closed."""
         most = max(2, min(2 * number // 3, _MOST_CONNECTIONS))
-        return cls(
-            most=most, most_from_one=most // 2, accepted_at_once=max(1, min(64, number // 16))
-        )
+        at_once = max(1, min(64, number // 16))
+        return cls(most=most, most_from_one=most // 2, accepted_at_once=at_once)
 
 
 def num_descriptors() -> int:
@@ -308,9 +307,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
-        raise ParameterError(
-            f"host = {host!r} is no IP address: give one, or leave it out"
-        ) from None
+        raise ParameterError(f"host = {host!r} is no IP address: give one, or none") from None
     # Told the protocol, asyncio sends small answers at once; else each would wait 40 ms for more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

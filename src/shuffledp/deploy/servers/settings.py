@@ -15,6 +15,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
+from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
@@ -106,9 +107,9 @@ class ShufflerSettings(Settings):
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
 
-    def admission(self, task: Task) -> Admission:
-        """Return who may send."""
-        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
+    def admission(self, task: Task) -> Codes | None:
+        """Return who may send, None for anybody."""
+        return None if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,16 +193,17 @@ def write_task(
     shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     epochs = range(min(task.num_epochs, NUM_KEYS))
     sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
-    listed = shuffler_list(task, operator, sealed_to(sealing), len(sealing), grace_seconds)
-    opening_keys = opening_list(task, operator, opening, 1, grace_seconds).encode()
+    signed = partial(_signed_list, task, operator, grace=grace_seconds)
+    sealing_list = signed("shuffler", sealed_to(sealing), serial=len(sealing))
+    opening_list = signed("analyzer", sealed_to({0: opening}), serial=1)
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
             (folder / name).mkdir(mode=0o700)
     write_new(folder / "task.bin", task.encode(), mode=0o644)
-    write_new(folder / "shuffler/keys.bin", listed.encode(), mode=0o644)
+    write_new(folder / "shuffler/keys.bin", sealing_list, mode=0o644)
     for name in ("shuffler/analyzer_keys.bin", "analyzer/keys.bin"):
-        write_new(folder / name, opening_keys, mode=0o644)
+        write_new(folder / name, opening_list, mode=0o644)
     write_key(folder / "operator.key", operator)
     write_key(folder / "shuffler/signing.key", shuffler)
     write_key(folder / "analyzer/identity.key", analyzer)
@@ -253,25 +255,23 @@ def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
     ]
 
 
-def shuffler_list(
-    task: Task, operator: Ed25519PrivateKey, keys: list[SealKey], serial: int, grace: float
-) -> SignedKeys:
-    """Sign the shuffler's list, of the keys of epochs below ``serial``."""
-    until = _end_of_list(task, serial, grace)
-    return SignedKeys.signed(operator, "shuffler", serial=serial, not_after=until, keys=keys)
+def _signed_list(
+    task: Task,
+    operator: Ed25519PrivateKey,
+    role: Role,
+    keys: list[SealKey],
+    *,
+    serial: int,
+    grace: float,
+) -> bytes:
+    """Sign a server's list: of keys of epochs below ``serial``, or of the analyzer's newest alone.
 
-
-def opening_list(
-    task: Task, operator: Ed25519PrivateKey, key: X25519PrivateKey, serial: int, grace: float
-) -> SignedKeys:
-    """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
-    keys, until = sealed_to({serial - 1: key}), _end_of_list(task, task.num_epochs, grace)
-    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=keys)
-
-
-def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
-    """Return when a list ends, an epoch after the last report of its last epoch is taken in."""
-    return task.start + (num_epochs + 1) * task.epoch_seconds + int(grace) + 1
+    Older ones of the analyzer would split batches. A list ends an epoch after the last report of
+    its last epoch is taken in.
+    """
+    last = serial if role == "shuffler" else task.num_epochs
+    until = task.start + (last + 1) * task.epoch_seconds + int(grace) + 1
+    return SignedKeys.signed(operator, role, serial=serial, not_after=until, keys=keys).encode()
 
 
 def _public(key: Any) -> bytes:
@@ -316,7 +316,7 @@ def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
     newest = read_list(settings.public_keys, settings.read_task(), "analyzer").keys[0].number
     if number == newest:
         raise DataError(
-            f"key {number} is the one that devices seal to now: run shuffledp keys rotate first"
+            f"key {number} is what devices seal to now: run shuffledp keys rotate first"
         )
     return destroy_key(settings.opening_keys, number)
 
@@ -352,6 +352,7 @@ def rotate(folder: Path, now: float) -> tuple[range, int]:
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
+    signed = partial(_signed_list, task, operator, grace=grace)
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
     before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, int((now - grace - task.start) // task.epoch_seconds))
@@ -361,11 +362,11 @@ def rotate(folder: Path, now: float) -> tuple[range, int]:
     if made:
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
         known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
-        _replace(shuffler / "keys.bin", shuffler_list(task, operator, known, epochs.stop, grace))
+        _replace(shuffler / "keys.bin", signed("shuffler", known, serial=epochs.stop))
     serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
     opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
-    after = opening_list(task, operator, opening, serial, grace)
+    after = signed("analyzer", sealed_to({serial - 1: opening}), serial=serial)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         _replace(path, after)
     return epochs, number
@@ -380,10 +381,10 @@ def _write_keys(folder: Path, keys: dict[int, X25519PrivateKey]) -> None:
     sync_folder(folder)
 
 
-def _replace(path: Path, signed: SignedKeys) -> None:
+def _replace(path: Path, data: bytes) -> None:
     """Put a list in the place of an older one, all or nothing."""
     partial = path.with_suffix(".part")
     partial.unlink(missing_ok=True)
-    write_new(partial, signed.encode(), mode=0o644)
+    write_new(partial, data, mode=0o644)
     partial.replace(path)
     sync_folder(path.parent)

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import messages
-from shuffledp.deploy.admission import Admission, Anybody
+from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
 from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch
@@ -82,7 +82,7 @@ class Shuffler:
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
-        admission: Admission | None = None,
+        admission: Codes | None = None,
         ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
@@ -96,7 +96,7 @@ class Shuffler:
         """
         task.check()
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
-        self._admission, self._ledger = admission or Anybody(), ledger
+        self._admission, self._ledger = admission, ledger
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
@@ -166,7 +166,7 @@ class Shuffler:
             return Answer.LATE
         if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
-        if not self._admission.admits(report.epoch, report.report_id):
+        if self._admission and not self._admission.admits(report.epoch, report.report_id):
             return Answer.NOT_ADMITTED
         return None
 
@@ -382,9 +382,7 @@ class Shuffler:
         query = f"SELECT {', '.join(BatchState._fields)} FROM batches WHERE number = ?"  # noqa: S608
         rows = self._store.rows(query, (number,))
         if not rows:
-            raise Fault.ANALYZER.error(
-                f"there is no batch {number}: ask which there are", Reason.UNKNOWN
-            )
+            raise Fault.ANALYZER.error(f"there is no batch {number}: see /batches", Reason.UNKNOWN)
         return BatchState(*rows[0])
 
     def sealed_after(self, number: int) -> list[int]:

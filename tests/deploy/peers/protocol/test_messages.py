@@ -45,7 +45,7 @@ PLACE = {"round_number": 1, "sender": 0, "recipient": 1, "index": 3}
 
 def locked(inner=INNER, *, locker=0, **change):
     place = {**PLACE, **change}
-    return lock_envelope(inner, ROSTER, SCENE.pairs_of(locker), **place)
+    return lock_envelope(inner, ROSTER, SCENE.pairs_of(locker), tuple(place.values()))
 
 
 def opened(letter, *, recipient=1, roster=ROSTER):

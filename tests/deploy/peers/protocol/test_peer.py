@@ -204,10 +204,7 @@ def written(scene, *, sender=0, index=0, locker=None, inner=None, recipient=1):
         inner or seal_report(b"evil", scene.terms),
         scene.roster,
         scene.pairs_of(sender if locker is None else locker),
-        round_number=1,
-        sender=sender,
-        recipient=recipient,
-        index=index,
+        (1, sender, recipient, index),
     )
 
 

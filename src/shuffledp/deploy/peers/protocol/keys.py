@@ -244,11 +244,9 @@ class Pairs:
 
     __slots__ = ("_context", "_made", "_node", "_round_number", "_secrets")
 
-    def __init__(
-        self, secrets: dict[int, bytes], *, node: int, round_number: int, context: bytes
-    ) -> None:
+    def __init__(self, secrets: dict[int, bytes], node: int, number: int, context: bytes) -> None:
         self._secrets, self._node, self._context = secrets, node, context
-        self._round_number, self._made = round_number, dict[int, RoundKeys]()
+        self._round_number, self._made = number, dict[int, RoundKeys]()
 
     def __getitem__(self, neighbour: int) -> RoundKeys:
         """Return the keys with a neighbour in this round."""

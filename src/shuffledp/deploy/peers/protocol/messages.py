@@ -71,18 +71,11 @@ def final_transcript(roster: Roster, absences: NDArray[np.bool_]) -> bytes:
     return transcript
 
 
-def delivery_code(  # one keyword a part of the place
-    key: bytes,
-    *,
-    round_number: int,
-    sender: int,
-    recipient: int,
-    transcript: bytes,
-    sealed: Iterable[bytes],
+def delivery_code(
+    key: bytes, place: tuple[int, int, int], transcript: bytes, sealed: Iterable[bytes]
 ) -> bytes:
-    """Return the code over the envelopes of a round from one user to another, in their order."""
-    place = wire.numbers(round_number, sender, recipient)
-    text = wire.digest(b"code", transcript, place, *sealed)
+    """Return the code over the envelopes of a round, sender and recipient, in their order."""
+    text = wire.digest(b"code", transcript, wire.numbers(*place), *sealed)
     return hmac.digest(key, text, "sha256")[:CODE_BYTES]
 
 
@@ -125,26 +118,21 @@ class Mail:
     codes: Mapping[int, bytes]
 
 
-def _info(context: bytes, round_number: int, sender: int, recipient: int, index: int) -> bytes:
-    """Return what an envelope is bound to."""
-    place = wire.numbers(round_number, sender, recipient, index)
-    return wire.digest(b"envelope", context, place)
+def _info(context: bytes, *place: int) -> bytes:
+    """Return what an envelope is bound to: round, sender, recipient and index."""
+    return wire.digest(b"envelope", context, wire.numbers(*place))
 
 
 def lock_envelope(
-    content: bytes | None,
-    roster: Roster,
-    pairs: Pairs,
-    *,
-    round_number: int,
-    sender: int,
-    recipient: int,
-    index: int,
+    content: bytes | None, roster: Roster, pairs: Pairs, place: tuple[int, int, int, int]
 ) -> Letter:
-    """Return an envelope with what travels, or a cover; only these two can open or have made it."""
-    info = _info(roster.context, round_number, sender, recipient, index)
-    text = _in_place(content, roster.terms)
-    return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
+    """Return an envelope with what travels, or a cover; only these two can open or have made it.
+
+    Its place is round, sender, recipient and index.
+    """
+    number, sender, recipient, index = place
+    text, info = _in_place(content, roster.terms), _info(roster.context, *place)
+    return Letter(number, sender, index, recipient, lock(text, pairs[recipient].to, info))
 
 
 def _in_place(content: bytes | None, terms: Terms) -> bytes:
@@ -316,7 +304,7 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
             "the private keys are not those of the terms: use the file that was written with them"
         )
     rejected: Counter[str] = Counter()
-    by_holder = _first_hand_ins(hand_ins, roster, rejected)
+    by_holder = _by_holder(hand_ins, roster, rejected)
     opened: dict[object, tuple[int, bytes]] = {}  # by its seal: who handed in which report
     confirmations = {}
     for holder, sealed in sorted(by_holder.items()):
@@ -342,12 +330,10 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
     )
 
 
-def _first_hand_ins(
-    hand_ins: Iterable[bytes], roster: Roster, rejected: Counter[str]
-) -> dict[int, bytes]:
+def _by_holder(given: Iterable[bytes], roster: Roster, rejected: Counter[str]) -> dict[int, bytes]:
     """Return the sealed content that each holder handed in first."""
     kept: dict[int, bytes] = {}
-    for data in hand_ins:
+    for data in given:
         try:
             holder, sealed = decode_hand_in(data, roster)
         except ProtocolError as error:

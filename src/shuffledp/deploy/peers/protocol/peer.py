@@ -25,7 +25,7 @@ from shuffledp.deploy.peers.protocol.keys import (
     mail_token_text,
 )
 from shuffledp.deploy.peers.protocol.messages import Confirmation, Letter, Mail, Refusal
-from shuffledp.deploy.peers.protocol.terms import COIN_SIDES, DEFAULT_LIMITS, Limits, Terms
+from shuffledp.deploy.peers.protocol.terms import COIN_SIDES, LIMITS, Limits, Terms
 from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.network.graph import Graph
 
@@ -164,7 +164,7 @@ class Peer:
         report: bytes,
         entropy: Entropy,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits = LIMITS,
     ) -> Self:
         """Return the peer of a user, with fresh keys, who holds his own report, sealed here, once.
 
@@ -188,13 +188,7 @@ class Peer:
 
     @classmethod
     def from_bytes(
-        cls,
-        data: bytes,
-        terms: Terms,
-        graph: Graph,
-        entropy: Entropy,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
+        cls, data: bytes, terms: Terms, graph: Graph, entropy: Entropy, *, limits: Limits = LIMITS
     ) -> Self:
         """Return the peer of a snapshot; call `begin` with the roster again, if that was done."""
         return cls(terms, graph, PeerState.from_bytes(data, terms), entropy, limits)
@@ -249,12 +243,8 @@ class Peer:
             }
             state.keys.forget_mail()
         state.roster_digest = roster.digest()
-        self._pairs = Pairs(
-            state.secrets,
-            node=self.node,
-            round_number=state.received_through + 1,
-            context=roster.context,
-        )
+        number = state.received_through + 1
+        self._pairs = Pairs(state.secrets, self.node, number, roster.context)
 
     def _begun(self) -> tuple[Roster, Pairs]:
         """Return the roster and what was made with it, else raise."""
@@ -290,10 +280,10 @@ class Peer:
         letters: list[Letter] = []
         by_recipient: defaultdict[int, list[bytes]] = defaultdict(list)
         for index, (recipient, content) in enumerate(contents):
-            place = {"round_number": round_number, "sender": node, "recipient": recipient}
-            letters.append(messages.lock_envelope(content, roster, pairs, **place, index=index))
+            place = (round_number, node, recipient, index)
+            letters.append(messages.lock_envelope(content, roster, pairs, place))
             by_recipient[recipient].append(letters[-1].sealed)
-        codes = [self._code(round_number, node, to, by_recipient[to]) for to in self._neighbours]
+        codes = [self._code((round_number, node, to), by_recipient[to]) for to in self._neighbours]
         batch = messages.Batch(
             round_number=round_number, sender=node, letters=tuple(letters), codes=tuple(codes)
         )
@@ -327,18 +317,14 @@ class Peer:
             even += [*own[:room], *[(neighbour, None)] * (room - len(own))]
         return even
 
-    def _code(self, round_number: int, sender: int, recipient: int, sealed: list[bytes]) -> bytes:
+    def _code(self, place: tuple[int, int, int], sealed: list[bytes]) -> bytes:
         """Return the code over what goes to a neighbour, or should have come from there."""
         _, pairs = self._begun()
-        return messages.delivery_code(
-            pairs[recipient if sender == self.node else sender].code,
-            round_number=round_number,
-            sender=sender,
-            recipient=recipient,
-            # One that fits nobody's once something was missing.
-            transcript=b"" if self.state.short_since else self.state.transcript,
-            sealed=sealed,
-        )
+        _, sender, recipient = place
+        # One that fits nobody's once something was missing.
+        transcript = b"" if self.state.short_since else self.state.transcript
+        key = pairs[recipient if sender == self.node else sender].code
+        return messages.delivery_code(key, place, transcript, sealed)
 
     def take_back(self, round_number: int) -> None:
         """Take back the reports of a batch that came too late: the user was absent.
@@ -349,9 +335,7 @@ class Peer:
         state = self.state
         is_open = state.batch and state.sent_in > state.received_through
         if round_number != state.sent_in or not is_open:
-            raise Fault.CALLER.error(
-                f"there is no batch of round {round_number} to take back", Reason.LATE
-            )
+            raise Fault.CALLER.error(f"no batch of round {round_number} to take back", Reason.LATE)
         state.held = [*state.held, *state.moving]
         state.batch, state.moving = b"", []
 
@@ -392,7 +376,7 @@ class Peer:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
         for neighbour in set(self._neighbours).difference(mail.absent):
             came = [sealed for _, sealed in sorted(by_sender[neighbour].items())]
-            wanted = self._code(round_number, neighbour, self.node, came)
+            wanted = self._code((round_number, neighbour, self.node), came)
             if not hmac.compare_digest(mail.codes.get(neighbour, b""), wanted):
                 return False
         return True
@@ -417,9 +401,7 @@ class Peer:
             if isinstance(content, bytes):
                 known.add(content)
                 taken.append(content)
-            kind = (
-                content.name if isinstance(content, Refusal) else "report" if content else "cover"
-            )
+            kind = getattr(content, "name", "report" if content else "cover")
             self.state.counts[kind] += 1
         return taken
 

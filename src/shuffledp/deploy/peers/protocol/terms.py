@@ -121,9 +121,7 @@ class Terms:
         require_whole("least_registered", self.least_registered, 1, self.num_users + 1)
         slots = self.slots
         if len(slots) != self.num_users:
-            raise ParameterError(
-                f"slots has {len(slots)} entries, not num_users = {self.num_users}"
-            )
+            raise ParameterError(f"slots has {len(slots)} items, not num_users = {self.num_users}")
         for user, number in enumerate(slots):
             require_whole(f"slots[{user}]", number, 1, _MOST_SLOTS + 1)
         sides = checked_laziness(self.laziness) * COIN_SIDES
@@ -137,9 +135,7 @@ class Terms:
         try:
             described = json.loads(self.randomizer)
         except (ValueError, TypeError, RecursionError):
-            raise ParameterError(
-                "randomizer is not JSON text: describe it as a JSON object"
-            ) from None
+            raise ParameterError("randomizer is not JSON text: describe it as an object") from None
         object.__setattr__(self, "slots", tuple(slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         object.__setattr__(self, "randomizer", _canonical(described))
@@ -210,9 +206,7 @@ class Terms:
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
-            raise ParameterError(
-                "the terms are not JSON: take the file that was published"
-            ) from None
+            raise ParameterError("the terms are not JSON: take the published file") from None
         wanted = {"version", *_names(cls)}
         if not isinstance(given, dict) or set(given) != wanted:
             raise ParameterError(
@@ -223,7 +217,10 @@ class Terms:
         if version != VERSION:
             raise ParameterError(f"the terms have version {version!r}, this program {VERSION}")
         for name in _BYTE_FIELDS:
-            given[name] = _from_hexadecimal(name, given[name])
+            try:
+                given[name] = bytes.fromhex(given[name])
+            except (ValueError, TypeError):
+                raise ParameterError(f"{name} = {given[name]!r} is not hexadecimal") from None
         if not isinstance(given["slots"], list):
             raise ParameterError("slots is not a list of whole numbers, one a user")
         given["slots"] = tuple(given["slots"])
@@ -251,14 +248,6 @@ def _canonical(value: object) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except RecursionError:
         raise ParameterError("randomizer is nested too deeply: describe it as a flat one") from None
-
-
-def _from_hexadecimal(name: str, text: object) -> bytes:
-    """Return the bytes that a field of the terms spells."""
-    try:
-        return bytes.fromhex(text)  # type: ignore[arg-type]  # what is no text is caught
-    except (ValueError, TypeError):
-        raise ParameterError(f"{name} = {text!r} is not hexadecimal") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,4 +363,4 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
 
 
 #: Those of a user who says nothing else.
-DEFAULT_LIMITS: Final = Limits()
+LIMITS: Final = Limits()
