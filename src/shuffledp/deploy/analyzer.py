@@ -32,7 +32,7 @@ from shuffledp.collection.results import About, Guarantee, Result
 from shuffledp.collection.run import estimate
 from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.database import Layout
+from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size
 from shuffledp.deploy.remote import FILES, Server
 from shuffledp.deploy.servers import http_server as http
@@ -74,7 +74,7 @@ class Opened:
     ledger: Ledger | None = None
 
 
-class Analyzer:
+class Analyzer(Keeper):
     """One task's analyzer; a context manager that holds its store."""
 
     def __init__(
@@ -97,16 +97,6 @@ class Analyzer:
         self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
         self._record_size = sealed_size(task.asked.codec.num_report_bytes)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
-
-    def __enter__(self) -> "Analyzer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store; all is on disk already."""
-        self._store.close()
 
     def take(self, data: bytes) -> Opened:
         """Open a batch; the same one again gives the same, and spends nothing more.

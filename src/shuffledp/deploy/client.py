@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
 from shuffledp.deploy.admission import report_id_of
-from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.database import Database, Keeper, Layout
 from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
@@ -63,7 +63,7 @@ class Kept(NamedTuple):
     report: bytes
 
 
-class Client:
+class Client(Keeper):
     """One user's part in one task; a context manager that holds the store.
 
     Parameters
@@ -127,16 +127,6 @@ class Client:
         if store is None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._store = Database(path, _STORE, collection=task.task_id)
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store; all is on disk already."""
-        self._store.close()
 
     def report(
         self,

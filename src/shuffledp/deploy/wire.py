@@ -100,8 +100,7 @@ class Reader:
         end = self._at + size
         if end > len(self._data):
             raise self.error(
-                f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
-                "send it again"
+                f"{len(self._data)} bytes end in the middle of it, of at least {end}: send it again"
             )
         start, self._at = self._at, end
         return self._data[start:end]

@@ -186,20 +186,16 @@ class Exchange:
     def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
         """Return bounds on where reports were after these rounds, from one pass over users."""
         wanted = [number for number in dict.fromkeys(rounds) if number not in self._bounds]
-        if not wanted:
-            found = ()
-        elif self.mixing is not None and not self.record.num_absences:
+        if wanted and self.mixing is not None and not self.record.num_absences:
             found = self.mixing.position_bounds_at(wanted)
-        else:
+            self._bounds |= {each.rounds: each for each in found}
+        elif wanted:
             from shuffledp.network.positions import exact_position_bounds
 
-            walk = RandomWalk(
-                self.users,
-                absences=list(self.record.absences[:, self.record.nodes]),
-                laziness=self.terms.laziness,
-            )
+            away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
+            walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
             found = exact_position_bounds(walk, wanted, on_progress=self._report)
-        self._bounds.update({each.rounds: each for each in found})
+            self._bounds |= {each.rounds: each for each in found}
         return [self._bounds[number] for number in rounds]
 
     def delta_left(self, delta: float) -> float:

@@ -215,21 +215,18 @@ class PeerRunner:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
         self._end("late", (node for node in self._peers if node not in roster))
-        for peer in self._active().values():
+        self._peers = {node: peer for node, peer in self._peers.items() if node in roster}
+        for peer in self._peers.values():
             peer.begin(roster)
         self._roster = roster.digest().hex()
         self.on_roster(self._roster)
 
-    def _active(self) -> dict[int, Peer]:
-        """Return the peers that take part."""
-        return {node: peer for node, peer in self._peers.items() if self._ends.get(node) != "late"}
-
     def _receive_through(self, last: int) -> bool:
         """Take the mail of all rounds up to ``last``, one round after the other."""
-        active = self._active()
-        first = min((peer.state.received_through for peer in active.values()), default=last) + 1
+        peers = self._peers
+        first = min((peer.state.received_through for peer in peers.values()), default=last) + 1
         for number in range(first, last + 1):
-            behind = {node: p for node, p in active.items() if p.state.received_through < number}
+            behind = {node: p for node, p in peers.items() if p.state.received_through < number}
             for node, peer in behind.items():
                 # Whether what was drawn for the round had reached the relay is found out now.
                 is_open = peer.state.sent_in == number and (number, node) not in self._sent
@@ -253,7 +250,7 @@ class PeerRunner:
 
     def _send(self, number: int) -> bool:
         """Send in the open round, saved first."""
-        new = {n: peer for n, peer in self._active().items() if (number, n) not in self._sent}
+        new = {n: peer for n, peer in self._peers.items() if (number, n) not in self._sent}
         batches = {node: peer.outgoing(number) for node, peer in new.items()}
         self._save(new)
         for node, batch in batches.items():
@@ -264,7 +261,7 @@ class PeerRunner:
 
     def _hand_in(self) -> bool:
         """Hand in, saved first."""
-        self._end("withheld", (node for node, peer in self._active().items() if peer.withholds))
+        self._end("withheld", (node for node, peer in self._peers.items() if peer.withholds))
         new = {node: peer for node, peer in self._peers.items() if node not in self._ends}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
@@ -281,13 +278,14 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        active, ends = self._active(), sorted(self._ends.items())
+        peers, ends = self._peers, sorted(self._ends.items())
         late, lost, withheld, handed_in = (
             tuple(node for node, end in ends if end.encode() == how)
             for how in (b"late", b"lost", b"withheld", b"handed in")
         )
-        said = {node: peer.confirmation for node, peer in active.items()}
-        counts = sum((peer.state.counts for peer in active.values()), Counter())
+        said = {node: peer.confirmation for node, peer in peers.items()}
+        counts = sum((peer.state.counts for peer in peers.values()), Counter())
+        there = said.keys() & set(handed_in)
         return PeersOutcome(
             num_users=len(self.nodes),
             late=late,
@@ -298,7 +296,5 @@ class PeerRunner:
             num_dropped=counts["dropped"],
             refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
             short=tuple(node for node, each in said.items() if each.short_since),
-            transcripts=tuple(
-                sorted({said[node].transcript.hex() for node in handed_in if node in active})
-            ),
+            transcripts=tuple(sorted({said[each].transcript.hex() for each in there})),
         )

@@ -149,10 +149,10 @@ class ShufflerWatch(Watch):
     def _look_at_keys(self, now: float) -> None:
         """Say how old keys are, how long they last, and whether the present epoch has one."""
         task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
-        begins = [task.start + epoch * task.epoch_seconds for epoch in epochs] or [now]
-        left = begins[-1] + task.epoch_seconds - now if epochs else 0.0
+        starts: list[float] = [task.start + epoch * task.epoch_seconds for epoch in epochs]
+        left = starts[-1] + task.epoch_seconds - now if starts else 0.0
         task_left = task.start + task.num_epochs * task.epoch_seconds - now
-        self.set("oldest_key_age_seconds", max(0.0, now - begins[0]))
+        self.set("oldest_key_age_seconds", max(0.0, now - starts[0]) if starts else 0.0)
         self.set("task_left_seconds", max(0.0, task_left))
         self.set("keys_left_seconds", max(0.0, left))
         present = task.epoch_at(now)

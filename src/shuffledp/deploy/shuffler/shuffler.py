@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
-from shuffledp.deploy.database import Layout
+from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
 from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch
 from shuffledp.deploy.servers.stores import open_store, rows_among
@@ -71,7 +71,7 @@ class Written(NamedTuple):
     counted: Mapping[str, int]
 
 
-class Shuffler:
+class Shuffler(Keeper):
     """One task's shuffler; a context manager that holds its store."""
 
     def __init__(
@@ -102,16 +102,6 @@ class Shuffler:
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
         self._epochs: set[int] = set()  # known to have a table of reports
         self._report_bytes = task.asked.codec.num_report_bytes
-
-    def __enter__(self) -> "Shuffler":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store; all is on disk already."""
-        self._store.close()
 
     # ------------------------------------------------------------ taking in
     def take(self, body: bytes, now: float) -> list[Answer]:

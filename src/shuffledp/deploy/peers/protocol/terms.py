@@ -330,12 +330,11 @@ class Limits:
             return terms.rounds // _SHARE_OF_ABSENCES
         return self.most_absences
 
-    def require_roster(self, num_registered: int, digest: bytes) -> None:
+    def require_roster(self, number: int, digest: bytes) -> None:
         """Raise `ProtocolError` unless the user agrees to a roster of that size and digest."""
-        if num_registered < self.least_users:
+        if number < self.least_users:
             raise Fault.RELAY.error(
-                f"{num_registered} users have registered, fewer than least_users = "
-                f"{self.least_users}",
+                f"{number} users have registered, fewer than least_users = {self.least_users}",
                 Reason.LIMIT,
             )
         if self.roster_digest not in (None, digest):
@@ -355,7 +354,7 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
     degrees = graph.degrees
     came = sum(terms.slots[other] / int(degrees[other]) for other in row)
-    envelopes = terms.slots[node] + came
+    envelopes: float = terms.slots[node] + came
     if terms.per_neighbour:
         envelopes = 2.0 * terms.per_neighbour * len(row)
     of_rounds = terms.rounds * (envelopes * terms.envelope_bytes + 2 * CODE_BYTES * len(row))
