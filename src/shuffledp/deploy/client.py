@@ -159,10 +159,11 @@ class Client(Keeper):
                 "the task takes no reports at this time: answer while it runs",
                 Reason.EARLY if now < self.task.start else Reason.LATE,
             )
-        asked, task_id = self.task.asked, self.task.task_id
-        values = asked.question.value_of_one(value)
-        reports = asked.randomizer.randomize(values, entropy or Entropy.from_operating_system())
-        report_id = _new_id() if code is None else report_id_of(code, task_id, epoch)
+        asked, system = self.task.asked, Entropy.from_operating_system()
+        reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy or system)
+        report_id = system.words(REPORT_ID_BYTES // 8).tobytes()
+        if code is not None:
+            report_id = report_id_of(code, self.task.task_id, epoch)
         found = Kept(report_id, epoch, asked.codec.encode(reports)[0])
         with self._store.transaction():
             self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)
@@ -274,8 +275,3 @@ def default_store(task: Task) -> Path:
     """Return where a user's report of a task is kept, unless they name another file."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "shuffledp" / f"{task.task_id.hex()}.db"
-
-
-def _new_id() -> bytes:
-    """Return a new report id."""
-    return Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes()

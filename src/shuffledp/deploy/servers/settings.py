@@ -15,9 +15,8 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -193,9 +192,9 @@ def write_task(
     shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     epochs = range(min(task.num_epochs, NUM_KEYS))
     sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
-    signed = partial(_signed_list, task, operator, grace=grace_seconds)
-    sealing_list = signed("shuffler", sealed_to(sealing), serial=len(sealing))
-    opening_list = signed("analyzer", sealed_to({0: opening}), serial=1)
+    signer = _Operator(operator, task, grace_seconds)
+    sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
+    opening_list = signer.signed("analyzer", sealed_to({0: opening}), 1)
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
@@ -255,23 +254,23 @@ def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
     ]
 
 
-def _signed_list(
-    task: Task,
-    operator: Ed25519PrivateKey,
-    role: Role,
-    keys: list[SealKey],
-    *,
-    serial: int,
-    grace: float,
-) -> bytes:
-    """Sign a server's list: of keys of epochs below ``serial``, or of the analyzer's newest alone.
+class _Operator(NamedTuple):
+    """Who signs lists of keys."""
 
-    Older ones of the analyzer would split batches. A list ends an epoch after the last report of
-    its last epoch is taken in.
-    """
-    last = serial if role == "shuffler" else task.num_epochs
-    until = task.start + (last + 1) * task.epoch_seconds + int(grace) + 1
-    return SignedKeys.signed(operator, role, serial=serial, not_after=until, keys=keys).encode()
+    key: Ed25519PrivateKey
+    task: Task
+    grace: float
+
+    def signed(self, role: Role, keys: list[SealKey], serial: int) -> bytes:
+        """Sign the list of keys of epochs below ``serial``, or of the analyzer's newest alone.
+
+        Older ones of the analyzer would split batches. A list ends an epoch after the last report
+        of its last epoch is taken in.
+        """
+        last = serial if role == "shuffler" else self.task.num_epochs
+        until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
+        made = SignedKeys.signed(self.key, role, serial=serial, not_after=until, keys=keys)
+        return made.encode()
 
 
 def _public(key: Any) -> bytes:
@@ -352,7 +351,7 @@ def rotate(folder: Path, now: float) -> tuple[range, int]:
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
-    signed = partial(_signed_list, task, operator, grace=grace)
+    signer = _Operator(operator, task, grace)
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
     before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, int((now - grace - task.start) // task.epoch_seconds))
@@ -362,11 +361,11 @@ def rotate(folder: Path, now: float) -> tuple[range, int]:
     if made:
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
         known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
-        _replace(shuffler / "keys.bin", signed("shuffler", known, serial=epochs.stop))
+        _replace(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
     serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
     opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
-    after = signed("analyzer", sealed_to({serial - 1: opening}), serial=serial)
+    after = signer.signed("analyzer", sealed_to({serial - 1: opening}), serial)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         _replace(path, after)
     return epochs, number

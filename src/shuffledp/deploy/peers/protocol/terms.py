@@ -291,23 +291,17 @@ class Limits:
         self.require_epsilon0(terms.stated_epsilon0)
         unmoved = terms.laziness**terms.rounds
         megabytes = traffic_bytes(terms, graph, node) / 1e6
-        for is_refused, what in (
-            (
-                terms.num_users < self.least_users,
-                f"are for {terms.num_users} users, fewer than least_users = {self.least_users}",
+        refused = {
+            f"are for {terms.num_users} users, fewer than least_users = {self.least_users}": (
+                terms.num_users < self.least_users
             ),
-            (
-                unmoved > self.most_unmoved,
-                f"let a report stay with its user with probability {unmoved:.6g}, more than "
-                f"most_unmoved = {self.most_unmoved:g}",
-            ),
-            (
-                megabytes > self.most_megabytes,
-                f"ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
-                f"{self.most_megabytes:g}",
-            ),
-        ):
-            if is_refused:
+            f"let a report stay with its user with probability {unmoved:.6g}, more than "
+            f"most_unmoved = {self.most_unmoved:g}": unmoved > self.most_unmoved,
+            f"ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
+            f"{self.most_megabytes:g}": megabytes > self.most_megabytes,
+        }
+        for what, applies in refused.items():
+            if applies:
                 raise Fault.ANALYZER.error(f"the terms {what}", Reason.LIMIT)
 
     def require_epsilon0(self, epsilon0: float | None, *, spent: float = 0.0) -> None:
