@@ -365,7 +365,9 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             ("GET", "/results"): index,
             ("GET", "/results/{number:number}/{name}"): file,
         }
-        http.serve(http.task_app(task, endpoints, [work], watch), task, watch, settings, on_ready)
+        base = f"/tasks/{task.task_id.hex()}"
+        app = http.application(endpoints, [work], base=base, watch=watch)
+        http.serve(app, task, watch, settings, on_ready)
 
 
 async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:

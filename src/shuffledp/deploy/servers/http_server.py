@@ -374,8 +374,9 @@ def _print_error(error: BaseException) -> None:
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def told(endpoint: Endpoint, on_failure: Callable[[Exception], None] = _print_error) -> Endpoint:
+def told(endpoint: Endpoint, watch: Watch | None = None) -> Endpoint:
     """Return an endpoint whose errors say whose fault they are; the server's own are reported."""
+    on_failure = _print_error if watch is None else watch.store_failed
 
     async def handle(request: Request) -> Response:
         try:
@@ -402,14 +403,15 @@ def application(
     endpoints: Mapping[tuple[str, str], Endpoint],
     work: Sequence[Callable[[], Awaitable[None]]] = (),
     *,
-    on_failure: Callable[[Exception], None] = _print_error,
-    on_end: Callable[[BaseException], None] = _print_error,
+    base: str = "",
+    watch: Watch | None = None,
 ) -> Starlette:
     """Return an application of endpoints by method and path, with what runs as long as it does.
 
-    ``on_failure`` is told what the server fails at; ``on_end`` what ended the work in the
-    background, after which the process ends.
+    Paths are below ``base``. The watch, or else the error stream, is told what the server fails at.
+    A server whose work in the background fails ends: whoever watches it starts it again.
     """
+    on_end = _print_error if watch is None else watch.background_failed
 
     def look(done: "asyncio.Future[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -433,27 +435,12 @@ def application(
 
     return Starlette(
         routes=[
-            Route(path, told(endpoint, on_failure), methods=[method])
+            Route(base + path, told(endpoint, watch), methods=[method])
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,
         exception_handlers={HTTPException: refused, Exception: refused},
     )
-
-
-def task_app(
-    task: Task,
-    endpoints: Mapping[tuple[str, str], Endpoint],
-    work: list[Callable[[], Any]],
-    watch: Watch,
-) -> Starlette:
-    """Return an application below /tasks/ID, with what runs as long as it does.
-
-    A server whose work in the background fails ends: whoever watches it starts it again.
-    """
-    base = f"/tasks/{task.task_id.hex()}"
-    below = {(method, base + path): endpoint for (method, path), endpoint in endpoints.items()}
-    return application(below, work, on_failure=watch.store_failed, on_end=watch.background_failed)
 
 
 def constant(data: bytes) -> Endpoint:
@@ -487,9 +474,8 @@ def inner_app(watch: Watch) -> Starlette:
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(watch.numbers(), media_type=_PROMETHEUS)
 
-    return application(
-        {("GET", "/healthz"): healthy, ("GET", "/readyz"): ready, ("GET", "/metrics"): metrics}
-    )
+    endpoints = {"/healthz": healthy, "/readyz": ready, "/metrics": metrics}
+    return application({("GET", path): each for path, each in endpoints.items()})
 
 
 def serve(

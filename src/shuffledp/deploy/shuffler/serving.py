@@ -254,8 +254,8 @@ def shuffler_app(
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
-    app = http.task_app(
-        task,
+    base = f"/tasks/{task.task_id.hex()}"
+    app = http.application(
         {
             ("GET", ""): http.constant(task.encode()),
             ("GET", "/keys"): http.constant(public_keys),
@@ -266,10 +266,10 @@ def shuffler_app(
             ("DELETE", "/batches/{number:number}"): forget,
         },
         [intake.run, lambda: _release_batches(shuffler, watch, now, tick_seconds)],
-        watch,
+        base=base,
+        watch=watch,
     )
-    path = f"/tasks/{task.task_id.hex()}/reports"
-    return Shortcut(app, path, http.told(reports, watch.store_failed))
+    return Shortcut(app, f"{base}/reports", http.told(reports, watch))
 
 
 @dataclass(frozen=True, slots=True)
