@@ -215,8 +215,7 @@ def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     if left or not 1 <= number <= MOST_REPORTS:
         raise Fault.CLIENT.error(
             f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: "
-            "send reports of this task, in several uploads where they are more",
-            Reason.MALFORMED,
+            "send reports of this task, in several uploads where they are more"
         )
     layout = f">{REPORT_ID_BYTES}sIB{size - REPORT_ID_BYTES - 5}s"
     return [Report(*fields) for fields in struct.iter_unpack(layout, body)]

@@ -16,22 +16,6 @@ SIGNATURE_BYTES = 64
 NUMBER_BYTES = 4
 
 
-class Fault(StrEnum):
-    """Who made the mistake."""
-
-    PEER = "peer"
-    RELAY = "relay"
-    ANALYZER = "analyzer"
-    OPERATOR = "operator"
-    CLIENT = "client"
-    SHUFFLER = "shuffler"
-    CALLER = "caller"  # the program that calls this library, in the wrong order
-
-    def error(self, message: str, reason: "Reason") -> "ProtocolError":
-        """Return, for raising, an error that somebody made."""
-        return ProtocolError(message, fault=self, reason=reason)
-
-
 class Reason(StrEnum):
     """What is wrong."""
 
@@ -43,6 +27,22 @@ class Reason(StrEnum):
     EARLY = "early"  # what must come first has not come
     LATE = "late"  # the round, or the registration, is closed
     LIMIT = "limit"  # more than the user agrees to
+
+
+class Fault(StrEnum):
+    """Who made the mistake."""
+
+    PEER = "peer"
+    RELAY = "relay"
+    ANALYZER = "analyzer"
+    OPERATOR = "operator"
+    CLIENT = "client"
+    SHUFFLER = "shuffler"
+    CALLER = "caller"  # the program that calls this library, in the wrong order
+
+    def error(self, message: str, reason: Reason = Reason.MALFORMED) -> "ProtocolError":
+        """Return, for raising, an error that somebody made."""
+        return ProtocolError(message, fault=self, reason=reason)
 
 
 class ProtocolError(ShuffledpError, ValueError):
@@ -100,7 +100,8 @@ class Reader:
         end = self._at + size
         if end > len(self._data):
             raise self.error(
-                f"{len(self._data)} bytes end in the middle of it, of at least {end}: send it again"
+                f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
+                "send it again"
             )
         start, self._at = self._at, end
         return self._data[start:end]

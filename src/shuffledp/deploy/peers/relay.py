@@ -202,17 +202,13 @@ class Relay(Database):
             ("codes", len(batch.codes), len(neighbours)),
         ):
             if number != expected:
-                raise Fault.PEER.error(
-                    f"user {sender} sent {number} {what}, not {expected}", Reason.MALFORMED
-                )
+                raise Fault.PEER.error(f"user {sender} sent {number} {what}, not {expected}")
         for stranger in set(recipients).difference(neighbours):
             raise Fault.PEER.error(
                 f"user {stranger} is no registered neighbour of user {sender}", Reason.UNKNOWN
             )
         if each and not set(Counter(recipients).values()) <= {each}:
-            raise Fault.PEER.error(
-                f"user {sender} did not send each neighbour {each} envelopes", Reason.MALFORMED
-            )
+            raise Fault.PEER.error(f"user {sender} did not send each neighbour {each} envelopes")
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Return who has sent in a round."""
@@ -339,8 +335,7 @@ def _require_named(what: str, named: int, wanted: int | None) -> None:
     """Raise if a message names another user or round than what was said beside it."""
     if wanted is not None and named != wanted:
         raise Fault.PEER.error(
-            f"the message is of {what} {named}, and was sent as of {what} {wanted}",
-            Reason.MALFORMED,
+            f"the message is of {what} {named}, and was sent as of {what} {wanted}"
         )
 
 

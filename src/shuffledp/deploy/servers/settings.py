@@ -314,9 +314,7 @@ def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
     """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is the newest."""
     newest = read_list(settings.public_keys, settings.read_task(), "analyzer").keys[0].number
     if number == newest:
-        raise DataError(
-            f"key {number} is what devices seal to now: run shuffledp keys rotate first"
-        )
+        raise DataError(f"key {number} is what devices seal to now: run shuffledp keys rotate")
     return destroy_key(settings.opening_keys, number)
 
 

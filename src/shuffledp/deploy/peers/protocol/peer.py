@@ -265,9 +265,7 @@ class Peer:
         if round_number == state.sent_in and state.batch:
             return state.batch
         if not 1 <= round_number <= self._terms.rounds:
-            raise Fault.CALLER.error(
-                f"round {round_number} is not in [1, {self._terms.rounds}]", Reason.MALFORMED
-            )
+            raise Fault.CALLER.error(f"round {round_number} is not in [1, {self._terms.rounds}]")
         if round_number != state.received_through + 1 or round_number == state.sent_in:
             raise Fault.CALLER.error(
                 f"no batch can be drawn for round {round_number}: mail was taken through round "

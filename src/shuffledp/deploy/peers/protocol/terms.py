@@ -295,7 +295,7 @@ class Limits:
             f"are for {terms.num_users} users, fewer than least_users = {self.least_users}": (
                 terms.num_users < self.least_users
             ),
-            f"let a report stay with its user with probability {unmoved:.6g}, more than "
+            f"say that a report stays with its user with probability {unmoved:.6g}, more than "
             f"most_unmoved = {self.most_unmoved:g}": unmoved > self.most_unmoved,
             f"ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
             f"{self.most_megabytes:g}": megabytes > self.most_megabytes,
