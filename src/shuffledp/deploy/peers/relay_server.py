@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse, Response
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.peers.relay import Relay
 from shuffledp.deploy.servers import http_server as http
@@ -82,10 +81,9 @@ class RelayService:
 
     def most_batch_bytes(self, node: int) -> int:
         """Return a size that no batch of a node exceeds."""
-        terms, graph = self.relay.terms, self.relay.graph
-        envelopes = int(most_envelopes(terms, graph)[node])
-        codes = int(graph.degrees[node]) * CODE_BYTES
-        return envelopes * (terms.envelope_bytes + 4) + codes + _MOST_HEAD_BYTES
+        terms, degree = self.relay.terms, int(self.relay.graph.degrees[node])
+        envelopes = terms.batch_size(node, degree) * (terms.envelope_bytes + 4)
+        return envelopes + degree * CODE_BYTES + _MOST_HEAD_BYTES
 
     def most_hand_in_bytes(self, node: int) -> int:
         """Return a size that nothing handed in by a node exceeds."""
