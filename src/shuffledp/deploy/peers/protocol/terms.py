@@ -104,6 +104,8 @@ class Terms:
     # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
     # relay that leaves users out.
     least_registered: int = 1
+    # What the terms say of the randomizer's epsilon0, in nats; None if no number.
+    stated_epsilon0: float | None = field(init=False, repr=False, compare=False)
     _digest: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -139,16 +141,8 @@ class Terms:
         object.__setattr__(self, "slots", tuple(slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         object.__setattr__(self, "randomizer", _canonical(described))
+        object.__setattr__(self, "stated_epsilon0", _stated_epsilon0(described))
         object.__setattr__(self, "_digest", self._compute_digest())
-
-    @property
-    def stated_epsilon0(self) -> float | None:
-        """What the terms say of the randomizer's epsilon0, in nats; None if no number."""
-        described = json.loads(self.randomizer)
-        found = described.get("epsilon0") if isinstance(described, dict) else None
-        if not isinstance(found, int | float) or isinstance(found, bool):
-            return None
-        return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
 
     @property
     def coin(self) -> int:
@@ -240,6 +234,14 @@ class Terms:
 def _names(terms: Terms | type[Terms]) -> tuple[str, ...]:
     """Return the names of what terms are made of."""
     return tuple(item.name for item in fields(terms) if item.init)
+
+
+def _stated_epsilon0(described: object) -> float | None:
+    """Return the epsilon0 that a description names, if that is a number."""
+    found = described.get("epsilon0") if isinstance(described, dict) else None
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
 
 
 def _canonical(value: object) -> str:
