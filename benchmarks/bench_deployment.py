@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.collection.account import account
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.servers.opening import opened
+from shuffledp.deploy.servers.batches import open_page
 from shuffledp.deploy.servers.settings import read_task, sealing_keys
 from shuffledp.deploy.shuffler.shuffler import Shuffler
 
@@ -183,7 +183,7 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
         (state,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
 
         def release():
-            shuffler.write(state, [opened(page) for page in shuffler.to_open(state)[1]])
+            shuffler.write(state, [open_page(page) for page in shuffler.to_open(state)[1]])
 
         taken, alone = beside(release, hpke)
         benchmark.pedantic(release, rounds=1)

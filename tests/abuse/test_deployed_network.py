@@ -17,13 +17,13 @@ from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import http_client
-from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer, report_size
-from shuffledp.deploy.servers.key_files import keys_of
 from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
     ShufflerSettings,
+    keys_of,
     read_task,
     signing_key,
 )

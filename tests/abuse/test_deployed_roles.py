@@ -22,7 +22,7 @@ from deploy.make_vectors import (
 from deploy.test_system import key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer.analyzer import Analyzer
+from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer

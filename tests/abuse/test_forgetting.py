@@ -70,9 +70,9 @@ def authors(collection, roster, copied, states):
         peer.state.received_through, peer.state.held = 0, []  # as if none had been taken
         peer.begin(roster)
         mail = Mail(absent=(), letters=tuple(letters), codes={})
-        peer.receive(1, encode_mail(mail, roster=roster, round_number=1, recipient=node))
+        peer.receive(1, encode_mail(mail, roster, round_number=1, recipient=node))
         for held in peer.state.held:
-            found[sender] = open_report(held, terms=collection.terms, keys=collection.keys)
+            found[sender] = open_report(held, collection.terms, collection.keys)
     return found
 
 

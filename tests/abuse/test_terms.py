@@ -42,7 +42,7 @@ def terms_of(asked, **options):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(relay_client, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setitem(relay_client.RelayClient.__init__.__kwdefaults__, "patience_seconds", 0.0)
     edges = [f"{a},{b}" for a in range(12) for b in range(a)]
     (tmp_path / "edges.csv").write_text("\n".join(edges) + "\n")
     return tmp_path

@@ -10,8 +10,7 @@ from pathlib import Path
 from deploy.make_vectors import ANALYZER_KEY, make_task
 from deploy.test_system import SMALL, analyzer_for, key_of, shuffler_for
 from shuffledp.collection.output import write_results
-from shuffledp.deploy.analyzer.analyzer import Opened
-from shuffledp.deploy.analyzer.serving import publish, result_of
+from shuffledp.deploy.analyzer import Opened, publish, result_of
 from shuffledp.deploy.client import Client
 
 # Children are forked off a process that has loaded all this, so that a start takes milliseconds;

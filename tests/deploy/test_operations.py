@@ -17,10 +17,10 @@ from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.cli.main import main
 from shuffledp.core.errors import BudgetError, DataError, OutputError
-from shuffledp.deploy.analyzer.serving import AnalyzerWatch, open_analyzer, publish
+from shuffledp.deploy.analyzer import AnalyzerWatch, open_analyzer, publish
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.servers.key_files import destroy_key
-from shuffledp.deploy.servers.serving import inner_app
+from shuffledp.deploy.servers.http_server import inner_app
+from shuffledp.deploy.servers.settings import destroy_key
 from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
 from shuffledp.deploy.shuffler import serving
 from shuffledp.deploy.shuffler.serving import (

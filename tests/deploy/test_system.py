@@ -26,8 +26,7 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import account
 from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer.analyzer import Analyzer
-from shuffledp.deploy.analyzer.serving import batch_facts
+from shuffledp.deploy.analyzer import Analyzer, batch_facts
 from shuffledp.deploy.client import Client, Limits
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler

@@ -30,7 +30,7 @@ PLANTED = {
     "collection looks up": ("collection/planted.py", "import shuffledp.cli"),
     "a shuffler sees the analyzer": (
         "deploy/shuffler/planted.py",
-        "import shuffledp.deploy.analyzer.analyzer",
+        "import shuffledp.deploy.analyzer",
     ),
     "a device sees servers": ("deploy/client.py", "import shuffledp.deploy.servers.watch"),
     "the protocol keeps time": ("deploy/peers/protocol/planted.py", "import time"),

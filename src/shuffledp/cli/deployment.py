@@ -301,8 +301,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     started again the one loses no report that it acknowledged, the other spends nothing twice.
     """
     require_service()
-    from shuffledp.deploy.servers.key_files import keys_of
-    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
+    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, keys_of
 
     is_shuffler = role == "shuffler"
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
@@ -323,7 +322,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
 
         serve_shuffler(settings, say_url)
     else:
-        from shuffledp.deploy.analyzer.serving import serve_analyzer
+        from shuffledp.deploy.analyzer import serve_analyzer
 
         serve_analyzer(settings, say_url)
 

@@ -26,7 +26,7 @@ def rotate(*, folder: Path) -> None:
     numbers: 256 epochs from the present one. Keys of epochs are never replaced.
     """
     require_service()
-    from shuffledp.deploy.servers.key_files import rotate as rotate_keys
+    from shuffledp.deploy.servers.settings import rotate as rotate_keys
 
     made, number = rotate_keys(folder, time.time())
     epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
@@ -54,8 +54,11 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     dropped. Refused while reports are stored that the key opens; stop the server first.
     """
     require_service()
-    from shuffledp.deploy.servers.key_files import destroy_opening_key
-    from shuffledp.deploy.servers.settings import ShufflerSettings, read_settings
+    from shuffledp.deploy.servers.settings import (
+        ShufflerSettings,
+        destroy_opening_key,
+        read_settings,
+    )
     from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
 
     settings = read_settings(config)

@@ -13,7 +13,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -29,23 +29,11 @@ _GROUP: Final = 4  # letters between hyphens
 _MOST_IDS_KEPT: Final = 2_000_000
 
 
-class Admission(Protocol):
-    """Decides whose reports the shuffler takes in."""
-
-    def admits(self, epoch: int, report_id: bytes) -> bool:
-        """Return whether a report of an epoch may have an id."""
-
-
-class Anybody:
-    """Admits all: only the honest fraction stands between one owner and many reports."""
-
-    def admits(self, epoch: int, report_id: bytes) -> bool:  # noqa: ARG002  # an interface
-        """Return True."""
-        return True
-
-
 class Codes:
-    """Admits the ids that derive from codes."""
+    """Admits the ids that derive from codes.
+
+    Where anybody is admitted only the honest fraction stands between one owner and many reports.
+    """
 
     def __init__(self, codes: Iterable[bytes], task_id: bytes) -> None:
         self._codes, self._task_id = tuple(codes), task_id

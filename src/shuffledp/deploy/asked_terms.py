@@ -7,19 +7,13 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection import questions
 from shuffledp.collection.question import Question, chosen_candidates
-from shuffledp.collection.questions import (
-    AnswerSets,
-    Mean,
-    VectorMean,
-    Words,
-    question_from_json,
-)
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
@@ -77,9 +71,7 @@ class ReportCodec:
         Users are not trusted: one of them may hand in bytes that stand for no report, and that must
         not keep the others' from being counted. Each invalid one costs some log2(n) aggregations.
         """
-        size = self.num_report_bytes
-        right_size = [each for each in encoded if len(each) == size]
-        valid = self._counted(right_size)
+        valid = self._counted([each for each in encoded if len(each) == self.num_report_bytes])
         return self.decode(valid), len(encoded) - len(valid)
 
     def _counted(self, encoded: Sequence[bytes]) -> Sequence[bytes]:
@@ -135,19 +127,12 @@ class AskedTerms:
     text: str = ""
 
     @classmethod
-    def of(
-        cls, question: Question, randomizer: str, epsilon0: float, text: str = ""
-    ) -> "AskedTerms":
+    def of(cls, question: Question, randomizer: str, epsilon0: float, text: str = "") -> Self:
         """Return the terms of a question with one of its ``candidates``; epsilon0 > 0."""
         require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
-        return cls(
-            question=question,
-            randomizer=made,
-            codec=ReportCodec.of(made, _no_values(question)),
-            epsilon0=float(epsilon0),
-            text=text,
-        )
+        codec, loss = ReportCodec.of(made, _no_values(question)), float(epsilon0)
+        return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)
 
     @property
     def law(self) -> bytes:
@@ -157,9 +142,8 @@ class AskedTerms:
     @property
     def question_digest(self) -> bytes:
         """Digest of what is asked, whatever the order of the choices, the law and the spelling."""
-        particulars = {
-            name: value for name, value in self.question.to_json_dict().items() if name != "key"
-        }
+        particulars = dict(self.question.to_json_dict())
+        particulars.pop("key", None)
         words = " ".join(self.text.casefold().split())
         asked = [words, sorted(self.question.labels), particulars]
         return wire.digest(b"question", json.dumps(asked, sort_keys=True).encode())
@@ -185,14 +169,12 @@ class AskedTerms:
     def _meaning(self) -> str:
         """Return what epsilon0 means for somebody who answers."""
         loss = self.randomizer.epsilon0
+        guess = 1.0 / (1.0 + math.exp(-loss))
+        said = f"lets a guess between two answers be right with probability {guess:.6g} at most"
         if self.randomizer.name == "k-rr":
             truth = 1.0 / (1.0 + (len(self.question.labels) - 1) * math.exp(-loss))
-            return f"is the truth with probability {truth:.6g} (epsilon0 = {loss:.6g})"
-        guess = 1.0 / (1.0 + math.exp(-loss))
-        return (
-            f"lets a guess between two answers be right with probability {guess:.6g} at most "
-            f"(epsilon0 = {loss:.6g})"
-        )
+            said = f"is the truth with probability {truth:.6g}"
+        return f"{said} (epsilon0 = {loss:.6g})"
 
     def to_json_dict(self) -> dict[str, object]:
         """Return JSON values from which `from_json_dict` makes the same terms."""
@@ -205,11 +187,19 @@ class AskedTerms:
             "fingerprint": self.randomizer.fingerprint,
         }
 
+    def to_json(self) -> bytes:
+        """Return them as JSON text, in the one way."""
+        return json.dumps(self.to_json_dict(), sort_keys=True, separators=(",", ":")).encode()
+
     @classmethod
     def from_json_dict(cls, written: Any) -> "AskedTerms":
         """Return the terms that `to_json_dict` wrote; raise for others, or another law."""
         try:
-            asked = _from_json(written)
+            text = written.get("text", "")
+            if not isinstance(text, str):
+                raise TypeError("text")  # said below, as all else
+            question = questions.question_from_json(written["question"], tuple(written["labels"]))
+            asked = cls.of(question, written["randomizer"], written["epsilon0"], text)
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
@@ -222,24 +212,15 @@ class AskedTerms:
         return asked
 
 
-def _from_json(written: Any) -> AskedTerms:
-    """Return the terms; whatever is wrong with them raises some error."""
-    particulars = written["question"]
-    question = question_from_json(particulars, tuple(written["labels"]))
-    text = written.get("text", "")
-    if not isinstance(text, str):
-        raise TypeError("text")
-    return AskedTerms.of(question, written["randomizer"], written["epsilon0"], text)
-
-
 def _no_values(question: Question) -> Any:
     """Return an empty column of answers as the question's randomizers take them."""
-    if isinstance(question, Words):
-        return []
-    if isinstance(question, Mean):
-        return np.empty(0)
-    if isinstance(question, VectorMean):
-        return np.empty((0, len(question.names)))
-    if isinstance(question, AnswerSets):
-        return np.empty((0, question.max_answers), dtype=np.int64)
+    match question:
+        case questions.Words():
+            return []
+        case questions.Mean():
+            return np.empty(0)
+        case questions.VectorMean():
+            return np.empty((0, len(question.names)))
+        case questions.AnswerSets():
+            return np.empty((0, question.max_answers), dtype=np.int64)
     return np.empty(0, dtype=np.int64)

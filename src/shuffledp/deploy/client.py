@@ -6,17 +6,17 @@ it is to send by itself.
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
 from shuffledp.deploy.admission import report_id_of
-from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.database import Database, Keeper, Layout
 from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason
 
 _STORE: Final = Layout(
     kind="client store",
@@ -55,8 +55,7 @@ class Limits:
     least_batch: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(NamedTuple):
     """A randomized report as the client keeps it; the answer itself is kept nowhere."""
 
     report_id: bytes
@@ -64,7 +63,7 @@ class Kept:
     report: bytes
 
 
-class Client:
+class Client(Keeper):
     """One user's part in one task; a context manager that holds the store.
 
     Parameters
@@ -117,28 +116,17 @@ class Client:
         limits = limits or Limits()
         loss = task.asked.randomizer.epsilon0
         if not (loss <= limits.max_epsilon0 and task.min_batch >= limits.least_batch):
-            raise ProtocolError(
+            raise Fault.OPERATOR.error(
                 f"the task asks for epsilon0 = {loss:.6g} and batches of at least "
                 f"{task.min_batch:,} reports; the limits are {limits.max_epsilon0:g} and "
                 f"{limits.least_batch:,}: leave it out, or agree to more",
-                fault=Fault.OPERATOR,
-                reason=Reason.LIMIT,
+                Reason.LIMIT,
             )
         self.task = task
         path = default_store(task) if store is None else Path(store)
         if store is None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._store = Database(path, _STORE, collection=task.task_id)
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store; all is on disk already."""
-        self._store.close()
 
     def report(
         self,
@@ -167,24 +155,18 @@ class Client:
         now = time.time() if now is None else now
         epoch = self.task.epoch_at(now)
         if epoch is None:
-            raise ProtocolError(
+            raise Fault.CALLER.error(
                 "the task takes no reports at this time: answer while it runs",
-                fault=Fault.CALLER,
-                reason=Reason.EARLY if now < self.task.start else Reason.LATE,
+                Reason.EARLY if now < self.task.start else Reason.LATE,
             )
-        asked = self.task.asked
-        values = asked.question.value_of_one(value)
-        reports = asked.randomizer.randomize(values, entropy or Entropy.from_operating_system())
-        found = Kept(
-            report_id=_new_id() if code is None else report_id_of(code, self.task.task_id, epoch),
-            epoch=epoch,
-            report=asked.codec.encode(reports)[0],
-        )
+        asked, system = self.task.asked, Entropy.from_operating_system()
+        reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy or system)
+        report_id = system.words(REPORT_ID_BYTES // 8).tobytes()
+        if code is not None:
+            report_id = report_id_of(code, self.task.task_id, epoch)
+        found = Kept(report_id, epoch, asked.codec.encode(reports)[0])
         with self._store.transaction():
-            self._store.change(
-                "INSERT INTO reports VALUES (1, ?, ?, ?, 0)",
-                (found.report_id, found.epoch, found.report),
-            )
+            self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)
         return found
 
     def _with_code(self, kept: Kept, code: bytes) -> Kept:
@@ -197,12 +179,12 @@ class Client:
         report_id = report_id_of(code, self.task.task_id, kept.epoch)
         with self._store.transaction():
             self._store.change("UPDATE reports SET id = ? WHERE round = 1", (report_id,))
-        return replace(kept, report_id=report_id)
+        return kept._replace(report_id=report_id)
 
     def kept(self) -> Kept | None:
         """Return the report that was made, also once it is done."""
         rows = self._store.rows("SELECT id, epoch, report FROM reports WHERE round = 1")
-        return None if not rows else Kept(report_id=rows[0][0], epoch=rows[0][1], report=rows[0][2])
+        return Kept(*rows[0]) if rows else None
 
     def _kept_to_send(self) -> Kept:
         """Return the report that was made; raise if none was."""
@@ -234,12 +216,7 @@ class Client:
         """Return the kept report sealed anew for these keys, under the same id."""
         kept = self._kept_to_send()
         return Report.sealed_for(
-            self.task.task_id,
-            kept.report,
-            report_id=kept.report_id,
-            epoch=kept.epoch,
-            shuffler=shuffler,
-            analyzer=analyzer,
+            self.task.task_id, **kept._asdict(), shuffler=shuffler, analyzer=analyzer
         ).encode()
 
     def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
@@ -269,17 +246,13 @@ class Client:
             raise MissingPackageError(
                 "sending needs one more package: run pip install httpx", name=error.name
             ) from None
-        now = time.time() if now is None else now
-        task = self.task
+        task, patience = self.task, patience_seconds
         with (
-            Server(
-                task, task.shuffler_url, "shuffler", patience_seconds=patience_seconds
-            ) as shuffler,
-            Server(
-                task, task.analyzer_url, "analyzer", patience_seconds=patience_seconds
-            ) as analyzer,
+            Server(task, task.shuffler_url, "shuffler", patience_seconds=patience) as shuffler,
+            Server(task, task.analyzer_url, "analyzer", patience_seconds=patience) as analyzer,
         ):
             sealing, opening = fetch_keys(shuffler, analyzer)
+            now = time.time() if now is None else now
             outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
             (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))
         self.done(answer)
@@ -302,8 +275,3 @@ def default_store(task: Task) -> Path:
     """Return where a user's report of a task is kept, unless they name another file."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "shuffledp" / f"{task.task_id.hex()}.db"
-
-
-def _new_id() -> bytes:
-    """Return a new report id."""
-    return Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes()

@@ -28,7 +28,7 @@ _HISTOGRAM: Final = 4
 _OTHER_VDAFS: Final = {2: "Prio3Sum", 3: "Prio3SumVec", 5: "Prio3MultihotCountVec"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DapTask:
     """What matters for privacy of a task's configuration."""
 
@@ -45,19 +45,18 @@ class DapTask:
     def decode(cls, data: bytes) -> Self:
         """Return the task that a TaskConfiguration describes, of one-hot reports in a histogram."""
         reader = Reader(data, "DAP task", Fault.OPERATOR)
-        info = reader.opaque(1)
-        leader_url, helper_url = reader.text(2), reader.text(2)
-        time_precision, min_batch_size = reader.uint(8), reader.uint(8)
+        info, leader_url, helper_url = reader.opaque(1), reader.text(2), reader.text(2)
+        precision, least = reader.uint(8), reader.uint(8)
         batch_mode, batch_config = reader.uint(1), reader.opaque(2)
         vdaf_type, vdaf_config = reader.uint(4), reader.opaque(2)
         extensions = reader.opaque(2)
         reader.finish()
-        for name, size in (("task_info", info), ("a URL", leader_url), ("a URL", helper_url)):
-            if not size:
+        for name, text in (("task_info", info), ("a URL", leader_url), ("a URL", helper_url)):
+            if not text:
                 raise reader.error(f"{name} is empty")
         for name, number in (
-            ("time_precision", time_precision),
-            ("min_batch_size", min_batch_size),
+            ("time_precision", precision),
+            ("min_batch_size", least),
         ):
             if not number:
                 raise reader.error(f"{name} is 0: give at least 1")
@@ -67,18 +66,9 @@ class DapTask:
             raise reader.error(f"batch mode {batch_mode} has no parameters, and some are there")
         _require_known(extensions, reader)
         vdaf, num_outcomes = _vdaf(vdaf_type, vdaf_config, reader)
-        return cls(
-            info=info,
-            leader_url=leader_url,
-            helper_url=helper_url,
-            min_batch_size=min_batch_size,
-            vdaf=vdaf,
-            num_outcomes=num_outcomes,
-        )
+        return cls(info, leader_url, helper_url, least, vdaf, num_outcomes)
 
-    def guarantee(
-        self, *, epsilon0: float, delta: float, honest_fraction: float = 1.0
-    ) -> Guarantee:
+    def guarantee(self, *, epsilon0: float, delta: float, honest_fraction: float = 1) -> Guarantee:
         """Return what the smallest batch keeps if each device ran k-ary randomized response."""
         return account(
             randomizer="k-rr",
@@ -109,21 +99,18 @@ def _require_known(extensions: bytes, whole: Reader) -> None:
 
 def _vdaf(kind: int, config: bytes, whole: Reader) -> tuple[str, int]:
     """Return the name of a VDAF, and how many outcomes its one-hot reports tell apart."""
+    if kind not in (_COUNT, _HISTOGRAM):
+        raise whole.error(
+            f"VDAF {_OTHER_VDAFS.get(kind, f'0x{kind:08x}')} does not aggregate one-hot reports: "
+            "check a task of Prio3Histogram or Prio3Count",
+            Reason.MISMATCH,
+        )
     reader = Reader(config, "DAP task's VDAF", Fault.OPERATOR)
-    if kind == _COUNT:
-        reader.finish()
-        return "Prio3Count", 2
-    if kind == _HISTOGRAM:
-        length, chunk_length = reader.uint(4), reader.uint(4)
-        reader.finish()
-        if length < 2 or not chunk_length:
-            raise whole.error(
-                f"a histogram of {length} buckets in chunks of {chunk_length}: at least 2 buckets "
-                "and chunks of 1 are needed"
-            )
-        return "Prio3Histogram", length
-    raise whole.error(
-        f"VDAF {_OTHER_VDAFS.get(kind, f'0x{kind:08x}')} does not aggregate one-hot reports: check "
-        "a task of Prio3Histogram or Prio3Count",
-        Reason.MISMATCH,
-    )
+    length, chunk_length = (2, 1) if kind == _COUNT else (reader.uint(4), reader.uint(4))
+    reader.finish()
+    if length < 2 or not chunk_length:
+        raise whole.error(
+            f"a histogram of {length} buckets in chunks of {chunk_length}: at least 2 buckets "
+            "and chunks of 1 are needed"
+        )
+    return "Prio3Count" if kind == _COUNT else "Prio3Histogram", length

@@ -30,6 +30,22 @@ class Layout:
     upgrades: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
+class Keeper:
+    """Who keeps things in a store, and lets go of it at the end of a ``with`` block."""
+
+    _store: Any
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store; all is on disk already."""
+        self._store.close()
+
+
 def write_new(path: Path, data: bytes, *, mode: int) -> None:
     """Write a file that must not exist, on disk when this returns."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -186,9 +202,7 @@ class Database:
                     f"version {layout.version}: use the version of shuffledp that made it"
                 )
             elif collection and self.fact("collection") != collection:
-                raise DataError(
-                    f"{self._path} belongs to a collection with other terms: name another file"
-                )
+                raise DataError(f"{self._path} is of a collection with other terms: name another")
             self._connection.execute("COMMIT")
 
     def _upgraded(self, layout: Layout) -> int:
@@ -209,8 +223,7 @@ class Database:
         except sqlite3.Error as error:
             if str(error) in _BUSY:
                 raise DataError(
-                    f"{self._path} is in use by another program: end that first, or name another "
-                    "file"
+                    f"{self._path} is in use by another program: end that first, or name another"
                 ) from None
             if isinstance(error, sqlite3.OperationalError):
                 raise OutputError(f"cannot write {self._path}: {error}") from None

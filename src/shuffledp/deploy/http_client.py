@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -94,9 +94,10 @@ class HttpClient:
         `RefusedError` says that trying again would not change anything, and `DataError` that the
         answer is too large, or compressed.
         """
-        headers = {} if token is None else {"Authorization": f"Signature {token.hex()}"}
-        give_up = time.monotonic() + self._patience
-        wait = _FIRST_WAIT
+        headers = {"Accept-Encoding": "identity"}
+        if token is not None:
+            headers["Authorization"] = f"Signature {token.hex()}"
+        give_up, wait = time.monotonic() + self._patience, _FIRST_WAIT
         while True:
             try:
                 status, body = self._answer(method, path, content, headers, most)
@@ -121,23 +122,16 @@ class HttpClient:
         self, method: str, path: str, content: bytes | None, headers: dict[str, str], most: int
     ) -> tuple[int, bytes]:
         """Return status and body of an answer: uncompressed, up to a size, until a deadline."""
-        request = self._client.build_request(
-            method,
-            self._url + path,
-            content=content,
-            headers={**headers, "Accept-Encoding": "identity"},
-        )
+        url = self._url + path
+        request = self._client.build_request(method, url, content=content, headers=headers)
         request.extensions["trace"] = self._note_socket
-        size = most + (0 if content is None else len(content))
+        size = most + len(content or b"")
         deadline = threading.Timer(_SHORTEST_SECONDS + size / _LEAST_BYTES_A_SECOND, self._cut)
         deadline.daemon = True
         deadline.start()
         try:
-            response = self._client.send(request, stream=True)
-            try:
+            with closing(self._client.send(request, stream=True)) as response:
                 return response.status_code, self._body(response, request.url.path, most)
-            finally:
-                response.close()
         finally:
             deadline.cancel()
 
@@ -154,11 +148,9 @@ class HttpClient:
 
     def _body(self, response: httpx.Response, path: str, most: int) -> bytes:
         """Return the body of an answer."""
+        answer = f"the {self._server}'s answer to {path}"
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise DataError(
-                f"the {self._server}'s answer to {path} is compressed, which was not asked for: "
-                "check the URL"
-            )
+            raise DataError(f"{answer} is compressed, which was not asked for: check the URL")
         if response.is_error or response.is_redirect:
             most = MOST_SHORT_BYTES
         pieces, size = [], 0
@@ -166,8 +158,8 @@ class HttpClient:
             size += len(piece)
             if size > most:
                 raise DataError(
-                    f"the {self._server}'s answer to {path} is larger than {most:,} bytes, the "
-                    f"most that an honest one has: do not trust the {self._server}"
+                    f"{answer} is larger than {most:,} bytes, the most that an honest one has: do "
+                    f"not trust the {self._server}"
                 )
             pieces.append(piece)
         return b"".join(pieces)

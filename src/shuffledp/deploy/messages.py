@@ -7,6 +7,7 @@ its bytes: the order tells nothing that the multiset does not.
 """
 
 import hashlib
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -15,18 +16,9 @@ from typing import Final, Literal, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shuffledp.deploy import wire
 from shuffledp.deploy.sealing import is_mail_key, is_signed, open_seal, seal
-from shuffledp.deploy.wire import (
-    DIGEST_BYTES,
-    KEY_BYTES,
-    SIGNATURE_BYTES,
-    Fault,
-    ProtocolError,
-    Reader,
-    Reason,
-    opaque,
-    uint,
-)
+from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
 
 REPORT_ID_BYTES: Final = 16
 
@@ -82,7 +74,7 @@ class SealKey:
         number = reader.uint(1)
         reader.expect(_SUITE, "a key is of another suite: update shuffledp", Reason.MISMATCH)
         public_key = reader.opaque(2)
-        if len(public_key) != KEY_BYTES or not is_mail_key(public_key):
+        if len(public_key) != wire.KEY_BYTES or not is_mail_key(public_key):
             raise reader.error("a key is no X25519 public key that can be sealed to")
         return cls(number=number, public_key=public_key)
 
@@ -125,7 +117,7 @@ class SignedKeys:
         serial, not_after = reader.uint(8), reader.uint(8)
         inner = Reader(reader.opaque(2), "list of keys", Fault.OPERATOR)
         text = reader.read_so_far()
-        signature = reader.take(SIGNATURE_BYTES)
+        signature = reader.take(wire.SIGNATURE_BYTES)
         reader.finish()
         if not is_signed(signature, operator_key, _KEYS_LABEL + role.encode() + text):
             reason = f"the task's operator has not signed it as the {role}'s"
@@ -141,29 +133,26 @@ class SignedKeys:
         """Return the shuffler's key of an epoch; raise if the list has none."""
         found = {each.number: each for each in self.keys}.get(epoch % NUM_KEYS)
         if found is None or not self.serial - NUM_KEYS <= epoch < self.serial:
-            raise ProtocolError(
+            raise Fault.OPERATOR.error(
                 f"the shuffler's list has no key for epoch {epoch}: its operator should run "
                 "shuffledp keys rotate",
-                fault=Fault.OPERATOR,
-                reason=Reason.UNKNOWN,
+                Reason.UNKNOWN,
             )
         return found
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
         """Raise for a list that is over, or older than one that was seen before."""
         if now > self.not_after:
-            raise ProtocolError(
+            raise Fault.OPERATOR.error(
                 f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the clock; "
                 "if it is right, the operator should run shuffledp keys rotate",
-                fault=Fault.OPERATOR,
-                reason=Reason.LATE,
+                Reason.LATE,
             )
         if self.serial < least_serial:
-            raise ProtocolError(
+            raise Fault.OPERATOR.error(
                 f"the list of keys has serial {self.serial}, and {least_serial} was seen before: "
                 "an old list is put forward; send nothing, and ask the operator",
-                fault=Fault.OPERATOR,
-                reason=Reason.CONFLICT,
+                Reason.CONFLICT,
             )
 
 
@@ -172,7 +161,7 @@ def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
     return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Report:
     """A report on its way to the shuffler: sealed twice, with an id that its client drew."""
 
@@ -222,22 +211,14 @@ def sealed_size(report_bytes: int) -> int:
 def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for any other size of it."""
     size = report_size(report_bytes)
-    reader = Reader(body, "upload", Fault.CLIENT)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= MOST_REPORTS:
-        raise reader.error(
-            f"{len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: send "
-            "reports of this task, in several uploads where they are more"
+        raise Fault.CLIENT.error(
+            f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: "
+            "send reports of this task, in several uploads where they are more"
         )
-    return [
-        Report(
-            report_id=reader.take(REPORT_ID_BYTES),
-            epoch=reader.uint(4),
-            key=reader.uint(1),
-            sealed=reader.take(size - REPORT_ID_BYTES - 5),
-        )
-        for _ in range(number)
-    ]
+    layout = f">{REPORT_ID_BYTES}sIB{size - REPORT_ID_BYTES - 5}s"
+    return [Report(*fields) for fields in struct.iter_unpack(layout, body)]
 
 
 def signed_request(task_id: bytes, method: str, path: str) -> bytes:
@@ -256,7 +237,7 @@ def decode_answers(body: bytes, number: int) -> list[Answer]:
     return [Answer(each) for each in body]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What the shuffler releases: records in the order of their bytes, which tells nothing."""
 
@@ -284,30 +265,14 @@ class Batch:
     ) -> Self:
         """Sort records and sign them."""
         in_order = tuple(sorted(records))
-        batch = cls(
-            task_id=task_id,
-            number=number,
-            first_epoch=epochs[0],
-            last_epoch=epochs[1],
-            record_size=record_size,
-            records=in_order,
-            root=hashlib.sha256(b"".join(in_order)).digest(),
-            signature=b"",
-        )
+        root = hashlib.sha256(b"".join(in_order)).digest()
+        batch = cls(task_id, number, *epochs, record_size, in_order, root, signature=b"")
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
         """Return what is signed: all but the records, for which their root stands."""
-        numbers = (self.first_epoch, self.last_epoch, self.number, self.record_size)
-        return b"".join(
-            (
-                _BATCH_MAGIC,
-                self.task_id,
-                *(uint(each, 4) for each in numbers),
-                uint(len(self.records), 8),
-                self.root,
-            )
-        )
+        numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
+        return _BATCH_MAGIC + self.task_id + numbers + uint(len(self.records), 8) + self.root
 
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""
@@ -321,9 +286,9 @@ class Batch:
         reader.expect(_BATCH_MAGIC, "it is no batch of this version", Reason.MISMATCH)
         reader.expect(task_id, "it is of another task", Reason.MISMATCH)
         first, last, number, size = (reader.uint(4) for _ in range(4))
-        count, root = reader.uint(8), reader.take(DIGEST_BYTES)
+        count, root = reader.uint(8), reader.take(wire.DIGEST_BYTES)
         head = reader.read_so_far()
-        signature = reader.take(SIGNATURE_BYTES)
+        signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, shuffler_key, head):
             raise reader.error("the shuffler has not signed it", Reason.FORGED)
         if size != record_size or first > last:
@@ -335,16 +300,7 @@ class Batch:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
         if list(records) != sorted(records):  # O(n) of what is sorted
             raise reader.error("its records are not sorted")
-        return cls(
-            task_id=task_id,
-            number=number,
-            first_epoch=first,
-            last_epoch=last,
-            record_size=size,
-            records=records,
-            root=root,
-            signature=signature,
-        )
+        return cls(task_id, number, first, last, size, records, root, signature)
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:

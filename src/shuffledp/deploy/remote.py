@@ -11,21 +11,12 @@ from shuffledp.collection.output import ESTIMATES_FILE, PRIVACY_FILE, REPORT_FIL
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress
+from shuffledp.deploy import messages
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
-from shuffledp.deploy.messages import (
-    MOST_REPORTS,
-    REPORT_ID_BYTES,
-    Answer,
-    Report,
-    Role,
-    SignedKeys,
-    decode_answers,
-    report_size,
-    signed_request,
-)
+from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason
 
 #: What a result is made of.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
@@ -50,7 +41,7 @@ class Server(HttpClient):
     ) -> None:
         self._task_id, self._key, self._role = task.task_id, key, role
         self._operator_key = task.operator_key
-        self._report_size = report_size(task.asked.codec.num_report_bytes)
+        self._report_size = messages.report_size(task.asked.codec.num_report_bytes)
         self._base = f"/tasks/{self._task_id.hex()}"
         super().__init__(url, server=role, patience_seconds=patience_seconds)
 
@@ -59,7 +50,7 @@ class Server(HttpClient):
         path = self._base + path
         token = None
         if self._key is not None:
-            token = self._key.sign(signed_request(self._task_id, method, path))
+            token = self._key.sign(messages.signed_request(self._task_id, method, path))
         return self.request(method, path, token=token, most=most)
 
     def keys(self, name: str = "keys") -> SignedKeys:
@@ -71,7 +62,7 @@ class Server(HttpClient):
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         number = len(body) // self._report_size
-        return decode_answers(self.request("POST", f"{self._base}/reports", body), number)
+        return messages.decode_answers(self.request("POST", f"{self._base}/reports", body), number)
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""
@@ -108,11 +99,10 @@ def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKe
     """Return both lists; raise if the servers say other things of the analyzer's."""
     sealing, opening = shuffler.keys(), analyzer.keys()
     if (said := shuffler.keys("analyzer_keys")) != opening:  # else some devices are led apart
-        raise ProtocolError(
+        raise Fault.OPERATOR.error(
             f"shuffler and analyzer serve other keys of the analyzer, serials {said.serial} and "
             f"{opening.serial}: send nothing now; if it stays so, ask the operator",
-            fault=Fault.OPERATOR,
-            reason=Reason.CONFLICT,
+            Reason.CONFLICT,
         )
     return sealing, opening
 
@@ -132,38 +122,34 @@ def send_values(
     is on its way when this is killed may be sent twice by another run: real devices keep their
     report, see `client.Client`.
     """
-    asked = task.asked
+    asked, task_id = task.asked, task.task_id
     entropy = Entropy.from_operating_system()
-    counts = dict.fromkeys((each.name.lower() for each in Answer), 0)
+    counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
     with (
         Server(task, task.shuffler_url, "shuffler") as shuffler,
         Server(task, task.analyzer_url, "analyzer") as analyzer,
     ):
-        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer)
-        for each in (shuffler_keys, analyzer_keys):
+        sealing, opening = fetch_keys(shuffler, analyzer)
+        for each in (sealing, opening):
             each.require_current(now())
-        done = 0
         for block in values:
             reports = asked.codec.encode(asked.randomizer.randomize(block, entropy))
-            for start in range(0, len(reports), MOST_REPORTS):
-                some = reports[start : start + MOST_REPORTS]
+            for start in range(0, len(reports), messages.MOST_REPORTS):
+                some = reports[start : start + messages.MOST_REPORTS]
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
-                body = b"".join(
-                    Report.sealed_for(
-                        task.task_id,
-                        report,
-                        report_id=entropy.words(REPORT_ID_BYTES // 8).tobytes()
-                        if codes is None
-                        else report_id_of(codes[done + at], task.task_id, epoch),
-                        epoch=epoch,
-                        shuffler=shuffler_keys.key_of_epoch(epoch),
-                        analyzer=analyzer_keys.keys[0],
-                    ).encode()
-                    for at, report in enumerate(some)
+                if codes is None:
+                    ids = [entropy.words(messages.REPORT_ID_BYTES // 8).tobytes() for _ in some]
+                else:
+                    own = codes[done : done + len(some)]
+                    ids = [report_id_of(code, task_id, epoch) for code in own]
+                keys = {"shuffler": sealing.key_of_epoch(epoch), "analyzer": opening.keys[0]}
+                sealed = (
+                    Report.sealed_for(task_id, report, report_id=each, epoch=epoch, **keys)
+                    for report, each in zip(some, ids, strict=True)
                 )
-                for answer in shuffler.upload(body):
+                for answer in shuffler.upload(b"".join(each.encode() for each in sealed)):
                     counts[answer.name.lower()] += 1
                 done += len(some)
                 if on_progress is not None:

@@ -7,12 +7,11 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy.analyzer.analyzer import Analyzer
-from shuffledp.deploy.analyzer.serving import open_analyzer
+from shuffledp.deploy.analyzer import Analyzer, open_analyzer
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
 from shuffledp.deploy.remote import FILES
-from shuffledp.deploy.servers.budget import note_of
+from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
 from shuffledp.deploy.shuffler.serving import open_shuffler
 from shuffledp.deploy.shuffler.shuffler import Shuffler
@@ -32,21 +31,22 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:
     """Check that sealed batches are there, and that what waits can be opened."""
-    public = signing_key(settings.signing_key).public_key().public_bytes_raw()
-    wrong: list[str] = []
-    sealed = shuffler.sealed_after(0)
+    task, public = shuffler.task, signing_key(settings.signing_key).public_key().public_bytes_raw()
+    size, wrong = sealed_size(task.asked.codec.num_report_bytes), []
+    sealed, unreleased = shuffler.sealed_after(0), shuffler.unreleased()
     for number in sealed:
         try:
-            wrong += _batch_faults(shuffler, number, public)
+            batch = Batch.decode(shuffler.fetch(number), task.task_id, size, public)
+            if batch.root != shuffler.batch(number).root:
+                wrong.append(f"batch {number}: its file has other records than the store says")
         except (ShuffledpError, OSError) as error:
             wrong.append(f"batch {number}: {error}")
-    unreleased = shuffler.unreleased()
-    for epoch in unreleased:
-        if epoch not in shuffler.epochs_with_keys:
-            wrong.append(
-                f"epoch {epoch}: its reports are not released and its key is gone, so nobody can "
-                "open them; the backup is older than the key's end, or the keys are not put back"
-            )
+    wrong += [
+        f"epoch {epoch}: its reports are not released and its key is gone, so nobody can open "
+        "them; the backup is older than the key's end, or the keys are not put back"
+        for epoch in unreleased
+        if epoch not in shuffler.epochs_with_keys
+    ]
     said = (
         f"batches: {sum(shuffler.states().values())}, to be fetched: {len(sealed)}, "
         f"reports that wait: {shuffler.num_unreleased():,}, of epochs: {len(unreleased)}"
@@ -54,22 +54,13 @@ def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[st
     return said, wrong
 
 
-def _batch_faults(shuffler: Shuffler, number: int, public: bytes) -> Iterator[str]:
-    """Yield what is wrong with a sealed batch's file."""
-    size = sealed_size(shuffler.task.asked.codec.num_report_bytes)
-    batch = Batch.decode(shuffler.fetch(number), shuffler.task.task_id, size, public)
-    if batch.root != shuffler.batch(number).root:
-        yield f"batch {number}: its file has other records than the store says"
-
-
 def _verify_analyzer(analyzer: Analyzer, settings: AnalyzerSettings) -> tuple[str, list[str]]:
     """Check that each batch that was taken has its result and was spent, and the other way."""
-    taken = analyzer.taken()
-    wrong = [
-        f"batch {number}: {fault}; if the shuffler still has it, it is taken again for nothing"
-        for number, root in taken.items()
-        for fault in _result_faults(settings.store / "results" / str(number), root)
-    ]
+    taken, wrong = analyzer.taken(), []
+    for number, root in taken.items():
+        if fault := _result_fault(settings.store / "results" / str(number), root):
+            again = "if the shuffler still has it, it is taken again for nothing"
+            wrong.append(f"batch {number}: {fault}; {again}")
     if settings.ledger is not None:
         try:
             wrong += _ledger_faults(analyzer, taken, open_ledger(settings.ledger))
@@ -78,25 +69,24 @@ def _verify_analyzer(analyzer: Analyzer, settings: AnalyzerSettings) -> tuple[st
     return f"batches that were taken: {len(taken)}", wrong
 
 
-def _result_faults(folder: Path, root: bytes) -> Iterator[str]:
-    """Yield what is wrong with a result."""
+def _result_fault(folder: Path, root: bytes) -> str:
+    """Return what is wrong with a result; nothing if all is there."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        yield f"its result lacks {', '.join(missing)}"
-        return
+        return f"its result lacks {', '.join(missing)}"
     said = json_of((folder / PRIVACY_FILE).read_bytes())
     parameters = said.get("parameters") if isinstance(said, dict) else None
-    if not isinstance(parameters, dict) or parameters.get("batch_sha256") != root.hex():
-        yield "its result is of other records than the store says"
+    if isinstance(parameters, dict) and parameters.get("batch_sha256") == root.hex():
+        return ""
+    return "its result is of other records than the store says"
 
 
 def _ledger_faults(analyzer: Analyzer, taken: dict[int, bytes], ledger: Ledger) -> Iterator[str]:
     """Yield what the ledger and the store do not agree on."""
-    spent = {entry.key for entry in ledger.entries}
+    spent, known = {entry.key for entry in ledger.entries}, {root.hex() for root in taken.values()}
     for number, root in taken.items():
         if root.hex() not in spent:
             yield f"batch {number}: the ledger has no entry for it; put back a newer ledger"
-    known = {root.hex() for root in taken.values()}
     for entry in ledger.entries:
         if entry.note.startswith(note_of(analyzer.task, 0)[:-1]) and entry.key not in known:
             yield (

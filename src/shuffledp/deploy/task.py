@@ -16,8 +16,9 @@ from shuffledp.collection.account import account, guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.numerics.enclosure import float_below
+from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.wire import KEY_BYTES, Fault, ProtocolError, Reader, Reason, opaque, uint
+from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
 
 VERSION: Final = 1
 
@@ -117,33 +118,27 @@ class Task:
     operator_key: bytes
 
     def __post_init__(self) -> None:
-        for name, most, least in (
-            ("start", 2**64, 0),
-            ("epoch_seconds", 2**32, 1),
-            ("num_epochs", 2**32, 1),
-            ("min_batch", 2**64, 1),
-            ("honest_ppm", _MILLION + 1, 1),
+        for name, first, end in (
+            ("start", 0, 2**64),
+            ("epoch_seconds", 1, 2**32),
+            ("num_epochs", 1, 2**32),
+            ("min_batch", 1, 2**64),
+            ("honest_ppm", 1, _MILLION + 1),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < most:
-                raise ParameterError(
-                    f"{name} = {value!r} is not a whole number in [{least}, {most})"
-                )
+            wire.require_whole(name, getattr(self, name), first, end)
         for name, size, longest in (
             ("info", len(self.info.encode()), 255),
             ("shuffler_url", len(self.shuffler_url.encode()), _LONGEST_TEXT),
             ("analyzer_url", len(self.analyzer_url.encode()), _LONGEST_TEXT),
-            ("the question with its answers, as JSON,", len(_canonical(self.asked)), _LONGEST_TEXT),
+            ("the question with its answers, as JSON,", len(self.asked.to_json()), _LONGEST_TEXT),
             ("a report", self.asked.codec.num_report_bytes, _LONGEST_TEXT),
         ):
             if not 1 <= size <= longest:
                 raise ParameterError(f"{name} takes {size:,} bytes: give 1 to {longest:,}")
         if self.short_batch not in _SHORT:
             raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
-        if len(self.operator_key) != KEY_BYTES:
-            raise ParameterError(
-                f"operator_key has {len(self.operator_key)} bytes, not {KEY_BYTES}"
-            )
+        if (size := len(self.operator_key)) != KEY_BYTES:
+            raise ParameterError(f"operator_key has {size} bytes, not {KEY_BYTES}")
         if not _decimal("epsilon", self.epsilon) > 0:
             raise ParameterError(f"epsilon = {self.epsilon} is not above 0")
         if not 0 < _decimal("delta", self.delta) < 1:
@@ -195,12 +190,11 @@ class Task:
             return
         found = self.guarantee().epsilon_upper
         if not found <= epsilon:
-            raise ProtocolError(
+            raise Fault.OPERATOR.error(
                 f"the task promises epsilon = {self.epsilon} at delta = {self.delta} and what is "
                 f"proved for {self.num_honest:,} honest reports is {found:.6g}: "
                 "raise epsilon or the least batch, or lower epsilon0",
-                fault=Fault.OPERATOR,
-                reason=Reason.FORGED,
+                Reason.FORGED,
             )
 
     def encode(self) -> bytes:
@@ -208,19 +202,14 @@ class Task:
         values = {name: getattr(self, name) for name, *_ in _FIELDS if hasattr(self, name)}
         values["short_batch"] = _SHORT.index(self.short_batch)
         values["report_bytes"] = self.asked.codec.num_report_bytes
-        values["asked"] = _canonical(self.asked)
+        values["asked"] = self.asked.to_json()
         values |= {name: values[name].encode() for name, kind, _ in _FIELDS if kind == "text"}
-        return b"".join(
-            (
-                uint(VERSION, 2),
-                *(
-                    uint(values[name], size) if kind == "uint" else opaque(values[name], size)
-                    for name, kind, size in _FIELDS
-                ),
-                self.operator_key,
-                opaque(b"", 2),  # extensions: none are known
-            )
+        written = (
+            uint(values[name], size) if kind == "uint" else opaque(values[name], size)
+            for name, kind, size in _FIELDS
         )
+        no_extensions = opaque(b"", 2)  # none are known
+        return uint(VERSION, 2) + b"".join(written) + self.operator_key + no_extensions
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -250,11 +239,6 @@ class Task:
         if task.asked.codec.num_report_bytes != report_bytes or task.encode() != data:
             raise reader.error("it is written in another way than tasks are, or says another size")
         return task
-
-
-def _canonical(asked: AskedTerms) -> bytes:
-    """Return the question and its randomizer as JSON, in the one way."""
-    return json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":")).encode()
 
 
 def _decimal(name: str, text: str) -> Fraction:

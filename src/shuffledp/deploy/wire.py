@@ -8,24 +8,12 @@ import hashlib
 import struct
 from enum import StrEnum
 
-from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.errors import ParameterError, ShuffledpError
 
 DIGEST_BYTES = 32
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 NUMBER_BYTES = 4
-
-
-class Fault(StrEnum):
-    """Who made the mistake."""
-
-    PEER = "peer"
-    RELAY = "relay"
-    ANALYZER = "analyzer"
-    OPERATOR = "operator"
-    CLIENT = "client"
-    SHUFFLER = "shuffler"
-    CALLER = "caller"  # the program that calls this library, in the wrong order
 
 
 class Reason(StrEnum):
@@ -41,13 +29,34 @@ class Reason(StrEnum):
     LIMIT = "limit"  # more than the user agrees to
 
 
+class Fault(StrEnum):
+    """Who made the mistake."""
+
+    PEER = "peer"
+    RELAY = "relay"
+    ANALYZER = "analyzer"
+    OPERATOR = "operator"
+    CLIENT = "client"
+    SHUFFLER = "shuffler"
+    CALLER = "caller"  # the program that calls this library, in the wrong order
+
+    def error(self, message: str, reason: Reason = Reason.MALFORMED) -> "ProtocolError":
+        """Return, for raising, an error that somebody made."""
+        return ProtocolError(message, fault=self, reason=reason)
+
+
 class ProtocolError(ShuffledpError, ValueError):
     """A message, or a call, breaks the protocol; nothing has been changed by it."""
 
     def __init__(self, message: str, *, fault: Fault, reason: Reason) -> None:
         super().__init__(message)
-        self.fault = fault
-        self.reason = reason
+        self.fault, self.reason = fault, reason
+
+
+def require_whole(name: str, value: object, first: int, end: int) -> None:
+    """Raise unless a value is a whole number in [first, end), and no truth value."""
+    if not isinstance(value, int) or isinstance(value, bool) or not first <= value < end:
+        raise ParameterError(f"{name} = {value!r} is not a whole number in [{first}, {end})")
 
 
 def uint(value: int, size: int = NUMBER_BYTES) -> bytes:
@@ -79,14 +88,12 @@ class Reader:
     __slots__ = ("_at", "_data", "_fault", "_name")
 
     def __init__(self, data: bytes, name: str, fault: Fault) -> None:
-        self._data = bytes(data)
-        self._at = 0
-        self._name = name
-        self._fault = fault
+        self._data, self._at = bytes(data), 0
+        self._name, self._fault = name, fault
 
     def error(self, what: str, reason: Reason = Reason.MALFORMED) -> ProtocolError:
         """Return, for raising, an error about this message."""
-        return ProtocolError(f"{self._name}: {what}", fault=self._fault, reason=reason)
+        return self._fault.error(f"{self._name}: {what}", reason)
 
     def take(self, size: int) -> bytes:
         """Return the next ``size`` bytes."""
@@ -96,9 +103,8 @@ class Reader:
                 f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
                 "send it again"
             )
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
+        start, self._at = self._at, end
+        return self._data[start:end]
 
     def number_below(self, end: int, what: str) -> int:
         """Return the next whole number if it is below ``end``."""

@@ -11,7 +11,7 @@ from graph_families import complete_graph
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
-from shuffledp.deploy.peers.protocol.slots import overload_probability
+from shuffledp.deploy.peers.protocol.slots import mean_loads, overload_probability
 from shuffledp.network.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.walk import RandomWalk, position_distribution
@@ -96,7 +96,9 @@ def test_who_did_not_register_hides_nobody(make_collection):
 def test_with_everybody_there_it_is_the_account_of_the_graph(make_collection):
     collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
     terms = collection.terms
-    overload = overload_probability(collection.graph, rounds=6, slots=terms.slots)
+    overload = overload_probability(
+        collection.graph, mean_loads(collection.graph, 6, 0.0), terms.slots
+    )
     assert 0.0 < overload < 1e-8
     mixing = NetworkMixing(collection.graph)
     profile = collection.asked.randomizer.profile

@@ -9,11 +9,10 @@ from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy.peers.protocol.keys import (
     PrivateKeys,
     Registration,
-    hand_ins_token,
-    mail_token,
+    hand_ins_token_text,
+    mail_token_text,
 )
 from shuffledp.deploy.peers.protocol.messages import Letter, decode_batch, decode_mail, encode_batch
-from shuffledp.deploy.peers.protocol.routes import registered_neighbours
 from shuffledp.deploy.peers.relay import Relay
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -77,10 +76,9 @@ def test_batches_are_kept_once(scene):
     assert scene.relay.senders(1) == {0}
     scene.relay.go_on()
     assert scene.relay.accept_batch(data) is False
-    batch = decode_batch(data, terms=scene.terms, roster=scene.roster)
+    batch = decode_batch(data, scene.roster)
     mail = [
-        decode_mail(
-            scene.packet(node, 1), terms=scene.terms, roster=scene.roster,
+        decode_mail(scene.packet(node, 1), scene.roster,
             round_number=1, recipient=node,
         )
         for node in range(1, 8)
@@ -93,16 +91,16 @@ def test_batches_are_kept_once(scene):
 
 def rewritten(scene, letters, *, sender=0, round_number=1, num_codes=None):
     if num_codes is None:
-        num_codes = len(registered_neighbours(GRAPH, scene.roster, sender))
+        num_codes = len(scene.roster.neighbours_in(GRAPH, sender))
     batch = batch_with(
         letters, sender=sender, round_number=round_number, codes=[bytes(16)] * num_codes
     )
-    return encode_batch(batch, roster=scene.roster, keys=scene.keys_of(sender))
+    return encode_batch(batch, scene.roster, scene.keys_of(sender))
 
 
 def test_another_batch_of_the_same_round_is_refused(scene):
     first = scene.peers[0].outgoing(1)
-    batch = decode_batch(first, terms=scene.terms, roster=scene.roster)
+    batch = decode_batch(first, scene.roster)
     scene.relay.accept_batch(first)
     other = rewritten(scene, batch.letters[::-1])
     assert refusal(lambda: scene.relay.accept_batch(other)) == (Fault.PEER, Reason.CONFLICT)
@@ -201,7 +199,7 @@ def test_mail_is_for_its_owner_when_the_round_is_over(scene):
     for wrong in (
         scene.peers[2].mail_token(1),
         scene.peers[1].mail_token(2),
-        mail_token(scene.keys_of(1), terms_on(), 1, 1),
+        scene.keys_of(1).sign(mail_token_text(terms_on(), 1, 1)),
         b"",
     ):
         found = refusal(lambda wrong=wrong: scene.relay.mail(1, 1, wrong))
@@ -224,12 +222,12 @@ def test_handing_in(scene):
         Fault.PEER,
         Reason.CONFLICT,
     )
-    token = hand_ins_token(KEYS, scene.terms)
+    token = KEYS.sign(hand_ins_token_text(scene.terms))
     assert refusal(lambda: scene.relay.hand_ins(token)) == (Fault.ANALYZER, Reason.EARLY)
     scene.relay.go_on()
     assert scene.relay.hand_ins(token) == (data,)
     for keys, terms in ((PrivateKeys.generate(), scene.terms), (KEYS, terms_on())):
-        token = hand_ins_token(keys, terms)
+        token = keys.sign(hand_ins_token_text(terms))
         found = refusal(lambda token=token: scene.relay.hand_ins(token))
         assert found == (Fault.ANALYZER, Reason.FORGED)
 
@@ -238,7 +236,8 @@ def test_nobody_hands_in_during_the_rounds(scene):
     scene.round(1)
     scene.round(2)
     data = scene.peers[0].hand_in()
-    scene.relay._set_round(2)
+    with scene.relay.transaction():
+        scene.relay.set_fact("round", 2)
     assert refusal(lambda: scene.relay.accept_hand_in(data)) == (Fault.PEER, Reason.EARLY)
 
 

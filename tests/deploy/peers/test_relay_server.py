@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.peers import relay_server
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys, hand_ins_token
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, hand_ins_token_text
 from shuffledp.deploy.peers.relay_server import make_app
 from shuffledp.deploy.wire import ProtocolError, opaque, split_messages
 
@@ -160,7 +160,7 @@ def test_mail_is_for_its_owner_only(opened):
 def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
     service, http = collection.relay(is_eager=False)
     runner = collection.runner(http, EVERYBODY)
-    token = hand_ins_token(collection.keys, collection.terms).hex()
+    token = collection.keys.sign(hand_ins_token_text(collection.terms)).hex()
     right = {"Authorization": f"Signature {token}"}
     assert_refused(http.get("/hand-ins", headers=right), 425, "registration phase")
     assert_refused(http.delete("/hand-ins", headers=right), 425, "registration phase")
@@ -169,7 +169,7 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
         service.relay.go_on()
     assert_refused(http.get("/record", headers=right), 425, "hand-in phase")
     runner.run()
-    stranger = hand_ins_token(PrivateKeys.generate(), collection.terms).hex()
+    stranger = PrivateKeys.generate().sign(hand_ins_token_text(collection.terms)).hex()
     wrong = {"Authorization": f"Signature {stranger}"}
     for path in ("/hand-ins", "/record"):
         assert_refused(http.get(path, headers=wrong), 403, "not the analyzer's")

@@ -11,13 +11,15 @@ from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer.serving import open_analyzer
+from shuffledp.deploy.analyzer import open_analyzer
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.remote import fetch_keys
-from shuffledp.deploy.servers.key_files import destroy_key, keys_of, rotate
 from shuffledp.deploy.servers.settings import (
+    destroy_key,
+    keys_of,
     read_list,
+    rotate,
     sealing_keys,
 )
 from shuffledp.deploy.shuffler.serving import destroy_finished, open_shuffler

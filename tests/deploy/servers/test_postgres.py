@@ -9,7 +9,7 @@ from deploy.databases import server, url_for
 from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.servers.opening import opened
+from shuffledp.deploy.servers.batches import open_page
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
     ):
         slow.take(b"".join(bodies), at(0))
         (state,) = slow.closed(at(0, OVER))
-        written = slow.write(state, [opened(page) for page in slow.to_open(state)[1]])
+        written = slow.write(state, [open_page(page) for page in slow.to_open(state)[1]])
         cut()
         with pytest.raises(OutputError):
             other.closed(at(0, OVER))

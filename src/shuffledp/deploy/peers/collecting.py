@@ -11,15 +11,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
-from shuffledp.deploy.peers.exchange_account import (
-    Arrived,
-    Exchange,
-    ExchangeRecord,
-    exchange_facts,
-)
-from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
-from shuffledp.deploy.peers.protocol.messages import final_transcript
+from shuffledp.deploy.peers import exchange_account
+from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token_text
+from shuffledp.deploy.peers.protocol.messages import Collected, final_transcript, open_all
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
@@ -60,28 +55,37 @@ def fetch(
     What a store has already is not fetched again, and no relay needed; once all is stored there,
     the relay is told to delete it. Without a store it stays at the relay.
     """
-    token = hand_ins_token(keys, terms)
+    token = keys.sign(hand_ins_token_text(terms))
     everything = kept = None if store is None else store.everything()
     if everything is None:
-        _wait_for_the_end(terms, client, wait_seconds, on_progress or no_progress)
+        _await_end(terms, client, wait_seconds, on_progress or no_progress)
         everything = Everything(
             roster=client.roster(),
             hand_ins=tuple(client.hand_ins(token)),
             absences=client.absences(token),
         )
-    fetched = _opened(terms, keys, everything)
-    if store is None:
-        return fetched
-    if kept is None:
+    roster = Roster.from_bytes(everything.roster, terms)
+    record = ExchangeRecord.of(terms, roster, everything.absences)
+    fetched = Fetched(
+        collected=open_all(everything.hand_ins, roster, keys),
+        record=record,
+        transcript=final_transcript(roster, record.absences),
+        roster_digest=roster.digest(),
+    )
+    if store is not None and kept is None:
         store.save(everything)
-    return replace(fetched, not_forgotten=_let_forget(store, client, token))
+    if store is not None and not store.is_forgotten:
+        try:
+            client.forget_hand_ins(token)
+        except (NoAnswerError, RefusedError) as error:
+            return replace(fetched, not_forgotten=str(error))
+        store.note_forgotten()
+    return fetched
 
 
-def _wait_for_the_end(
-    terms: Terms, client: RelayClient, wait_seconds: float | None, report: Progress
-) -> None:
+def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report: Progress) -> None:
     """Return when a collection is over; raise if it is not in time."""
-    give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
+    give_up = None if seconds is None else time.monotonic() + seconds
     wait = SHORTEST_WAIT
     while (status := client.status()).phase != "over":
         status.require_terms(terms)
@@ -94,28 +98,6 @@ def _wait_for_the_end(
         time.sleep(wait)
         wait = min(1.5 * wait, LONGEST_WAIT)
     status.require_terms(terms)
-
-
-def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
-    """Have the relay delete what is in the store; return why it may not have done so."""
-    if not store.is_forgotten:
-        try:
-            client.forget_hand_ins(token)
-        except (NoAnswerError, RefusedError) as error:
-            return str(error)
-        store.note_forgotten()
-    return ""
-
-
-def _opened(terms: Terms, keys: PrivateKeys, everything: Everything) -> Fetched:
-    """Return what was handed in, opened, with the record of the exchange."""
-    roster = Roster.from_bytes(everything.roster, terms)
-    collected = open_all(everything.hand_ins, terms=terms, keys=keys, roster=roster)
-    record = ExchangeRecord.of(terms, roster.nodes, everything.absences)
-    transcript = final_transcript(roster, record.absences)
-    return Fetched(
-        collected=collected, record=record, transcript=transcript, roster_digest=roster.digest()
-    )
 
 
 def collection_result(
@@ -138,19 +120,18 @@ def collection_result(
     terms.require_graph(graph)
     reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
     if not reports.num_reports:
-        raise DataError(
-            f"none of {terms.num_users:,} users' reports came: see the relay's status and its log"
-        )
+        raise DataError(f"none of {terms.num_users:,} users' reports came: see the relay's log")
     num_registered = int(fetched.record.nodes.size)
-    estimates = asked.question.estimate(
-        asked.randomizer, asked.randomizer.aggregate(reports), options
-    )
-    arrived = Arrived.of(fetched.collected, fetched.transcript, num_reports=reports.num_reports)
+    profile, collected = asked.randomizer.profile, fetched.collected
+    counts = asked.randomizer.aggregate(reports)
+    estimates = asked.question.estimate(asked.randomizer, counts, options)
+    arrived = Arrived.of(collected, fetched.transcript, num_reports=reports.num_reports)
     exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
     if exchange.can_hide:  # in one pass, with those that the curve of the report will need
         exchange.position_bounds(curve_rounds(terms.rounds))
-    guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
+    guarantee = exchange.guarantee(profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
+    warnings = _warnings(exchange, guarantee, collected, reports.num_reports, num_invalid)
     return Result(
         num_users=num_users,
         question=asked.question,
@@ -161,37 +142,34 @@ def collection_result(
         target_epsilon=guarantee.epsilon_upper,
         target_delta=delta,
         shuffler="network",
-        warnings=(
-            *_warnings(exchange, guarantee, fetched, reports.num_reports, num_invalid),
-            *delta_cautions(delta, num_registered),
+        warnings=(*warnings, *delta_cautions(delta, num_registered)),
+        network=exchange_account.exchange_facts(
+            exchange, profile, guarantee, graph_name=graph_name, collected=collected
         ),
-        network=exchange_facts(
-            exchange,
-            asked.randomizer.profile,
-            guarantee,
-            graph_name=graph_name,
-            collected=fetched.collected,
+        # What can be guessed of who registered depends on the order in which reports arrived.
+        arrangement=ExchangedOrder(
+            account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
+            hiding=Hiding.of(*exchange.position_bounds([terms.rounds]))
+            if exchange.can_hide
+            else None,
+            overload=min(exchange.overload, 1.0),
         ),
-        arrangement=_order(exchange),
     )
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
     """Return what happened on the way, as JSON values for ``privacy.json``."""
-    collected, record = fetched.collected, fetched.record
+    collected, record, number = fetched.collected, fetched.record, len(fetched.collected.reports)
     return {
         "collection_id": terms.collection_id.hex(),
         "terms_digest": terms.digest().hex(),
         "roster_digest": fetched.roster_digest.hex(),
-        "protocol": terms.protocol,
-        "rounds": terms.rounds,
-        "laziness": terms.laziness,
-        "num_users": terms.num_users,
+        **{name: getattr(terms, name) for name in ("protocol", "rounds", "laziness", "num_users")},
         "num_registered": int(record.nodes.size),
         "num_handed_in": collected.num_hand_ins,
-        "num_reports": len(collected.reports),
+        "num_reports": number,
         "num_confirmed": Arrived.of(
-            collected, fetched.transcript, num_reports=len(collected.reports)
+            collected, fetched.transcript, num_reports=number
         ).num_confirmed,
         "num_absences": record.num_absences,
         "transcript": fetched.transcript.hex(),
@@ -199,53 +177,28 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
     }
 
 
-def _order(exchange: Exchange) -> ExchangedOrder:
-    """Return the order in which reports arrived, for what can be guessed of who registered."""
-    rounds = [exchange.terms.rounds]
-    return ExchangedOrder(
-        account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
-        hiding=Hiding.of(*exchange.position_bounds(rounds)) if exchange.can_hide else None,
-        overload=min(exchange.overload, 1.0),
-    )
-
-
 def _warnings(
-    exchange: Exchange, guarantee: Guarantee, fetched: Fetched, num_reports: int, num_invalid: int
+    exchange: Exchange, guarantee: Guarantee, collected: Collected, num_reports: int, invalid: int
 ) -> tuple[str, ...]:
     """Return what the user should know before publishing."""
-    terms, collected, absences = exchange.terms, fetched.collected, fetched.record.num_absences
-    registered = int(fetched.record.nodes.size)
-    rejected = num_invalid + sum(collected.rejected.values())
-    found = (
-        (
-            exchange.doubts,
-            f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
-            f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
+    terms, absences = exchange.terms, exchange.record.num_absences
+    registered = int(exchange.record.nodes.size)
+    rejected = invalid + sum(collected.rejected.values())
+    doubts = "; ".join(exchange.doubts)
+    found = {
+        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: {doubts}. "
+        "What is missing may depend on who sent it.": doubts,
+        f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
+        "estimates are about the others.": registered < terms.num_users,
+        f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take the "
+        "rest for a random sample.": terms.protocol == "all" and num_reports < registered,
+        f"{registered - collected.num_hand_ins:,} users handed in nothing.": (
+            collected.num_hand_ins < registered
         ),
-        (
-            registered < terms.num_users,
-            f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
-            "estimates are about the others.",
-        ),
-        (
-            terms.protocol == "all" and num_reports < registered,
-            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
-            "the rest for a random sample.",
-        ),
-        (
-            collected.num_hand_ins < registered,
-            f"{registered - collected.num_hand_ins:,} users handed in nothing.",
-        ),
-        (
-            absences,
-            f"Users were absent {absences:,} times in {terms.rounds:,} rounds; the guarantee "
-            "accounts for the reports that stayed with them.",
-        ),
-        (
-            num_reports > registered,
-            f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
-            "reports of their own making, so no estimate can be trusted.",
-        ),
-        (rejected, f"{rejected:,} things handed in were no report, and were left out."),
-    )
-    return tuple(text for applies, text in found if applies)
+        f"Users were absent {absences:,} times in {terms.rounds:,} rounds; the guarantee "
+        "accounts for the reports that stayed with them.": absences,
+        f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
+        "reports of their own making, so no estimate can be trusted.": num_reports > registered,
+        f"{rejected:,} things handed in were no report, and were left out.": rejected,
+    }
+    return tuple(text for text, applies in found.items() if applies)

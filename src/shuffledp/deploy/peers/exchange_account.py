@@ -13,12 +13,8 @@ from shuffledp.core.checks import require_delta
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.deploy.peers.protocol.analyzer import Collected
-from shuffledp.deploy.peers.protocol.slots import (
-    loss_probability,
-    mean_loads,
-    overload_probability,
-)
+from shuffledp.deploy.peers.protocol import slots
+from shuffledp.deploy.peers.protocol.messages import Collected
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
@@ -49,14 +45,13 @@ class Arrived:
     @classmethod
     def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
         """Return what arrived."""
-        said = collected.confirmations.values()
-        short = tuple(each.short_since for each in said if each.short_since)
+        said = collected.confirmations
         return cls(
             num_reports=num_reports,
-            handed_in=np.array(sorted(collected.confirmations), dtype=np.int64),
-            short_since=short,
+            handed_in=np.array(sorted(said), dtype=np.int64),
+            short_since=tuple(each.short_since for each in said.values() if each.short_since),
             num_contradicting=sum(
-                not each.short_since and each.transcript != transcript for each in said
+                not each.short_since and each.transcript != transcript for each in said.values()
             ),
         )
 
@@ -66,41 +61,27 @@ class Arrived:
         return self.handed_in.size - len(self.short_since) - self.num_contradicting
 
     def doubts(
-        self, terms: Terms, graph: Graph, registered: NDArray[np.bool_], absences: NDArray[np.bool_]
+        self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
     ) -> tuple[str, ...]:
-        """Return why losses may depend on whose reports they are (docs/results/delivery.md)."""
-        found = []
-        if self.short_since:
-            found.append(
-                f"{len(self.short_since):,} users report that mail to them or to users before "
-                f"them was missing, since round {min(self.short_since)}"
-            )
-        if self.num_contradicting:
-            found.append(
-                f"the relay showed {self.num_contradicting:,} users another record of absences "
-                "than the analyzer"
-            )
+        """Return why losses may depend on whose reports they are (docs/results/delivery.md).
+
+        ``load`` is the mean number of reports at each user after the last round.
+        """
         missing = int(np.count_nonzero(registered)) - self.num_reports
-        if missing < 0:
-            found.append(f"there are {-missing:,} reports more than users, made up by somebody")
-        if terms.protocol == "all" and missing > 0:
-            silent = registered.copy()
-            silent[self.handed_in] = False
-            chance = loss_probability(
-                graph,
-                rounds=terms.rounds,
-                missing=missing,
-                silent=silent,
-                laziness=terms.laziness,
-                absences=absences,
-                registered=registered,
-            )
-            if chance < _UNLIKELY:
-                found.append(
-                    f"{missing:,} reports are missing, more than the "
-                    f"{np.count_nonzero(silent):,} users held who handed in nothing"
-                )
-        return tuple(found)
+        silent = registered.copy()
+        silent[self.handed_in] = False
+        is_loss = terms.protocol == "all" and missing > 0
+        chance = slots.loss_probability(load[silent], missing) if is_loss else 1.0
+        found = {
+            f"{len(self.short_since):,} users report that mail to them or to users before "
+            f"them was missing, since round {min(self.short_since, default=0)}": self.short_since,
+            f"the relay showed {self.num_contradicting:,} users another record of absences "
+            "than the analyzer": self.num_contradicting,
+            f"there are {-missing:,} reports more than users, made up by somebody": missing < 0,
+            f"{missing:,} reports are missing, more than the {np.count_nonzero(silent):,} users "
+            "held who handed in nothing": chance < _UNLIKELY,
+        }
+        return tuple(text for text, applies in found.items() if applies)
 
 
 _ASSUMPTIONS = (
@@ -177,17 +158,13 @@ class Exchange:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         registered = np.zeros(terms.num_users, dtype=bool)
         registered[record.nodes] = True
-        self.doubts = arrived.doubts(terms, graph, registered, record.absences)
+        loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
+        self.most_held = float(loads[-1].max())
+        self.doubts = arrived.doubts(terms, registered, loads[-1])
         # Where nobody registered one user alone stands for them: as little can be hidden.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
-        self.overload = overload_probability(
-            graph,
-            rounds=terms.rounds,
-            slots=terms.slots,
-            laziness=terms.laziness,
-            per_neighbour=terms.per_neighbour,
-            absences=record.absences,
-            registered=registered,
+        self.overload = slots.overload_probability(
+            graph, loads, terms.slots, per_neighbour=terms.per_neighbour, registered=registered
         )
         try:
             self.mixing: NetworkMixing | None = NetworkMixing(
@@ -196,14 +173,6 @@ class Exchange:
         except ParameterError:
             self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
         self._bounds: dict[int, PositionBounds] = {}
-        loads = mean_loads(
-            graph,
-            terms.rounds,
-            laziness=terms.laziness,
-            absences=record.absences,
-            registered=registered,
-        )
-        self.most_held = float(loads[-1].max())
 
     @property
     def can_hide(self) -> bool:
@@ -219,18 +188,14 @@ class Exchange:
         wanted = [number for number in dict.fromkeys(rounds) if number not in self._bounds]
         if wanted and self.mixing is not None and not self.record.num_absences:
             found = self.mixing.position_bounds_at(wanted)
+            self._bounds |= {each.rounds: each for each in found}
         elif wanted:
             from shuffledp.network.positions import exact_position_bounds
 
-            walk = RandomWalk(
-                self.users,
-                absences=list(self.record.absences[:, self.record.nodes]),
-                laziness=self.terms.laziness,
-            )
+            away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
+            walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
             found = exact_position_bounds(walk, wanted, on_progress=self._report)
-        else:
-            found = ()
-        self._bounds.update({each.rounds: each for each in found})
+            self._bounds |= {each.rounds: each for each in found}
         return [self._bounds[number] for number in rounds]
 
     def delta_left(self, delta: float) -> float:
@@ -244,24 +209,21 @@ class Exchange:
         """
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
-            return self._local(profile, delta)
+            # What the randomizer alone guarantees, and why no more.
+            reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
+            return Bound(
+                lower=None,
+                upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+                method="local randomizer alone",
+                source=f"definition; {'; '.join(reasons)}",
+                assumptions=(),
+            )
         (bounds,) = self.position_bounds([rounds])
         bound = Hiding.of(bounds).epsilon(
             profile, delta=left, protocol=self.terms.protocol, with_lower=False
         )
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
-
-    def _local(self, profile: LocalProfile, delta: float) -> Bound:
-        """Return what the randomizer alone guarantees, and why no more."""
-        reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
-        return Bound(
-            lower=None,
-            upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
-            method="local randomizer alone",
-            source=f"definition; {'; '.join(reasons)}",
-            assumptions=(),
-        )
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
         """Return the central guarantee of what was handed in, its epsilon rounded up.
@@ -272,11 +234,8 @@ class Exchange:
         because of whose they are.
         """
         require_delta(delta)
-        return Guarantee(
-            epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
-            delta=float(delta),
-            num_users=self.users.num_users,
-        )
+        epsilon = self.epsilon(profile, delta=delta, rounds=self.terms.rounds)
+        return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.users.num_users)
 
 
 def exchange_facts(

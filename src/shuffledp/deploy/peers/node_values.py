@@ -26,7 +26,8 @@ class NodeValues:
         """Return the values of some of the nodes, in that order."""
         place_of = {int(node): place for place, node in enumerate(self.nodes)}
         places = np.array([place_of[node] for node in nodes], dtype=np.int64)
-        return self.values[places] if _is_array(self.values) else self.values.gather(places)
+        is_array = isinstance(self.values, np.ndarray)
+        return self.values[places] if is_array else self.values.gather(places)
 
 
 def read_node_values(
@@ -44,18 +45,29 @@ def read_node_values(
     as many rows as nodes.
     """
     opened = open_column(table, column, question)
-    nodes = _nodes_of_rows(table, opened.num_users, labels, num_nodes, id_column)
-    blocks = list(opened.blocks())
-    if _is_array(blocks[0]):
+    nodes = np.arange(num_nodes)
+    if id_column is not None:
+        known = map(str, range(num_nodes)) if labels is None else labels
+        number_of = {label: number for number, label in enumerate(known)}
+        ids = list(read_ids(table, id_column))
+        for label in ids:
+            if label not in number_of:
+                raise DataError(
+                    f"{table.name} names {label!r} in column {id_column!r}, who is no node of the "
+                    "graph: leave the row out, or look for another spelling"
+                )
+        nodes = np.array([number_of[label] for label in ids], dtype=np.int64)
+    elif opened.num_users != num_nodes:
+        raise DataError(
+            f"{table.name} has {opened.num_users:,} rows and the graph {num_nodes:,} nodes: name "
+            "the column of labels with --id, or give one row a node, in the nodes' order"
+        )
+    blocks: list[Any] = list(opened.blocks())
+    if isinstance(blocks[0], np.ndarray):
         return NodeValues(nodes=nodes, values=np.concatenate(blocks))
     import polars as pl
 
     return NodeValues(nodes=nodes, values=pl.concat(blocks))
-
-
-def _is_array(values: Any) -> bool:
-    """Return whether values are no column of polars."""
-    return isinstance(values, np.ndarray)
 
 
 def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
@@ -63,30 +75,3 @@ def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     if isinstance(question, VectorMean | AnswerSets):
         raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
     return NodeValues(nodes=np.array([node]), values=question.value_of_one(answer))
-
-
-def _nodes_of_rows(
-    table: Path,
-    num_rows: int,
-    labels: Sequence[str] | None,
-    num_nodes: int,
-    id_column: str | None,
-) -> NDArray[np.int64]:
-    """Return the number of the node that each row is about."""
-    if id_column is None:
-        if num_rows != num_nodes:
-            raise DataError(
-                f"{table.name} has {num_rows:,} rows and the graph {num_nodes:,} nodes: name the "
-                "column of labels with --id, or give one row a node, in the nodes' order"
-            )
-        return np.arange(num_nodes)
-    known = labels if labels is not None else [str(node) for node in range(num_nodes)]
-    number_of = {label: number for number, label in enumerate(known)}
-    found = [number_of.get(label) for label in read_ids(table, id_column)]
-    if None in found:
-        label = read_ids(table, id_column)[found.index(None)]
-        raise DataError(
-            f"{table.name} names {label!r} in column {id_column!r}, who is no node of the graph: "
-            "leave the row out, or look for another spelling"
-        )
-    return np.asarray(found, dtype=np.int64)

@@ -6,7 +6,6 @@ before the next round, without the keys that opened it. Whatever was on its way 
 sent, again.
 """
 
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,17 +16,13 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import RefusedError
+from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
-from shuffledp.deploy.peers.relay_client import (
-    LONGEST_WAIT,
-    SHORTEST_WAIT,
-    RelayClient,
-    RelayStatus,
-)
+from shuffledp.deploy.peers.protocol.terms import LIMITS, Limits, Terms
+from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.deploy.peers.stores import Answer, PeerStore
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
@@ -42,7 +37,7 @@ def draw_reports(  # one keyword an option
     names: Mapping[int, str],
     values: Callable[[], NodeValues],
     entropy: Entropy,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = LIMITS,
 ) -> None:
     """Randomize the values of those users who have no report of that law yet, and save them.
 
@@ -51,8 +46,7 @@ def draw_reports(  # one keyword an option
     drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
     store; ``values`` is called only if a report is to be drawn.
     """
-    described = json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":"))
-    if described != terms.randomizer:
+    if asked.to_json().decode() != terms.randomizer:
         raise ParameterError("asked is not what the terms ask: take both from the same terms")
     known = store.states()
     new = {node: name for node, name in names.items() if node not in known}
@@ -74,16 +68,11 @@ def draw_reports(  # one keyword an option
     if fresh:
         drawn = asked.randomizer.randomize(values().of(fresh), entropy)
         reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    peers = {
-        node: Peer.create(terms, graph, node, reports[node], entropy, limits=limits) for node in new
-    }
+    peers = {at: Peer.create(terms, graph, at, reports[at], entropy, limits=limits) for at in new}
     store.save(
         [(node, peer.state.to_bytes()) for node, peer in peers.items()],
         question=asked.question_digest,
-        answers=[
-            Answer(user=new[node], law=asked.law, epsilon0=asked.epsilon0, report=reports[node])
-            for node in fresh
-        ],
+        answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
     )
 
 
@@ -91,25 +80,18 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
     """Return what a user has answered before by a file, and what answering now costs."""
     before = [each for each in store.answers(asked.question_digest) if each.user == user]
     spent = sum(each.epsilon0 for each in before)
+    told = "nothing on this question"
     if any(each.law == asked.law for each in before):
         told = "this question was answered: the same report is sent again, and tells no more"
     elif before:
-        told = (
-            f"epsilon0 {spent:.6g} on this question: another report makes "
-            f"{spent + asked.epsilon0:.6g}"
-        )
-    else:
-        told = "nothing on this question"
+        after = spent + asked.epsilon0
+        told = f"epsilon0 {spent:.6g} on this question: another report makes {after:.6g}"
     return [("spent before", f"{told}; {store.spent(user):.6g} on all questions in this file")]
 
 
 _LATE = 410
 _ENDS = (b"handed in", b"late", b"lost", b"withheld")
 _MAIL_ATTEMPTS = 3
-
-
-def no_roster(_: str) -> None:
-    """Take no notice of the roster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,9 +147,9 @@ class PeerRunner:
     nodes: Sequence[int]
     client: RelayClient
     entropy: Entropy
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = LIMITS
     on_progress: Progress = no_progress
-    on_roster: Callable[[str], None] = no_roster
+    on_roster: Callable[[str], None] = lambda _: None
     _peers: dict[int, Peer] = field(default_factory=dict, init=False)
     _registered: set[int] = field(default_factory=set, init=False)
     _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
@@ -186,32 +168,25 @@ class PeerRunner:
 
     def run(self) -> PeersOutcome:
         """Take part until all have handed in, or the collection is over; then forget it."""
-        wait = SHORTEST_WAIT
-        while not self._is_done():
+        wait = relay_client.SHORTEST_WAIT
+        while len(self._ends) < len(self.nodes):
             status = self.client.status()
             status.require_terms(self.terms)
             if status.phase == "over":
                 break
-            has_moved = self.step(status)
-            wait = SHORTEST_WAIT if has_moved else min(1.5 * wait, LONGEST_WAIT)
-            if not self._is_done():
+            wait = min(1.5 * wait, relay_client.LONGEST_WAIT)
+            if self.step(status):
+                wait = relay_client.SHORTEST_WAIT
+            if len(self._ends) < len(self.nodes):
                 time.sleep(wait)
         self._end("lost", (node for node in self.nodes if node not in self._ends))
         outcome = self._outcome()
         self.store.bury(self._ends.items())
         return outcome
 
-    def _is_done(self) -> bool:
-        """Return whether nobody has anything left to do."""
-        return all(node in self._ends for node in self.nodes)
-
     def _end(self, how: str, nodes: Iterable[int]) -> None:
         """Note how it ended for some users."""
         self._ends.update(dict.fromkeys(nodes, how))
-
-    def _ended(self, how: str) -> tuple[int, ...]:
-        """Return for whom it ended in a way, ascending."""
-        return tuple(sorted(node for node, end in self._ends.items() if end == how))
 
     def step(self, status: RelayStatus) -> bool:
         """Do what the present phase asks for; `run` does this until all is done."""
@@ -239,35 +214,28 @@ class PeerRunner:
         if self._roster:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
-        self._end("late", (node for node in self._peers if not roster.is_registered(node)))
-        for peer in self._active().values():
+        self._end("late", (node for node in self._peers if node not in roster))
+        self._peers = {node: peer for node, peer in self._peers.items() if node in roster}
+        for peer in self._peers.values():
             peer.begin(roster)
         self._roster = roster.digest().hex()
         self.on_roster(self._roster)
 
-    def _active(self) -> dict[int, Peer]:
-        """Return the peers that take part."""
-        return {node: peer for node, peer in self._peers.items() if self._ends.get(node) != "late"}
-
     def _receive_through(self, last: int) -> bool:
         """Take the mail of all rounds up to ``last``, one round after the other."""
-        active = self._active()
-        first = min((peer.state.received_through for peer in active.values()), default=last) + 1
+        peers = self._peers
+        first = min((peer.state.received_through for peer in peers.values()), default=last) + 1
         for number in range(first, last + 1):
-            behind = {node: p for node, p in active.items() if p.state.received_through < number}
+            behind = {node: p for node, p in peers.items() if p.state.received_through < number}
             for node, peer in behind.items():
-                self._settle(number, node, peer)
+                # Whether what was drawn for the round had reached the relay is found out now.
+                is_open = peer.state.sent_in == number and (number, node) not in self._sent
+                if is_open and not _in_time(self.client.send, number, node, peer.outgoing(number)):
+                    peer.take_back(number)
                 self._receive(number, node, peer)
             self._save(behind)
             self.store.wipe_log()  # it still has the keys of that round
         return first <= last
-
-    def _settle(self, number: int, node: int, peer: Peer) -> None:
-        """Find out whether what was drawn for a closed round had reached the relay."""
-        if (number, node) in self._sent or peer.state.sent_in != number:
-            return
-        if not _in_time(self.client.send, number, node, peer.outgoing(number)):
-            peer.take_back(number)
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:
         """Take the mail of a closed round; what was damaged on the way is asked for again."""
@@ -275,28 +243,25 @@ class PeerRunner:
             packet = self.client.mail(number, node, peer.mail_token(number))
             try:
                 peer.receive(number, packet)
+                break
             except ProtocolError:
                 if attempt + 1 == _MAIL_ATTEMPTS:
                     raise
-            else:
-                return
 
     def _send(self, number: int) -> bool:
         """Send in the open round, saved first."""
-        new = {
-            node: peer for node, peer in self._active().items() if (number, node) not in self._sent
-        }
+        new = {n: peer for n, peer in self._peers.items() if (number, n) not in self._sent}
         batches = {node: peer.outgoing(number) for node, peer in new.items()}
         self._save(new)
         for node, batch in batches.items():
             if not _in_time(self.client.send, number, node, batch):
-                return True  # the round ended just now: `_settle` takes it back
+                return True  # the round ended just now: it is taken back then
             self._sent.add((number, node))
         return bool(new)
 
     def _hand_in(self) -> bool:
         """Hand in, saved first."""
-        self._end("withheld", (node for node, peer in self._active().items() if peer.withholds))
+        self._end("withheld", (node for node, peer in self._peers.items() if peer.withholds))
         new = {node: peer for node, peer in self._peers.items() if node not in self._ends}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
@@ -313,19 +278,23 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        active = self._active()
-        confirmations = {node: peer.confirmation for node, peer in active.items()}
-        handed_in = confirmations.keys() & set(self._ended("handed in"))
-        counts = sum((peer.state.counts for peer in active.values()), Counter())
+        peers, ends = self._peers, sorted(self._ends.items())
+        late, lost, withheld, handed_in = (
+            tuple(node for node, end in ends if end.encode() == how)
+            for how in (b"late", b"lost", b"withheld", b"handed in")
+        )
+        said = {node: peer.confirmation for node, peer in peers.items()}
+        counts = sum((peer.state.counts for peer in peers.values()), Counter())
+        there = said.keys() & set(handed_in)
         return PeersOutcome(
             num_users=len(self.nodes),
-            late=self._ended("late"),
-            lost=self._ended("lost"),
-            withheld=self._ended("withheld"),
+            late=late,
+            lost=lost,
+            withheld=withheld,
             roster=self._roster,
             absences=counts["absent"],
             num_dropped=counts["dropped"],
             refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
-            short=tuple(node for node, said in confirmations.items() if said.short_since),
-            transcripts=tuple(sorted({confirmations[node].transcript.hex() for node in handed_in})),
+            short=tuple(node for node, each in said.items() if each.short_since),
+            transcripts=tuple(sorted({said[each].transcript.hex() for each in there})),
         )

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,22 +43,20 @@ def prepare_terms(  # one keyword an option
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
     failure = _FAILURE / 2 if even_traffic else _FAILURE
-    each = 0
-    if even_traffic:
-        each = per_neighbour_for(graph, rounds=rounds, laziness=laziness, failure=failure)
+    walk: Any = {"rounds": rounds, "laziness": laziness, "failure": failure}
     return Terms(
         collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
         graph_digest=graph_digest(graph),
         num_users=graph.num_users,
         rounds=require_at_least("rounds", rounds, 1),
-        slots=tuple(slots_for(graph, rounds=rounds, laziness=laziness, failure=failure).tolist()),
+        slots=tuple(slots_for(graph, **walk).tolist()),
         report_bytes=asked.codec.num_report_bytes,
         randomizer=json.dumps(asked.to_json_dict()),
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,
         laziness=laziness,
-        per_neighbour=each,
+        per_neighbour=per_neighbour_for(graph, **walk) if even_traffic else 0,
         least_registered=least,
     )
 
@@ -85,9 +83,7 @@ def read_key(path: Path, terms: Terms) -> PrivateKeys:
     except ShuffledpError as error:
         raise DataError(f"cannot use the key in {path}: {error}") from None
     if not keys.are_of(terms):
-        raise DataError(
-            f"the key in {path} is not that of the terms: use the one that was written with them"
-        )
+        raise DataError(f"the key in {path} is not that of the terms: use the one made with them")
     return keys
 
 
@@ -119,25 +115,19 @@ def most_envelopes(terms: Terms, graph: Graph) -> NDArray[np.int64]:
 def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """Return what taking part costs a user, as names and values."""
     envelopes = most_envelopes(terms, graph)
-    slots = (int(envelopes.min()), int(envelopes.max()))
-    sent = envelopes * (terms.envelope_bytes * terms.rounds) + graph.degrees * (
-        CODE_BYTES * terms.rounds
-    )
+    sent = terms.rounds * (envelopes * terms.envelope_bytes + graph.degrees * CODE_BYTES)
     return (
         ("users", f"{terms.num_users:,}"),
         ("rounds", f"{terms.rounds:,}"),
-        ("messages a user and round", _span(*slots)),
+        ("messages a user and round", _span(envelopes)),
         ("bytes a message", f"{terms.envelope_bytes:,}"),
-        (
-            "sent by a user in all",
-            _span(float(sent.min()) / 1000.0, float(sent.max()) / 1000.0) + " kB",
-        ),
+        ("sent by a user in all", f"{_span(sent / 1000.0)} kB"),
     )
 
 
-def _span(low: float, high: float) -> str:
-    """Return a number, or two with a dash between them."""
-    first, last = (f"{value:,.0f}" for value in (low, high))
+def _span(values: NDArray[Any]) -> str:
+    """Return what all values are, or the least and the largest with a dash between them."""
+    first, last = (f"{value:,.0f}" for value in (float(values.min()), float(values.max())))
     return first if first == last else f"{first} to {last}"
 
 

@@ -6,6 +6,7 @@ forgets mail when its recipient sends or hands in the next time, for a peer save
 before it does so; and what was handed in when the analyzer says that it is stored there.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +14,12 @@ from numpy.typing import NDArray
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.peers.protocol.keys import (
-    Registration,
-    Roster,
-    hand_ins_token_text,
-    mail_token_text,
-)
-from shuffledp.deploy.peers.protocol.messages import (
-    Batch,
-    Letter,
-    Mail,
-    decode_batch,
-    decode_hand_in,
-    encode_mail,
-)
-from shuffledp.deploy.peers.protocol.routes import batch_size, is_even, registered_neighbours
+from shuffledp.deploy.peers.protocol import keys, messages
+from shuffledp.deploy.peers.protocol.keys import Registration, Roster
+from shuffledp.deploy.peers.protocol.messages import Batch, Letter, Mail
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.sealing import is_signed
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.network.graph import Graph
 
 _STORE = Layout(
@@ -111,27 +100,20 @@ class Relay(Database):
 
     def go_on(self) -> bool:
         """End the present phase; False while fewer have registered than the terms ask for."""
-        phase = self.phase
+        phase, roster = self.phase, self._roster
         if phase == "registration":
             roster = self._read_roster()
-            if roster.num_registered < self.terms.least_registered:
+            if len(roster) < self.terms.least_registered:
                 return False
-            self._set_round(1)
-            self._roster = roster
-        elif phase == "round":
-            self._set_round(self.round_number + 1)
-            self.wipe_log()  # the mail before that round is deleted but for absent users
-        elif phase == "hand-in":
-            with self.transaction():
+        with self.transaction():
+            if phase in ("registration", "round"):
+                self.set_fact("round", self.round_number + 1)
+            else:
                 self.set_fact("over", 1)
                 self.change("DELETE FROM mail")  # nobody fetches any now
-            self.wipe_log()
+        self._roster = roster
+        self.wipe_log()  # the mail before that round is deleted but for absent users
         return True
-
-    def _set_round(self, number: int) -> None:
-        """Open a round."""
-        with self.transaction():
-            self.set_fact("round", number)
 
     # ------------------------------------------------------------ who takes part
     def _read_roster(self) -> Roster:
@@ -144,12 +126,11 @@ class Relay(Database):
         """Take a registration; return whether it is new."""
         registration = Registration.from_bytes(data, self.terms)
         _require_named("user", registration.node, node)
-        query = "SELECT message FROM registrations WHERE node = ?"
-        kept = self.value(query, (registration.node,))
+        kept = self._of("SELECT message FROM registrations WHERE node = ?", registration.node)
         if _is_known(kept, data, f"user {registration.node} has registered with other keys"):
             return False
         if self._roster is not None:
-            raise _peer_error("registration is closed", Reason.LATE)
+            raise Fault.PEER.error("registration is closed", Reason.LATE)
         with self.transaction():
             self.change("INSERT INTO registrations VALUES (?, ?)", (registration.node, data))
         return True
@@ -158,8 +139,13 @@ class Relay(Database):
     def roster(self) -> Roster:
         """Who registered; `ProtocolError` while users register."""
         if self._roster is None:
-            raise _peer_error("the roster is not closed yet: ask again", Reason.EARLY)
+            raise Fault.PEER.error("the roster is not closed yet: ask again", Reason.EARLY)
         return self._roster
+
+    def _of(self, query: str, *values: int) -> bytes | None:
+        """Return what is kept of somebody; None if nothing is."""
+        found: bytes | None = self.value(query, values)
+        return found
 
     # ------------------------------------------------------------ rounds
     def accept_batch(
@@ -170,21 +156,22 @@ class Relay(Database):
         The same bytes again are acknowledged also after the round; others are refused with
         `Reason.LATE` then, and their sender has to take them back.
         """
-        batch = decode_batch(data, terms=self.terms, roster=self.roster)
+        batch = messages.decode_batch(data, self.roster)
         _require_named("user", batch.sender, node)
         _require_named("round", batch.round_number, round_number)
         digest = wire.digest(b"batch", data)
         where = f"of user {batch.sender} in round {batch.round_number}"
-        kept = self._digest_of_batch(batch.round_number, batch.sender)
+        query = "SELECT digest FROM batches WHERE round = ? AND sender = ?"
+        kept = self._of(query, batch.round_number, batch.sender)
         if _is_known(kept, digest, f"another batch {where} was accepted"):
             return False
         now = self.round_number
         if batch.round_number != now:
-            raise _peer_error(
+            raise Fault.PEER.error(
                 f"the batch {where} came in round {now}",
                 Reason.EARLY if batch.round_number > now else Reason.LATE,
             )
-        neighbours = registered_neighbours(self.graph, self.roster, batch.sender)
+        neighbours = self.roster.neighbours_in(self.graph, batch.sender)
         self._require_allowed(batch, neighbours)
         mail = [(each.recipient, each.index, each.sealed) for each in batch.letters]
         codes = zip(neighbours, batch.codes, strict=True)
@@ -198,12 +185,6 @@ class Relay(Database):
             )
         return True
 
-    def _digest_of_batch(self, round_number: int, sender: int) -> bytes | None:
-        """Return the digest of what a user sent in a round."""
-        query = "SELECT digest FROM batches WHERE round = ? AND sender = ?"
-        found: bytes | None = self.value(query, (round_number, sender))
-        return found
-
     def _forget_mail(self, recipient: int) -> None:
         """Forget the mail of a user of all rounds that are over, which he has taken."""
         query = "DELETE FROM mail WHERE recipient = ? AND round < ?"
@@ -214,25 +195,20 @@ class Relay(Database):
 
         And a code for each of these; what is in it is between the two.
         """
-        sender, letters = batch.sender, batch.letters
-        wanted = batch_size(self.terms, sender, neighbours)
+        sender, recipients = batch.sender, [letter.recipient for letter in batch.letters]
+        each = self.terms.per_neighbour
         for what, number, expected in (
-            ("envelopes", len(letters), wanted),
+            ("envelopes", len(recipients), self.terms.batch_size(sender, len(neighbours))),
             ("codes", len(batch.codes), len(neighbours)),
         ):
             if number != expected:
-                raise _peer_error(
-                    f"user {sender} sent {number} {what}, not {expected}", Reason.MALFORMED
-                )
-        for stranger in {letter.recipient for letter in letters}.difference(neighbours):
-            raise _peer_error(
+                raise Fault.PEER.error(f"user {sender} sent {number} {what}, not {expected}")
+        for stranger in set(recipients).difference(neighbours):
+            raise Fault.PEER.error(
                 f"user {stranger} is no registered neighbour of user {sender}", Reason.UNKNOWN
             )
-        if not is_even(self.terms, (letter.recipient for letter in letters)):
-            raise _peer_error(
-                f"user {sender} did not send each neighbour {self.terms.per_neighbour} envelopes",
-                Reason.MALFORMED,
-            )
+        if each and not set(Counter(recipients).values()) <= {each}:
+            raise Fault.PEER.error(f"user {sender} did not send each neighbour {each} envelopes")
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Return who has sent in a round."""
@@ -243,11 +219,10 @@ class Relay(Database):
         """Return the registered users who sent nothing in a round that is over, ascending."""
         now = self.round_number
         if not 1 <= round_number < now:
-            raise _peer_error(f"round {round_number} is not over: it is round {now}", Reason.EARLY)
+            raise Fault.PEER.error(f"round {round_number} is not over: now is {now}", Reason.EARLY)
         if round_number not in self._absent:
             senders = self.senders(round_number)
-            away = tuple(node for node in self.roster.nodes if node not in senders)
-            self._absent[round_number] = away
+            self._absent[round_number] = tuple(node for node in self.roster if node not in senders)
         return self._absent[round_number]
 
     def absences(self) -> NDArray[np.bool_]:
@@ -266,52 +241,44 @@ class Relay(Database):
         """
         roster = self.roster
         if self.phase == "over":
-            raise _peer_error("the collection is over, and its mail was deleted", Reason.LATE)
-        if not roster.is_registered(node):
-            raise _peer_error(f"user {node} is not in the roster", Reason.UNKNOWN)
+            raise Fault.PEER.error("the collection is over, and its mail was deleted", Reason.LATE)
+        if node not in roster:
+            raise Fault.PEER.error(f"user {node} is not in the roster", Reason.UNKNOWN)
         absent = self.absent(round_number)
-        text = mail_token_text(self.terms, node, round_number)
+        text = keys.mail_token_text(self.terms, node, round_number)
         if not is_signed(token, roster[node].identity_key, text):
-            raise _peer_error(f"the token for the mail of user {node} is not his", Reason.FORGED)
-        if self._has_taken(node, round_number):
-            raise _peer_error(
+            raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
+        query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
+        if self._handed_in(node) is not None or self.value(query, (node, round_number)):
+            raise Fault.PEER.error(
                 f"user {node} has taken the mail of round {round_number}, for he went on, and it "
                 "was deleted: is this a copy of his state, or an old one?",
                 Reason.LATE,
             )
-        rows = self.rows(
+        letters, codes = [], {}
+        for sender, place, content in self.rows(
             "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
             "ORDER BY sender, place",
             (round_number, node),
-        )
-        mail = Mail(
-            absent=absent,
-            letters=tuple(
-                Letter(round_number, sender, place, node, content)
-                for sender, place, content in rows
-                if place != _CODE_PLACE
-            ),
-            codes={sender: content for sender, place, content in rows if place == _CODE_PLACE},
-        )
-        return encode_mail(mail, roster=roster, round_number=round_number, recipient=node)
-
-    def _has_taken(self, node: int, round_number: int) -> bool:
-        """Return whether a user sent anything that is sent after taking the mail of a round."""
-        query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
-        return self._handed_in(node) is not None or bool(self.value(query, (node, round_number)))
+        ):
+            if place == _CODE_PLACE:
+                codes[sender] = content
+            else:
+                letters.append(Letter(round_number, sender, place, node, content))
+        mail = Mail(absent=absent, letters=tuple(letters), codes=codes)
+        return messages.encode_mail(mail, roster, round_number=round_number, recipient=node)
 
     # ------------------------------------------------------------ the end
     def _handed_in(self, holder: int) -> bytes | None:
         """Return what a user handed in."""
-        found: bytes | None = self.value("SELECT message FROM hand_ins WHERE holder = ?", (holder,))
-        return found
+        return self._of("SELECT message FROM hand_ins WHERE holder = ?", holder)
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
         """Take what a holder hands in, after the last round; return whether it is new."""
-        holder, _ = decode_hand_in(data, terms=self.terms, roster=self.roster)
+        holder, _ = messages.decode_hand_in(data, self.roster)
         _require_named("user", holder, node)
         if self.phase == "over":
-            raise _peer_error(
+            raise Fault.PEER.error(
                 "handing in has ended: this user's reports are lost, and counted as missing",
                 Reason.LATE,
             )
@@ -319,7 +286,7 @@ class Relay(Database):
             return False
         now = self.round_number
         if now <= self.terms.rounds:
-            raise _peer_error(f"user {holder} hands in during round {now}", Reason.EARLY)
+            raise Fault.PEER.error(f"user {holder} hands in during round {now}", Reason.EARLY)
         with self.transaction():
             self._forget_mail(holder)
             self.change("INSERT INTO hand_ins VALUES (?, ?)", (holder, data))
@@ -330,7 +297,7 @@ class Relay(Database):
         self._require_analyzer(token)
         kept = self.rows("SELECT message FROM hand_ins ORDER BY holder")
         if not all(message for (message,) in kept):
-            raise _analyzer_error(
+            raise Fault.ANALYZER.error(
                 "what was handed in was deleted here when the analyzer had stored it: use the file "
                 "beside the analyzer's key",
                 Reason.LATE,
@@ -354,39 +321,26 @@ class Relay(Database):
 
     def _require_analyzer(self, token: bytes) -> None:
         """Raise unless a token is the analyzer's, and nothing can be handed in any more."""
-        text = hand_ins_token_text(self.terms)
         if self.phase != "over":
-            raise _analyzer_error(
+            raise Fault.ANALYZER.error(
                 f"the collection is in its {self.phase} phase: ask again when it is over",
                 Reason.EARLY,
             )
+        text = keys.hand_ins_token_text(self.terms)
         if not is_signed(token, self.terms.analyzer_identity_key, text):
-            raise _analyzer_error(
-                "the token for what was handed in is not the analyzer's", Reason.FORGED
-            )
-
-
-def _peer_error(message: str, reason: Reason) -> ProtocolError:
-    """Return an error about what a peer sent."""
-    return ProtocolError(message, fault=Fault.PEER, reason=reason)
-
-
-def _analyzer_error(message: str, reason: Reason) -> ProtocolError:
-    """Return an error about what an analyzer asks."""
-    return ProtocolError(message, fault=Fault.ANALYZER, reason=reason)
+            raise Fault.ANALYZER.error("a token for hand-ins is not the analyzer's", Reason.FORGED)
 
 
 def _require_named(what: str, named: int, wanted: int | None) -> None:
     """Raise if a message names another user or round than what was said beside it."""
     if wanted is not None and named != wanted:
-        raise _peer_error(
-            f"the message is of {what} {named}, and was sent as of {what} {wanted}",
-            Reason.MALFORMED,
+        raise Fault.PEER.error(
+            f"the message is of {what} {named}, and was sent as of {what} {wanted}"
         )
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:
     """Return whether the same is kept; raise if something else is."""
     if kept is not None and kept != data:
-        raise _peer_error(f"{conflict}: it stands", Reason.CONFLICT)
+        raise Fault.PEER.error(f"{conflict}: it stands", Reason.CONFLICT)
     return kept is not None

@@ -1,8 +1,7 @@
 """What peers and analyzers say to a relay over HTTP, and how much they let it answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -16,7 +15,6 @@ from shuffledp.network.graph import Graph
 
 _HEAD_BYTES = 1024
 _NUMBER_TEXT_BYTES = 12
-_FIELDS = ("phase", "round", "rounds", "terms_digest")
 _PHASES = ("registration", "round", "hand-in", "over")
 
 #: Seconds to try again while the relay does not answer.
@@ -43,8 +41,7 @@ def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayStatus:
+class RelayStatus(NamedTuple):
     """What matters of what a relay says about itself; see `Relay.status`."""
 
     phase: str
@@ -56,22 +53,18 @@ class RelayStatus:
     def from_json(cls, written: Any) -> "RelayStatus":
         """Return the status in a response; `DataError` if it is none. Nobody else checks it."""
         try:
-            status = cls(**{name: written[name] for name in _FIELDS})
-            numbers = (status.round, status.rounds)
-            is_sound = status.phase in _PHASES and all(type(each) is int for each in numbers)
-            is_sound = is_sound and min(numbers) >= 0
+            status = cls(*(written[name] for name in cls._fields))
+            is_number = (type(each) is int and each >= 0 for each in status[1:3])
+            if status.phase in _PHASES and all(is_number):
+                return status
         except (TypeError, KeyError):
-            is_sound = False
-        if not is_sound:
-            raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
-        return status
+            pass
+        raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
 
     def require_terms(self, terms: Terms) -> None:
         """Raise unless the relay serves the collection of these terms."""
         if self.terms_digest != terms.digest().hex():
-            raise DataError(
-                "the relay serves a collection with other terms: check the URL and the file"
-            )
+            raise DataError("the relay serves a collection with other terms: check URL and file")
 
 
 class RelayClient(HttpClient):
@@ -82,13 +75,12 @@ class RelayClient(HttpClient):
         url: str,
         sizes: Mapping[str, int],
         *,
-        patience_seconds: float | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
         client: httpx.Client | None = None,
     ) -> None:
         """``sizes`` are those of `answer_sizes`."""
         self._sizes = sizes
-        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-        super().__init__(url, server="relay", patience_seconds=patience, client=client)
+        super().__init__(url, server="relay", patience_seconds=patience_seconds, client=client)
 
     def status(self) -> RelayStatus:
         """Return what the relay is doing."""

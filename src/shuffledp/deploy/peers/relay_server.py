@@ -20,19 +20,9 @@ from starlette.responses import JSONResponse, Response
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.peers.relay import Relay
-from shuffledp.deploy.servers.http_server import (
-    Endpoint,
-    application,
-    body_of,
-    data_of,
-    listen,
-    make_server,
-    token_of,
-    url_of,
-)
+from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.wire import opaque
 from shuffledp.network.graph import Graph
 
@@ -91,10 +81,9 @@ class RelayService:
 
     def most_batch_bytes(self, node: int) -> int:
         """Return a size that no batch of a node exceeds."""
-        terms, graph = self.relay.terms, self.relay.graph
-        envelopes = int(most_envelopes(terms, graph)[node])
-        codes = int(graph.degrees[node]) * CODE_BYTES
-        return envelopes * (terms.envelope_bytes + 4) + codes + _MOST_HEAD_BYTES
+        terms, degree = self.relay.terms, int(self.relay.graph.degrees[node])
+        envelopes = terms.batch_size(node, degree) * (terms.envelope_bytes + 4)
+        return envelopes + degree * CODE_BYTES + _MOST_HEAD_BYTES
 
     def most_hand_in_bytes(self, node: int) -> int:
         """Return a size that nothing handed in by a node exceeds."""
@@ -114,16 +103,13 @@ class RelayService:
             await asyncio.sleep(_TICK_SECONDS)
 
 
-def make_app(
-    service: RelayService, *, until_collected: Callable[[], None] | None = None
-) -> Starlette:
-    """Return the application."""
-    return application(
-        {**_for_peers(service), **_for_analyzer(service)}, [lambda: service.run(until_collected)]
-    )
+def _done(service: RelayService) -> Response:
+    """Move on if that was the last that the phase waited for; there is nothing to say."""
+    service.advance()
+    return Response(status_code=204)
 
 
-def _for_peers(service: RelayService) -> dict[tuple[str, str], Endpoint]:
+def _for_peers(service: RelayService) -> dict[tuple[str, str], http.Endpoint]:
     """Return what peers ask and send, by method and path."""
     relay = service.relay
 
@@ -134,26 +120,27 @@ def _for_peers(service: RelayService) -> dict[tuple[str, str], Endpoint]:
         return node
 
     async def roster(_: Request) -> Response:
-        return data_of(relay.roster.to_bytes())
+        return http.data_of(relay.roster.to_bytes())
 
     async def register(request: Request) -> Response:
         node = node_of(request)
-        relay.register(await body_of(request, REGISTRATION_BYTES), node=node)
+        relay.register(await http.body_of(request, REGISTRATION_BYTES), node=node)
         return _done(service)
 
     async def send(request: Request) -> Response:
         node, number = node_of(request), request.path_params["round"]
-        body = await body_of(request, service.most_batch_bytes(node))
+        body = await http.body_of(request, service.most_batch_bytes(node))
         relay.accept_batch(body, round_number=number, node=node)
         return _done(service)
 
     async def mail(request: Request) -> Response:
         node, number = node_of(request), request.path_params["round"]
-        return data_of(relay.mail(node, number, token_of(request)))
+        return http.data_of(relay.mail(node, number, http.token_of(request)))
 
     async def hand_in(request: Request) -> Response:
         node = node_of(request)
-        relay.accept_hand_in(await body_of(request, service.most_hand_in_bytes(node)), node=node)
+        body = await http.body_of(request, service.most_hand_in_bytes(node))
+        relay.accept_hand_in(body, node=node)
         return _done(service)
 
     return {
@@ -165,36 +152,34 @@ def _for_peers(service: RelayService) -> dict[tuple[str, str], Endpoint]:
     }
 
 
-def _for_analyzer(service: RelayService) -> dict[tuple[str, str], Endpoint]:
-    """Return what an analyzer asks, and anybody, by method and path."""
+def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
+    """Return the application: for peers, and what the analyzer, and anybody, asks."""
     relay = service.relay
 
     async def status(_: Request) -> Response:
         return JSONResponse(relay.status())
 
     async def hand_ins(request: Request) -> Response:
-        return data_of(b"".join(map(opaque, relay.hand_ins(token_of(request)))))
+        return http.data_of(b"".join(map(opaque, relay.hand_ins(http.token_of(request)))))
 
     async def forget_hand_ins(request: Request) -> Response:
-        relay.forget_hand_ins(token_of(request))
+        relay.forget_hand_ins(http.token_of(request))
         service.was_collected = True
         return _done(service)
 
     async def record(request: Request) -> Response:
-        return JSONResponse({"absent": relay.record(token_of(request))})
+        return JSONResponse({"absent": relay.record(http.token_of(request))})
 
-    return {
-        ("GET", "/status"): status,
-        ("GET", "/hand-ins"): hand_ins,
-        ("DELETE", "/hand-ins"): forget_hand_ins,
-        ("GET", "/record"): record,
-    }
-
-
-def _done(service: RelayService) -> Response:
-    """Move on if that was the last that the phase waited for; there is nothing to say."""
-    service.advance()
-    return Response(status_code=204)
+    return http.application(
+        _for_peers(service)
+        | {
+            ("GET", "/status"): status,
+            ("GET", "/hand-ins"): hand_ins,
+            ("DELETE", "/hand-ins"): forget_hand_ins,
+            ("GET", "/record"): record,
+        },
+        [lambda: service.run(until_collected)],
+    )
 
 
 def serve_relay(
@@ -215,13 +200,14 @@ def serve_relay(
     `RelayService`.
     """
     terms.require_graph(graph)
-    listening = listen(*address)
+    listening = http.listen(*address)
 
     def stop() -> None:
         server.should_exit = True
 
     with listening, Relay(store, terms, graph) as relay:
         service = RelayService(relay, **clock)
-        server = make_server(make_app(service, until_collected=stop if until_collected else None))
-        on_ready(url_of(listening))
+        app = make_app(service, until_collected=stop if until_collected else None)
+        server = http.make_server(app)
+        on_ready(http.url_of(listening))
         server.run(sockets=[listening])

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.database import Database, Layout
@@ -22,8 +22,7 @@ _PEERS = Layout(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """A report that was drawn from a user's value."""
 
     # Who answered; the same in all collections of a file.
@@ -52,7 +51,7 @@ class PeerStore(Database):
     def states(self) -> dict[int, bytes]:
         """Return the state of each peer of the collection, by rising node."""
         query = "SELECT node, state FROM peers WHERE collection = ? ORDER BY node"
-        return {int(node): bytes(state) for node, state in self.rows(query, (self._collection,))}
+        return dict(self.rows(query, (self._collection,)))
 
     def save(
         self,
@@ -63,7 +62,7 @@ class PeerStore(Database):
     ) -> None:
         """Keep the state of some peers, and what they answered to a question: all or nothing."""
         rows = [(self._collection, node, state) for node, state in states]
-        kept = [(question, each.user, each.law, each.epsilon0, each.report) for each in answers]
+        kept = [(question, *each) for each in answers]
         with self.transaction():
             self.change_many("INSERT OR REPLACE INTO peers VALUES (?, ?, ?)", rows)
             self.change_many("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", kept)
@@ -73,18 +72,13 @@ class PeerStore(Database):
 
         What they answered stays, for the next time that somebody asks the same.
         """
-        rows = [(self._collection, node, end.encode()) for node, end in ends]
-        with self.transaction():
-            self.change_many("INSERT OR REPLACE INTO peers VALUES (?, ?, ?)", rows)
+        self.save((node, end.encode()) for node, end in ends)
         self.wipe_log()
 
     def answers(self, question: bytes) -> list[Answer]:
         """Return all that was answered to a question, in any collection."""
         query = "SELECT user, law, epsilon0, report FROM answers WHERE question = ?"
-        return [
-            Answer(user=user, law=bytes(law), epsilon0=float(epsilon0), report=bytes(report))
-            for user, law, epsilon0, report in self.rows(query, (question,))
-        ]
+        return [Answer(*row) for row in self.rows(query, (question,))]
 
     def spent(self, user: str) -> float:
         """Return the sum of epsilon0 over all reports of a user, whatever the question."""
@@ -100,8 +94,7 @@ _FETCHED = Layout(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Everything:
+class Everything(NamedTuple):
     """All that a relay gives to the analyzer; none of it is checked."""
 
     roster: bytes
@@ -127,23 +120,20 @@ class FetchedStore(Database):
 
     def save(self, fetched: Everything) -> None:
         """Keep what was fetched: all or nothing."""
-        rows = list(enumerate(fetched.hand_ins))
         with self.transaction():
+            rows = list(enumerate(fetched.hand_ins))
             self.change_many("INSERT INTO hand_ins VALUES (?, ?)", rows)
             self.set_fact("absences", json.dumps(fetched.absences).encode())
             self.set_fact("roster", fetched.roster)
 
     def everything(self) -> Everything | None:
         """Return what was kept; None if nothing was."""
-        roster, absences = self.fact("roster"), self.fact("absences")
+        roster = self.fact("roster")
         if roster is None:
             return None
         rows = self.rows("SELECT message FROM hand_ins ORDER BY position")
         try:
-            return Everything(
-                roster=bytes(roster),
-                hand_ins=tuple(bytes(message) for (message,) in rows),
-                absences=json.loads(absences),
-            )
+            absences = json.loads(self.fact("absences"))
         except (TypeError, ValueError):
             raise DataError("the file of hand-ins is damaged: restore it from a backup") from None
+        return Everything(roster, tuple(message for (message,) in rows), absences)

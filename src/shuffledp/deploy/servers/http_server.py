@@ -1,5 +1,8 @@
 """Serving over HTTP: room for connections, bounded bodies, errors that say whose fault they are.
 
+A server of a task has a port for the others, and one for the operator alone. Nothing is logged of a
+request, and no number is about a report or a client.
+
 A connection waits while its request is not there in full, or between requests. Where there is no
 room for a new one, the one that has waited longest makes room; if none waits, the new one is told
 to come back. Without this a server runs out of descriptors: uvicorn's own ``limit_concurrency``
@@ -7,11 +10,14 @@ counts connections but closes none, and its time limits do not run while a reque
 """
 
 import asyncio
+import gc
 import ipaddress
 import json
+import logging
 import signal
 import socket
 import sys
+import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,12 +32,17 @@ from starlette.applications import Starlette
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
-from shuffledp.deploy.wire import ProtocolError, Reason
+from shuffledp.deploy.messages import signed_request
+from shuffledp.deploy.sealing import is_signed
+from shuffledp.deploy.servers.settings import Settings, address_of
+from shuffledp.deploy.servers.watch import EventHandler, Watch
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -54,6 +65,7 @@ _MOST_PENDING: Final = 1024
 # Where the operating system does not say how many descriptors there are.
 _FEW_DESCRIPTORS: Final = 512
 _MOST_CONNECTIONS: Final = 10_000
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
 
 
@@ -76,9 +88,8 @@ class ConnectionLimits:
     def of_descriptors(cls, number: int) -> "ConnectionLimits":
         """Return limits that leave descriptors for files, and for what is accepted or closed."""
         most = max(2, min(2 * number // 3, _MOST_CONNECTIONS))
-        return cls(
-            most=most, most_from_one=most // 2, accepted_at_once=max(1, min(64, number // 16))
-        )
+        at_once = max(1, min(64, number // 16))
+        return cls(most=most, most_from_one=most // 2, accepted_at_once=at_once)
 
 
 def num_descriptors() -> int:
@@ -206,20 +217,20 @@ class Connection(H11Protocol):
         is_between = self.conn.their_state is h11.IDLE
         if self.conn.their_state is h11.SEND_BODY or (is_between and self.conn.trailing_data[0]):
             stage = _Stage.READING
+        elif is_between and not self.flow.write_paused:
+            stage = _Stage.IDLE
         else:
-            is_fetched = is_between and not self.flow.write_paused
-            stage = _Stage.IDLE if is_fetched else _Stage.ANSWERING
+            stage = _Stage.ANSWERING
         if stage is self._stage:
             return
-        self._stage = stage
+        self._stage, limits = stage, self._room.limits
         if stage is _Stage.ANSWERING:
             self._room.serve(self)
-            self._set_deadline(self._room.limits.answer_seconds)
         else:
             self._room.wait(self)
-            # Between requests uvicorn's own limit runs.
-            is_reading = stage is _Stage.READING
-            self._set_deadline(self._room.limits.read_seconds if is_reading else None)
+        # Between requests uvicorn's own limit runs.
+        seconds = {_Stage.READING: limits.read_seconds, _Stage.ANSWERING: limits.answer_seconds}
+        self._set_deadline(seconds.get(stage))
 
     def _set_deadline(self, seconds: float | None) -> None:
         """Begin to count the time of a stage, or stop."""
@@ -296,9 +307,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
-        raise ParameterError(
-            f"host = {host!r} is no IP address: give one, or leave it out"
-        ) from None
+        raise ParameterError(f"host = {host!r} is no IP address: give one, or none") from None
     # Told the protocol, asyncio sends small answers at once; else each would wait 40 ms for more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -365,8 +374,9 @@ def _print_error(error: BaseException) -> None:
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def told(endpoint: Endpoint, on_failure: Callable[[Exception], None] = _print_error) -> Endpoint:
+def told(endpoint: Endpoint, watch: Watch | None = None) -> Endpoint:
     """Return an endpoint whose errors say whose fault they are; the server's own are reported."""
+    on_failure = _print_error if watch is None else watch.store_failed
 
     async def handle(request: Request) -> Response:
         try:
@@ -383,13 +393,9 @@ def told(endpoint: Endpoint, on_failure: Callable[[Exception], None] = _print_er
 
 
 async def refused(_: Request, error: Exception) -> Response:
-    """Answer what no endpoint is for."""
-    detail = error.detail if isinstance(error, HTTPException) else str(error)
-    return _error(error.status_code if isinstance(error, HTTPException) else 500, detail)
-
-
-async def _failed(_: Request, _error_seen: Exception) -> Response:
-    """Answer what should not happen; the server prints the traceback."""
+    """Answer what no endpoint is for, or what should not happen: that the server prints."""
+    if isinstance(error, HTTPException):
+        return _error(error.status_code, error.detail)
     return _error(500, "the server made a mistake, which its log shows")
 
 
@@ -397,14 +403,15 @@ def application(
     endpoints: Mapping[tuple[str, str], Endpoint],
     work: Sequence[Callable[[], Awaitable[None]]] = (),
     *,
-    on_failure: Callable[[Exception], None] = _print_error,
-    on_end: Callable[[BaseException], None] = _print_error,
+    base: str = "",
+    watch: Watch | None = None,
 ) -> Starlette:
     """Return an application of endpoints by method and path, with what runs as long as it does.
 
-    ``on_failure`` is told what the server fails at; ``on_end`` what ended the work in the
-    background, after which the process ends.
+    Paths are below ``base``. The watch, or else the error stream, is told what the server fails at.
+    A server whose work in the background fails ends: whoever watches it starts it again.
     """
+    on_end = _print_error if watch is None else watch.background_failed
 
     def look(done: "asyncio.Future[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -428,9 +435,65 @@ def application(
 
     return Starlette(
         routes=[
-            Route(path, told(endpoint, on_failure), methods=[method])
+            Route(base + path, told(endpoint, watch), methods=[method])
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,
-        exception_handlers={HTTPException: refused, Exception: _failed},
+        exception_handlers={HTTPException: refused, Exception: refused},
     )
+
+
+def constant(data: bytes) -> Endpoint:
+    """Return an endpoint that always says the same."""
+
+    async def endpoint(_: Request) -> Response:
+        return data_of(data)
+
+    return endpoint
+
+
+def require_signed(request: Request, task: Task, key: bytes) -> None:
+    """Raise unless the holder of a key has signed the request."""
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if not is_signed(token_of(request), key, signed_request(task.task_id, request.method, path)):
+        raise Fault.CALLER.error(
+            "the request is not signed by who may make it: check which key is used", Reason.FORGED
+        )
+
+
+def inner_app(watch: Watch) -> Starlette:
+    """Return what tells the operator of health and numbers, as Prometheus reads them."""
+
+    async def healthy(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def ready(_: Request) -> Response:
+        reason = watch.reason()
+        return PlainTextResponse((reason or "ok") + "\n", status_code=503 if reason else 200)
+
+    async def metrics(_: Request) -> Response:
+        return PlainTextResponse(watch.numbers(), media_type=_PROMETHEUS)
+
+    endpoints = {"/healthz": healthy, "/readyz": ready, "/metrics": metrics}
+    return application({("GET", path): each for path, each in endpoints.items()})
+
+
+def serve(
+    app: Any, task: Task, watch: Watch, settings: Settings, on_ready: Callable[[str], None]
+) -> None:
+    """Serve until the process is told to end."""
+    outer, inner = (listen(*address_of(each)) for each in (settings.listen, settings.inner))
+    watcher = make_server(inner_app(watch), Room(ConnectionLimits(most=16, most_from_one=16)))
+    thread = threading.Thread(target=watcher.run, args=([inner],), daemon=True)
+    thread.start()
+    server = make_server(app)
+    logging.getLogger("uvicorn").handlers[:] = [EventHandler(watch)]
+    watch.say("started", url=url_of(outer), task=task.task_id.hex())
+    on_ready(url_of(outer))
+    gc.freeze()  # what is loaded stays: looking through it took a tenth of the time
+    try:
+        server.run([outer])
+    finally:
+        watch.say("stopped")
+        watcher.should_exit = True
+        thread.join()

@@ -1,21 +1,29 @@
-"""What each role is told: one TOML file, which names files for all that is secret.
+"""What `shuffledp task create` writes and servers read: the task, keys, a file of settings a role.
 
-Paths in it are relative to the file. Whatever it does not know it refuses.
+Settings are TOML, and name files for all that is secret; paths in them are relative to the file.
+Whatever is not known there is refused.
+
+Keys are destroyed when they have served, and new ones made before they run out. The key of an epoch
+is never replaced, for devices may have sealed to it; new ones are of later epochs. What is said
+here of files holds on disks that do not keep what was deleted: leave the folder of keys out of
+backups and snapshots.
 """
 
 import difflib
 import json
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.core.errors import DataError
-from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
+from shuffledp.core.durable_files import sync_folder
+from shuffledp.core.errors import DataError, OutputError
+from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
@@ -47,23 +55,17 @@ class Settings:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file; raise `DataError` for a name it should not have, or lacks."""
-        written = _written(path)
-        known = [each.name for each in fields(cls)]
-        for name in written:
+        written, known = _written(path), {each.name: each for each in fields(cls)}
+        for name, value in written.items():
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
                 raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
-        missing = [
-            each.name
-            for each in fields(cls)
-            if each.name not in written and each.default is MISSING
-        ]
-        if missing:
+            if "Path" in str(known[name].type):
+                written[name] = path.parent / str(value)
+        required = (name for name, each in known.items() if each.default is MISSING)
+        if missing := [name for name in required if name not in written]:
             raise DataError(f"{path} lacks {', '.join(missing)}")
-        is_path = {each.name: "Path" in str(each.type) for each in fields(cls)}
-        for name, value in written.items():
-            written[name] = path.parent / str(value) if is_path[name] else value
         return cls(**written)
 
     def of_instance(self, number: int) -> Self:
@@ -104,9 +106,9 @@ class ShufflerSettings(Settings):
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
 
-    def admission(self, task: Task) -> Admission:
-        """Return who may send."""
-        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
+    def admission(self, task: Task) -> Codes | None:
+        """Return who may send, None for anybody."""
+        return None if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,59 +192,53 @@ def write_task(
     shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     epochs = range(min(task.num_epochs, NUM_KEYS))
     sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
+    signer = _Operator(operator, task, grace_seconds)
+    sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
+    opening_list = signer.signed("analyzer", sealed_to({0: opening}), 1)
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
             (folder / name).mkdir(mode=0o700)
-    opening_keys = opening_list(task, operator, opening, 1, grace_seconds).encode()
-    public = {
-        "task.bin": task.encode(),
-        "shuffler/keys.bin": shuffler_list(
-            task, operator, sealed_to(sealing), len(sealing), grace_seconds
-        ).encode(),
-        "shuffler/analyzer_keys.bin": opening_keys,
-        "analyzer/keys.bin": opening_keys,
-    }
-    for name, data in public.items():
-        write_new(folder / name, data, mode=0o644)
-    secrets: dict[str, Any] = {
-        "operator.key": operator,
-        "shuffler/signing.key": shuffler,
-        "analyzer/identity.key": analyzer,
-        "analyzer/keys/0.key": opening,
-        **{f"shuffler/keys/{number}.key": key for number, key in sealing.items()},
-    }
-    for name, key in secrets.items():
-        write_key(folder / name, key)
+    write_new(folder / "task.bin", task.encode(), mode=0o644)
+    write_new(folder / "shuffler/keys.bin", sealing_list, mode=0o644)
+    for name in ("shuffler/analyzer_keys.bin", "analyzer/keys.bin"):
+        write_new(folder / name, opening_list, mode=0o644)
+    write_key(folder / "operator.key", operator)
+    write_key(folder / "shuffler/signing.key", shuffler)
+    write_key(folder / "analyzer/identity.key", analyzer)
+    write_key(folder / "analyzer/keys/0.key", opening)
+    for number, key in sealing.items():
+        write_key(folder / f"shuffler/keys/{number}.key", key)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
         write_new(folder / _CODES, lines.encode(), mode=0o600)
-    _write_settings(
-        folder / "shuffler.toml",
-        task="task.bin",
-        store="shuffler/store",
-        public_keys="shuffler/keys.bin",
-        analyzer_keys="shuffler/analyzer_keys.bin",
-        listen=listen[0],
-        inner=_port_on(listen[0], 1),
-        signing_key="shuffler/signing.key",
-        sealing_keys="shuffler/keys",
-        analyzer=_public(analyzer).hex(),
-        grace_seconds=grace_seconds,
-        **({"codes": _CODES} if codes else {}),
-    )
-    _write_settings(
-        folder / "analyzer.toml",
-        task="task.bin",
-        store="analyzer/store",
-        public_keys="analyzer/keys.bin",
-        listen=listen[1],
-        inner=_port_on(listen[1], 1),
-        identity_key="analyzer/identity.key",
-        opening_keys="analyzer/keys",
-        shuffler=_public(shuffler).hex(),
-        poll_seconds=min(60.0, task.epoch_seconds / 4),
-    )
+    own: dict[str, dict[str, str | float]] = {
+        "shuffler": {
+            "analyzer_keys": "shuffler/analyzer_keys.bin",
+            "signing_key": "shuffler/signing.key",
+            "sealing_keys": "shuffler/keys",
+            "analyzer": _public(analyzer).hex(),
+            "grace_seconds": grace_seconds,
+            **({"codes": _CODES} if codes else {}),
+        },
+        "analyzer": {
+            "identity_key": "analyzer/identity.key",
+            "opening_keys": "analyzer/keys",
+            "shuffler": _public(shuffler).hex(),
+            "poll_seconds": min(60.0, task.epoch_seconds / 4),
+        },
+    }
+    for (role, settings), address in zip(own.items(), listen, strict=True):
+        settings |= {
+            "task": "task.bin",
+            "store": f"{role}/store",
+            "public_keys": f"{role}/keys.bin",
+            "listen": address,
+            "inner": _port_on(address, 1),
+        }
+        # TOML has texts and numbers as JSON has them.
+        lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
+        write_new(folder / f"{role}.toml", lines.encode(), mode=0o644)
 
 
 def write_key(path: Path, key: Any) -> None:
@@ -258,31 +254,23 @@ def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
     ]
 
 
-def shuffler_list(
-    task: Task, operator: Ed25519PrivateKey, keys: list[SealKey], serial: int, grace: float
-) -> SignedKeys:
-    """Sign the shuffler's list, of the keys of epochs below ``serial``."""
-    until = _end_of_list(task, serial, grace)
-    return SignedKeys.signed(operator, "shuffler", serial=serial, not_after=until, keys=keys)
+class _Operator(NamedTuple):
+    """Who signs lists of keys."""
 
+    key: Ed25519PrivateKey
+    task: Task
+    grace: float
 
-def opening_list(
-    task: Task, operator: Ed25519PrivateKey, key: X25519PrivateKey, serial: int, grace: float
-) -> SignedKeys:
-    """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
-    keys, until = sealed_to({serial - 1: key}), _end_of_list(task, task.num_epochs, grace)
-    return SignedKeys.signed(operator, "analyzer", serial=serial, not_after=until, keys=keys)
+    def signed(self, role: Role, keys: list[SealKey], serial: int) -> bytes:
+        """Sign the list of keys of epochs below ``serial``, or of the analyzer's newest alone.
 
-
-def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
-    """Return when a list ends, an epoch after the last report of its last epoch is taken in."""
-    return task.start + (num_epochs + 1) * task.epoch_seconds + int(grace) + 1
-
-
-def _write_settings(path: Path, **settings: str | float) -> None:
-    """Write settings as TOML, which has texts and numbers as JSON has them."""
-    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    write_new(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
+        Older ones of the analyzer would split batches. A list ends an epoch after the last report
+        of its last epoch is taken in.
+        """
+        last = serial if role == "shuffler" else self.task.num_epochs
+        until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
+        made = SignedKeys.signed(self.key, role, serial=serial, not_after=until, keys=keys)
+        return made.encode()
 
 
 def _public(key: Any) -> bytes:
@@ -303,3 +291,97 @@ def _port_on(listen: str, number: int) -> str:
     """Return the same address, so many ports on; port 0, which is any free one, stays."""
     host, port = address_of(listen)
     return f"{host}:{port + number if port else 0}"
+
+
+def destroy_key(folder: Path, number: int) -> bool:
+    """Overwrite and delete the key of an epoch, or that of a number; False if there is none."""
+    path = key_path(folder, number)
+    try:
+        with path.open("r+b") as file:
+            file.write(b"0" * path.stat().st_size)
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+        sync_folder(folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise OutputError(f"cannot destroy {path}: {error.strerror or error}") from None
+    return True
+
+
+def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
+    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is the newest."""
+    newest = read_list(settings.public_keys, settings.read_task(), "analyzer").keys[0].number
+    if number == newest:
+        raise DataError(f"key {number} is what devices seal to now: run shuffledp keys rotate")
+    return destroy_key(settings.opening_keys, number)
+
+
+def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[int, Any]:
+    """Return a server's private keys; raise if one is another than its list says.
+
+    Reports that are sealed to such a key would never open.
+    """
+    by_epoch = isinstance(settings, ShufflerSettings)
+    listed = read_list(settings.public_keys, task, "shuffler" if by_epoch else "analyzer")
+    folder = (
+        settings.sealing_keys if isinstance(settings, ShufflerSettings) else settings.opening_keys
+    )
+    public = {each.number: each.public_key for each in listed.keys}
+    keys = sealing_keys(folder)
+    for number, key in keys.items():
+        is_listed = not by_epoch or listed.serial - NUM_KEYS <= number < listed.serial
+        said = public.get(number % NUM_KEYS) if is_listed else None
+        if said is not None and said != key.public_key().public_bytes_raw():
+            raise DataError(
+                f"{key_path(folder, number)} is another key than the list that devices get: put "
+                "back the keys and the list that were made together"
+            )
+    return keys
+
+
+def rotate(folder: Path, now: float) -> tuple[range, int]:
+    """Make the analyzer's next key, and keys of epochs as far as numbers reach; sign the lists.
+
+    Return which epochs have a key now, none if each had one, and the number of the analyzer's.
+    Private keys are on disk before the lists name them. Stopped in between it can be run again.
+    """
+    task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
+    grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
+    signer = _Operator(operator, task, grace)
+    shuffler, analyzer = folder / "shuffler", folder / "analyzer"
+    before = read_list(shuffler / "keys.bin", task, "shuffler")
+    first = max(0, int((now - grace - task.start) // task.epoch_seconds))
+    epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
+    made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
+    _write_keys(shuffler / "keys", made)
+    if made:
+        kept = range(max(first, before.serial - len(before.keys)), before.serial)
+        known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
+        _replace(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
+    serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
+    opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
+    _write_keys(analyzer / "keys", {number: opening})
+    after = signer.signed("analyzer", sealed_to({serial - 1: opening}), serial)
+    for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
+        _replace(path, after)
+    return epochs, number
+
+
+def _write_keys(folder: Path, keys: dict[int, X25519PrivateKey]) -> None:
+    """Write keys that no list names yet: what a run that was stopped left is replaced."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for number, key in keys.items():
+        destroy_key(folder, number)
+        write_key(key_path(folder, number), key)
+    sync_folder(folder)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a list in the place of an older one, all or nothing."""
+    partial = path.with_suffix(".part")
+    partial.unlink(missing_ok=True)
+    write_new(partial, data, mode=0o644)
+    partial.replace(path)
+    sync_folder(path.parent)

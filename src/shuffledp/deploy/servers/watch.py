@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final
 
 _LONGEST_REASON: Final = 300
 _MOST_FRAMES: Final = 6
@@ -38,50 +38,42 @@ EVENTS: Final = {
 }
 
 
-class Fields(TypedDict, total=False):
-    """What an event may say besides time, level, role and event."""
+#: What an event may say besides time, level, role and event: ``reports`` is how many a batch has,
+#: ``reason`` one line for people.
+FIELDS: Final = (
+    "time", "level", "role", "event", "url", "task", "epoch", "batch", "reports", "reason",
+)  # fmt: skip
 
-    url: str
-    task: str
-    epoch: int
-    batch: int
-    #: How many reports a batch has.
-    reports: int
-    #: One line for people.
-    reason: str
+# By role and name: kind, the name of its label if it has one, and what it is.
+_LISTED: Final = {
+    "shuffler": {
+        "reports_total": ("counter", "outcome", "Reports by what became of them."),
+        "queue_reports": ("gauge", "", "Reports that wait to be stored."),
+        "commit_seconds": ("summary", "", "Time to store what came together."),
+        "waiting_reports": ("gauge", "", "Reports stored and not released."),
+        "least_batch_reports": ("gauge", "", "Fewest reports in a batch."),
+        "short_epochs": ("gauge", "", "Closed epochs whose reports wait for more."),
+        "batches": ("gauge", "state", "Batches by state."),
+        "sealed_age_seconds": ("gauge", "", "Time since the oldest batch to be fetched was due."),
+        "oldest_key_age_seconds": ("gauge", "", "Time since the first epoch with a key began."),
+        "keys_left_seconds": ("gauge", "", "Time until the last epoch ends that has a key."),
+        "task_left_seconds": ("gauge", "", "Time until the task's last epoch ends."),
+        "key_present": ("gauge", "", "Whether the present epoch has a key."),
+    },
+    "analyzer": {
+        "batches": ("gauge", "state", "Batches published, and refused."),
+        "shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
+        "shuffler_answered_timestamp_seconds": ("gauge", "", "When it did, in seconds since 1970."),
+        "newest_batch_reports": ("gauge", "", "Reports in the newest batch."),
+        "budget_epsilon": ("gauge", "", "Budget of the ledger."),
+        "budget_left_epsilon": ("gauge", "", "What is left of it."),
+    },
+}
 
-
-FIELDS: Final = ("time", "level", "role", "event", *Fields.__annotations__)
-
-#: By name: kind, the name of its label if it has one, and what it is.
+#: The same by full name.
 METRICS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "shuffledp_shuffler_reports_total": ("counter", "outcome", "Reports by what became of them."),
-    "shuffledp_shuffler_queue_reports": ("gauge", "", "Reports that wait to be stored."),
-    "shuffledp_shuffler_commit_seconds": ("summary", "", "Time to store what came together."),
-    "shuffledp_shuffler_waiting_reports": ("gauge", "", "Reports stored and not released."),
-    "shuffledp_shuffler_least_batch_reports": ("gauge", "", "Fewest reports in a batch."),
-    "shuffledp_shuffler_short_epochs": ("gauge", "", "Closed epochs whose reports wait for more."),
-    "shuffledp_shuffler_batches": ("gauge", "state", "Batches by state."),
-    "shuffledp_shuffler_sealed_age_seconds": (
-        "gauge", "", "Time since the oldest batch that nobody has fetched was due."
-    ),
-    "shuffledp_shuffler_oldest_key_age_seconds": (
-        "gauge", "", "Time since the first epoch began whose key is kept."
-    ),
-    "shuffledp_shuffler_keys_left_seconds": (
-        "gauge", "", "Time until the last epoch ends that has a key."
-    ),
-    "shuffledp_shuffler_task_left_seconds": ("gauge", "", "Time until the task's last epoch ends."),
-    "shuffledp_shuffler_key_present": ("gauge", "", "Whether the present epoch has a key."),
-    "shuffledp_analyzer_batches": ("gauge", "state", "Batches published, and refused."),
-    "shuffledp_analyzer_shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
-    "shuffledp_analyzer_shuffler_answered_timestamp_seconds": (
-        "gauge", "", "When the shuffler answered last, in seconds since 1970."
-    ),
-    "shuffledp_analyzer_newest_batch_reports": ("gauge", "", "Reports in the newest batch."),
-    "shuffledp_analyzer_budget_epsilon": ("gauge", "", "Budget of the ledger."),
-    "shuffledp_analyzer_budget_left_epsilon": ("gauge", "", "What is left of it."),
-}  # fmt: skip
+    f"shuffledp_{role}_{name}": row for role, rows in _LISTED.items() for name, row in rows.items()
+}
 
 
 class Watch:
@@ -95,7 +87,7 @@ class Watch:
         self._values: dict[tuple[str, str], float] = {}
         self.problems: dict[str, str] = {}
 
-    def say(self, event: str, **fields: Unpack[Fields]) -> None:
+    def say(self, event: str, **fields: Any) -> None:
         """Write an event; raise for an event or a name that is not listed."""
         unknown = set(fields) - set(FIELDS)
         if unknown or event not in EVENTS:

@@ -4,28 +4,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import MissingPackageError, OutputError
 from shuffledp.deploy.database import write_new
 
 
-class BatchStore(Protocol):
-    """Keeps batches under their numbers; complete, or not at all."""
+def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFolder | BatchObjects":
+    """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix.
 
-    def write(self, number: int, data: bytes) -> None:
-        """Keep a batch; done again, with the same bytes, it is as if done once."""
-
-    def read(self, number: int) -> bytes:
-        """Return a batch."""
-
-    def delete(self, number: int) -> None:
-        """Delete a batch; nothing happens if there is none."""
-
-
-def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> BatchStore:
-    """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix."""
+    Both keep batches under their numbers; complete, or not at all.
+    """
     if url is None:
         return BatchFolder(folder)
     return BatchObjects(f"{url.rstrip('/')}/{task_id.hex()}")
@@ -46,22 +35,17 @@ class BatchFolder:
         """Keep a batch: its file has that name once all of it is on disk."""
         target = self._folder / _name(number)
         partial = target.with_suffix(".part")
-        with suppress(FileNotFoundError):
-            partial.unlink()
-        try:
+        with _told(f"write {target}", OSError):
+            partial.unlink(missing_ok=True)
             write_new(partial, data, mode=0o600)
             os.replace(partial, target)  # noqa: PTH105  # beside the other calls of the system
             sync_folder(self._folder)
-        except OSError as error:
-            raise OutputError(f"cannot write {target}: {error.strerror or error}") from None
 
     def read(self, number: int) -> bytes:
         """Return a batch."""
         path = self._folder / _name(number)
-        try:
+        with _told(f"read {path}", OSError):
             return path.read_bytes()
-        except OSError as error:
-            raise OutputError(f"cannot read {path}: {error.strerror or error}") from None
 
     def delete(self, number: int) -> None:
         """Delete a batch; nothing happens if there is none."""
@@ -80,32 +64,32 @@ class BatchObjects:
                 "batches as objects need obstore: run pip install 'shuffledp[s3]'", name=error.name
             ) from None
         self._api = obstore
-        with _told("open"):
+        # It raises both its own errors and Python's.
+        self._errors = (obstore.exceptions.BaseError, OSError, ValueError)
+        with _told("open a batch", *self._errors):
             self._store = obstore.store.from_url(url)
 
     def write(self, number: int, data: bytes) -> None:
         """Keep a batch; two that write it write the same bytes."""
-        with _told("write"):
+        with _told("write a batch", *self._errors):
             self._api.put(self._store, _name(number), data)
 
     def read(self, number: int) -> bytes:
         """Return a batch."""
-        with _told("read"):
+        with _told("read a batch", *self._errors):
             return bytes(self._api.get(self._store, _name(number)).bytes())
 
     def delete(self, number: int) -> None:
         """Delete a batch; nothing happens if there is none."""
-        with _told("delete"), suppress(FileNotFoundError):
+        with _told("delete a batch", *self._errors), suppress(FileNotFoundError):
             self._api.delete(self._store, _name(number))
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Turn what goes wrong with objects into one line."""
-    from obstore.exceptions import BaseError
-
+def _told(what: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what goes wrong with files and objects into one line."""
     try:
         yield
-    except (BaseError, OSError, ValueError) as error:  # it raises both its own and Python's
-        reason = str(error).splitlines()[0]
-        raise OutputError(f"cannot {what} a batch: {reason}") from None
+    except errors as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise OutputError(f"cannot {what}: {reason}") from None

@@ -6,8 +6,10 @@ disk.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
 from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, report_size
-from shuffledp.deploy.servers.http_server import Endpoint, body_of, data_of, refused, told
-from shuffledp.deploy.servers.key_files import destroy_key, keys_of
-from shuffledp.deploy.servers.opening import opened_in, workers
-from shuffledp.deploy.servers.serving import constant, require_signed, serve, task_app
-from shuffledp.deploy.servers.settings import ShufflerSettings, key_path, signing_key
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers import settings as files
+from shuffledp.deploy.servers.batches import opened_in, workers
+from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
 
@@ -45,8 +46,8 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     return Shuffler(
         task,
         settings.store,
-        signing_key=signing_key(settings.signing_key),
-        sealing_keys=keys_of(settings, task),
+        signing_key=files.signing_key(settings.signing_key),
+        sealing_keys=files.keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
         admission=settings.admission(task),
         ledger=settings.ledger,
@@ -66,31 +67,27 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
             analyzer_key=bytes.fromhex(settings.analyzer),
             watch=watch,
         )
-        serve(app, shuffler.task, watch, settings, on_ready)
+        http.serve(app, shuffler.task, watch, settings, on_ready)
 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
     """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
-    path = key_path(settings.sealing_keys, epoch)
-    if not path.exists():
+    if not files.key_path(settings.sealing_keys, epoch).exists():
         return False
     if epoch in shuffler.unreleased():
-        raise DataError(
-            f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
-            "until their batch is sealed or dropped"
-        )
-    if epoch not in shuffler.finished():
-        raise DataError(
-            f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
-            "until the epoch and its time of grace are over"
-        )
-    return destroy_key(settings.sealing_keys, epoch)
+        why, until = "has reports that are not released", "their batch is sealed or dropped"
+    elif epoch not in shuffler.finished():
+        why, until = "still takes reports in, or is to come", "it and its time of grace are over"
+    else:
+        return files.destroy_key(settings.sealing_keys, epoch)
+    path = files.key_path(settings.sealing_keys, epoch)
+    raise DataError(f"epoch {epoch} {why}, and {path} opens them: keep it until {until}")
 
 
 def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
     """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
     for epoch in shuffler.finished():
-        is_ours = destroy_key(folder, epoch)
+        is_ours = files.destroy_key(folder, epoch)
         shuffler.forget_key(epoch)
         if is_ours:  # else another process of this shuffler has done it
             yield epoch
@@ -152,11 +149,12 @@ class ShufflerWatch(Watch):
     def _look_at_keys(self, now: float) -> None:
         """Say how old keys are, how long they last, and whether the present epoch has one."""
         task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
-        begins = [task.start + epoch * task.epoch_seconds for epoch in (*epochs, task.num_epochs)]
-        self.set("oldest_key_age_seconds", max(0.0, now - begins[0]) if epochs else 0.0)
-        self.set("task_left_seconds", max(0.0, begins[-1] - now))
-        end = begins[-2] + task.epoch_seconds if epochs else now
-        self.set("keys_left_seconds", max(0.0, end - now))
+        starts: list[float] = [task.start + epoch * task.epoch_seconds for epoch in epochs]
+        left = starts[-1] + task.epoch_seconds - now if starts else 0.0
+        task_left = task.start + task.num_epochs * task.epoch_seconds - now
+        self.set("oldest_key_age_seconds", max(0.0, now - starts[0]) if starts else 0.0)
+        self.set("task_left_seconds", max(0.0, task_left))
+        self.set("keys_left_seconds", max(0.0, left))
         present = task.epoch_at(now)
         has_key = present is None or present in epochs
         self.set("key_present", int(has_key))
@@ -165,14 +163,16 @@ class ShufflerWatch(Watch):
             self.problems["keys"] = f"there is no key for epoch {present}: rotate keys"
 
 
+_Waiting = tuple[list[Report], asyncio.Future[list[Answer]]]
+
+
 class Intake:
     """Stores what arrives, many uploads in one transaction."""
 
     def __init__(self, shuffler: Shuffler, now: Callable[[], float], watch: ShufflerWatch) -> None:
         self._shuffler, self._now, self._watch = shuffler, now, watch
-        self._waiting: list[tuple[list[Report], asyncio.Future[list[Answer]]]] = []
-        self._num_waiting = 0
-        self._woken = asyncio.Event()
+        self._waiting: deque[_Waiting] = deque()
+        self._num_waiting, self._woken = 0, asyncio.Event()
 
     async def take(self, body: bytes) -> list[Answer]:
         """Return what became of each report of an upload, once it is on disk."""
@@ -196,15 +196,14 @@ class Intake:
 
     def _store_some(self) -> None:
         """Store the uploads that have waited longest."""
-        some: list[tuple[list[Report], asyncio.Future[list[Answer]]]] = []
-        number = 0
-        while self._waiting and (not some or number + len(self._waiting[0][0]) <= _MOST_AT_ONCE):
-            some.append(self._waiting.pop(0))
-            number += len(some[-1][0])
-        self._num_waiting -= number
+        some = [self._waiting.popleft()]
+        reports = [*some[0][0]]
+        while self._waiting and len(reports) + len(self._waiting[0][0]) <= _MOST_AT_ONCE:
+            some.append(self._waiting.popleft())
+            reports += some[-1][0]
+        self._num_waiting -= len(reports)
         begun = time.monotonic()
         try:
-            reports = [report for each, _ in some for report in each]
             answers = iter(self._shuffler.take_reports(reports, self._now()))
         except ShuffledpError as error:
             for _, stored in some:
@@ -213,7 +212,7 @@ class Intake:
             return
         self._watch.stored(time.monotonic() - begun, self._num_waiting)
         for each, stored in some:
-            found = [next(answers) for _ in each]
+            found = list(islice(answers, len(each)))
             if not stored.done():
                 stored.set_result(found)
 
@@ -234,46 +233,43 @@ def shuffler_app(
     size = MOST_REPORTS * report_size(task.asked.codec.num_report_bytes)
 
     async def reports(request: Request) -> Response:
-        return data_of(bytes(await intake.take(await body_of(request, size))))
+        return http.data_of(bytes(await intake.take(await http.body_of(request, size))))
 
     async def batches(request: Request) -> Response:
-        require_signed(request, task, analyzer_key)
+        http.require_signed(request, task, analyzer_key)
         after = request.query_params.get("after", "0")
         if not after.isdecimal():
             raise HTTPException(400, f"after = {after!r} is not a number of a batch")
         return JSONResponse({"sealed": shuffler.sealed_after(int(after))})
 
     async def fetch(request: Request) -> Response:
-        require_signed(request, task, analyzer_key)
+        http.require_signed(request, task, analyzer_key)
         number = request.path_params["number"]
         shuffler.require_sealed(number)
-        return data_of(await asyncio.to_thread(shuffler.read, number))
+        return http.data_of(await asyncio.to_thread(shuffler.read, number))
 
     async def forget(request: Request) -> Response:
-        require_signed(request, task, analyzer_key)
+        http.require_signed(request, task, analyzer_key)
         shuffler.forget(number := request.path_params["number"])
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
-    async def release() -> None:
-        await _release_batches(shuffler, watch, now, tick_seconds)
-
-    app = task_app(
-        task,
+    base = f"/tasks/{task.task_id.hex()}"
+    app = http.application(
         {
-            ("GET", ""): constant(task.encode()),
-            ("GET", "/keys"): constant(public_keys),
-            ("GET", "/analyzer_keys"): constant(analyzer_keys),
+            ("GET", ""): http.constant(task.encode()),
+            ("GET", "/keys"): http.constant(public_keys),
+            ("GET", "/analyzer_keys"): http.constant(analyzer_keys),
             ("POST", "/reports"): reports,
             ("GET", "/batches"): batches,
             ("GET", "/batches/{number:number}"): fetch,
             ("DELETE", "/batches/{number:number}"): forget,
         },
-        [intake.run, release],
-        watch,
+        [intake.run, lambda: _release_batches(shuffler, watch, now, tick_seconds)],
+        base=base,
+        watch=watch,
     )
-    path = f"/tasks/{task.task_id.hex()}/reports"
-    return Shortcut(app, path, told(reports, watch.store_failed))
+    return Shortcut(app, f"{base}/reports", http.told(reports, watch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +278,7 @@ class Shortcut:
 
     app: Starlette
     path: str
-    reports: Endpoint
+    reports: http.Endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI has it."""
@@ -293,7 +289,7 @@ class Shortcut:
         try:
             response = await self.reports(request)
         except HTTPException as error:
-            response = await refused(request, error)
+            response = await http.refused(request, error)
         await response(scope, receive, send)
 
 

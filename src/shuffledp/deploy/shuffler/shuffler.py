@@ -13,31 +13,22 @@ the analyzer says that it has it, and then only its counts are left. Whatever ha
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import BudgetError
-from shuffledp.deploy.admission import Admission, Anybody
-from shuffledp.deploy.database import Layout
-from shuffledp.deploy.messages import (
-    NUM_KEYS,
-    Answer,
-    Batch,
-    Report,
-    decode_upload,
-    outer_info,
-    sealed_size,
-)
-from shuffledp.deploy.servers.budget import spend_for_batch
-from shuffledp.deploy.servers.opening import PAGE, Page, opened
+from shuffledp.deploy import messages
+from shuffledp.deploy.admission import Codes
+from shuffledp.deploy.database import Keeper, Layout
+from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
+from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.shuffler.batch_store import open_batches
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason
 
 #: Seconds after the end of an epoch in which its reports are still taken in.
 GRACE_SECONDS: Final = 3600
@@ -61,8 +52,7 @@ _STORE: Final = Layout(
 _NUM_PARTS: Final = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchState:
+class BatchState(NamedTuple):
     """What is known of a batch: reports released are ``size``, once it is sealed."""
 
     number: int
@@ -73,8 +63,7 @@ class BatchState:
     root: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(NamedTuple):
     """A batch as it was written, and how many reports it lacks, by reason."""
 
     size: int
@@ -82,7 +71,7 @@ class Written:
     counted: Mapping[str, int]
 
 
-class Shuffler:
+class Shuffler(Keeper):
     """One task's shuffler; a context manager that holds its store."""
 
     def __init__(
@@ -93,7 +82,7 @@ class Shuffler:
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
-        admission: Admission | None = None,
+        admission: Codes | None = None,
         ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
@@ -106,23 +95,13 @@ class Shuffler:
         several processes may share; by default both are in ``folder``, for one process.
         """
         task.check()
-        self._admission, self._ledger = admission or Anybody(), ledger
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
+        self._admission, self._ledger = admission, ledger
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
         self._epochs: set[int] = set()  # known to have a table of reports
         self._report_bytes = task.asked.codec.num_report_bytes
-
-    def __enter__(self) -> "Shuffler":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the store; all is on disk already."""
-        self._store.close()
 
     # ------------------------------------------------------------ taking in
     def take(self, body: bytes, now: float) -> list[Answer]:
@@ -137,7 +116,7 @@ class Shuffler:
 
     def reports_in(self, body: bytes) -> list[Report]:
         """Return the reports of an upload."""
-        return decode_upload(body, self._report_bytes)
+        return messages.decode_upload(body, self._report_bytes)
 
     def take_reports(self, reports: Sequence[Report], now: float) -> list[Answer]:
         """Take in reports of any number of uploads, in one transaction; O(log n) a report."""
@@ -145,7 +124,7 @@ class Shuffler:
         new: defaultdict[int, list[int]] = defaultdict(list)
         has_tables = self._epochs.issuperset(report.epoch for report in reports)
         with self._store.transaction(is_shared=has_tables):
-            num_closed = self._store.fact("epochs_closed") or 0
+            num_closed = self._num_closed
             for at, report in enumerate(reports):
                 refusal = self._refusal(report, now, num_closed)
                 if refusal is None:
@@ -163,6 +142,11 @@ class Shuffler:
         self._epochs.update(new)
         return [answers[at] for at in range(len(reports))]
 
+    @property
+    def _num_closed(self) -> int:
+        """How many epochs have been closed."""
+        return int(self._store.fact("epochs_closed") or 0)
+
     def _refusal(self, report: Report, now: float, num_closed: int) -> Answer | None:
         """Return why a report is not taken in, None if nothing speaks against it."""
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
@@ -172,15 +156,17 @@ class Shuffler:
             return Answer.LATE
         if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
-        if not self._admission.admits(report.epoch, report.report_id):
+        if self._admission and not self._admission.admits(report.epoch, report.report_id):
             return Answer.NOT_ADMITTED
         return None
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
         """Store those of an epoch's reports whose ids are new; return what became of each."""
-        table = self._table(epoch)
-        first = {report.report_id: report for report in reversed(reports)}
-        kept = {report_id: report.sealed for report_id, report in first.items()}
+        table = f"reports_{epoch:d}"
+        if epoch not in self._epochs and epoch not in self.unreleased():
+            self._store.change(_REPORTS.format(table=table))
+            self._store.change("INSERT INTO epochs VALUES (?)", (epoch,))
+        kept = {report.report_id: report.sealed for report in reversed(reports)}
         if self._store.insert_new(table, "id, sealed", list(kept.items())) < len(kept):
             query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
             kept = dict(rows_among(self._store, query, list(kept)))
@@ -188,16 +174,6 @@ class Shuffler:
             Answer.ACCEPTED if kept[report.report_id] == report.sealed else Answer.REPLAYED
             for report in reports
         ]
-
-    def _table(self, epoch: int) -> str:
-        """Return the name of an epoch's table of reports, which is made if there is none."""
-        table = f"reports_{epoch:d}"
-        if epoch not in self._epochs and not self._store.rows(
-            "SELECT 1 FROM epochs WHERE epoch = ?", (epoch,)
-        ):
-            self._store.change(_REPORTS.format(table=table))
-            self._store.change("INSERT INTO epochs VALUES (?)", (epoch,))
-        return table
 
     def _begin(self, epoch: int) -> float:
         """Return when an epoch begins, in seconds since 1970."""
@@ -225,10 +201,8 @@ class Shuffler:
 
     def finished(self) -> list[int]:
         """Return which epochs have a key, take nothing more in, and have nothing unreleased."""
-        closed, unreleased = self._store.fact("epochs_closed") or 0, self.unreleased()
-        return [
-            epoch for epoch in self.epochs_with_keys if epoch < closed and epoch not in unreleased
-        ]
+        unreleased, closed = self.unreleased(), self._num_closed
+        return [each for each in self.epochs_with_keys if each < closed and each not in unreleased]
 
     def unreleased(self) -> list[int]:
         """Return which epochs have reports that are stored and not released."""
@@ -263,9 +237,8 @@ class Shuffler:
 
     def num_short_epochs(self) -> int:
         """Return how many epochs closed since the first whose reports wait for more."""
-        first = self._store.value("SELECT min(epoch) FROM epochs")
-        closed = self._store.fact("epochs_closed") or 0
-        return 0 if first is None else max(0, closed - first)
+        closed = self._num_closed
+        return max(0, closed - min(self.unreleased(), default=closed))
 
     # ------------------------------------------------------------ batches
     def advance(self, now: float) -> list[BatchState]:
@@ -278,7 +251,7 @@ class Shuffler:
         for state in self.closed(now):
             _, pages = self.to_open(state)
             try:
-                written = self.write(state, [opened(page) for page in pages])
+                written = self.write(state, map(open_page, pages))
             except BudgetError:
                 written = None
             found.append(self.settle(state, written))
@@ -290,44 +263,33 @@ class Shuffler:
             return []
         # One after the other: so a batch is what is there of its epochs, and nothing else is.
         if not self._batches_in("closed"):
-            self._close(min(self.task.num_epochs, self._num_over(now)))
+            num_over = int((now - self._grace - self.task.start) // self.task.epoch_seconds)
+            self._close(min(self.task.num_epochs, num_over))
         return [self.batch(number) for number in self._batches_in("closed")]
 
     def _batches_in(self, state: str, after: int = 0) -> list[int]:
         """Return the numbers of batches in a state, beyond a number."""
-        rows = self._store.rows(
-            "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number",
-            (state, after),
-        )
-        return [number for (number,) in rows]
-
-    def _num_over(self, now: float) -> int:
-        """Return how many epochs take nothing more in."""
-        return max(0, int((now - self._grace - self.task.start) // self.task.epoch_seconds))
+        query = "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number"
+        return [number for (number,) in self._store.rows(query, (state, after))]
 
     def _close(self, num_over: int) -> None:
         """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
-        if num_over <= (self._store.fact("epochs_closed") or 0):
+        if num_over <= self._num_closed:
             return
         with self._store.transaction():
-            first = self._store.fact("epochs_closed") or 0
+            first, waiting = self._num_closed, min(self.unreleased(), default=num_over)
             self._store.set_fact("epochs_closed", num_over)
-            waiting = self._store.value(
-                "SELECT min(epoch) FROM epochs WHERE epoch < ?", (num_over,)
-            )
-            if waiting is None:
-                return
-            # Numbered by time, so that a store put back from a backup gives no number twice.
-            self._store.change(
-                "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
-                (num_over, min(first, waiting), num_over - 1),
-            )
+            if waiting < num_over:
+                # Numbered by time, so that a store put back from a backup gives no number twice.
+                self._store.change(
+                    "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
+                    (num_over, min(first, waiting), num_over - 1),
+                )
 
     def _epochs_of(self, state: BatchState) -> list[int]:
         """Return the epochs of a batch that have a table of reports."""
-        return [
-            epoch for epoch in self.unreleased() if state.first_epoch <= epoch <= state.last_epoch
-        ]
+        first, last = state.first_epoch, state.last_epoch
+        return [epoch for epoch in self.unreleased() if first <= epoch <= last]
 
     def to_open(self, state: BatchState) -> tuple[int, Iterator[Page]]:
         """Return how many reports of a closed batch are to be opened, and pages of them.
@@ -342,14 +304,13 @@ class Shuffler:
 
     def _pages(self, epoch: int) -> Iterator[Page]:
         """Yield the reports of an epoch, some at a time."""
-        key = self._sealing_keys.get(epoch)
+        found = self._sealing_keys.get(epoch)
+        key = None if found is None else found.private_bytes_raw()
         query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
         last = b""
         while rows := self._store.rows(query, (last, PAGE)):
-            yield Page(
-                None if key is None else key.private_bytes_raw(),
-                [(outer_info(self._task_id, epoch, found), sealed) for found, sealed in rows],
-            )
+            infos = (messages.outer_info(self._task_id, epoch, report_id) for report_id, _ in rows)
+            yield Page(key, list(zip(infos, (sealed for _, sealed in rows), strict=True)))
             last = rows[-1][0]
 
     def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
@@ -374,25 +335,13 @@ class Shuffler:
             records,
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
-            record_size=sealed_size(self._report_bytes),
+            record_size=messages.sealed_size(self._report_bytes),
         )
         if self._ledger is not None:
-            spend_for_batch(
-                self._ledger,
-                self.task,
-                number=state.number,
-                root=batch.root,
-                num_reports=len(records),
-            )
+            spend_for_batch(self._ledger, self.task, batch, num_reports=len(records))
         self._batches.write(state.number, b"".join(batch.encode()))
-        return Written(
-            size=len(records),
-            root=batch.root,
-            counted={
-                "unopened": num_reports - num_opened,
-                "duplicate": num_opened - len(records),
-            },
-        )
+        lacking = {"unopened": num_reports - num_opened, "duplicate": num_opened - len(records)}
+        return Written(len(records), batch.root, lacking)
 
     def settle(self, state: BatchState, written: Written | None) -> BatchState:
         """Note what became of a batch, and forget its reports unless they wait for more."""
@@ -407,36 +356,24 @@ class Shuffler:
                 "WHERE number = ? AND state = 'closed'",
                 (found, size, root, state.number),
             )
-            if is_first and not waits:
-                self._forget_reports(state)
+            if is_first and not waits:  # the ids go with their reports
+                for epoch in self._epochs_of(state):
+                    self._store.change(f"DROP TABLE reports_{epoch:d}")
+                    self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
+                    self._epochs.discard(epoch)
             if is_first and written is not None:
                 counted = Counter(written.counted).elements()
                 self._count((state.last_epoch, name) for name in counted)
         self._store.wipe_log()
         return self.batch(state.number)
 
-    def _forget_reports(self, state: BatchState) -> None:
-        """Delete all reports of a batch, and their ids with them."""
-        for epoch in self._epochs_of(state):
-            self._store.change(f"DROP TABLE reports_{epoch:d}")
-            self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
-            self._epochs.discard(epoch)
-
     def batch(self, number: int) -> BatchState:
         """Return what is known of a batch; raise if there is none of that number."""
-        rows = self._store.rows(
-            "SELECT number, state, first_epoch, last_epoch, size, root FROM batches "
-            "WHERE number = ?",
-            (number,),
-        )
+        query = f"SELECT {', '.join(BatchState._fields)} FROM batches WHERE number = ?"  # noqa: S608
+        rows = self._store.rows(query, (number,))
         if not rows:
-            raise ProtocolError(
-                f"there is no batch {number}: ask which there are",
-                fault=Fault.ANALYZER,
-                reason=Reason.UNKNOWN,
-            )
-        names = ("number", "state", "first_epoch", "last_epoch", "size", "root")
-        return BatchState(**dict(zip(names, rows[0], strict=True)))
+            raise Fault.ANALYZER.error(f"there is no batch {number}: see /batches", Reason.UNKNOWN)
+        return BatchState(*rows[0])
 
     def sealed_after(self, number: int) -> list[int]:
         """Return the numbers of batches that can be fetched, beyond a number."""
@@ -451,10 +388,9 @@ class Shuffler:
         """Raise unless a batch can be fetched."""
         state = self.batch(number).state
         if state != "sealed":
-            raise ProtocolError(
+            raise Fault.ANALYZER.error(
                 f"batch {number} is {state}: only a sealed batch can be fetched",
-                fault=Fault.ANALYZER,
-                reason=Reason.EARLY if state == "closed" else Reason.LATE,
+                Reason.EARLY if state == "closed" else Reason.LATE,
             )
 
     def read(self, number: int) -> bytes:

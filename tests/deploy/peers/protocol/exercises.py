@@ -20,7 +20,7 @@ def batch_with(letters, *, round_number=1, sender=0, codes=()):
 
 def mail_with(letters, *, roster, round_number=1, recipient=1, absent=(), codes=None):
     mail = Mail(absent=tuple(absent), letters=tuple(letters), codes=codes or {})
-    return encode_mail(mail, roster=roster, round_number=round_number, recipient=recipient)
+    return encode_mail(mail, roster, round_number=round_number, recipient=recipient)
 
 
 def ring(num_users):

@@ -89,8 +89,7 @@ class FaultyTransport:
         if self.letters is not None:
             mail = decode_mail(
                 packet,
-                terms=self.terms,
-                roster=roster,
+                roster,
                 round_number=round_number,
                 recipient=recipient,
             )

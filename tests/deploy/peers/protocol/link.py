@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from deploy.peers.protocol.faults import PerfectTransport, Transport
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.analyzer import Collected, open_all
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token_text
+from shuffledp.deploy.peers.protocol.messages import Collected, open_all
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import Limits, Terms, graph_digest, new_collection_id
@@ -261,10 +261,9 @@ class Link:
         self._relay.go_on()
         found = LinkResult(
             collected=open_all(
-                self._relay.hand_ins(hand_ins_token(self._keys, self._terms)),
-                terms=self._terms,
-                keys=self._keys,
-                roster=roster,
+                self._relay.hand_ins(self._keys.sign(hand_ins_token_text(self._terms))),
+                roster,
+                self._keys,
             ),
             absences=self._relay.absences(),
             tallies={node: peer.state.counts for node, peer in self._peers.items()},

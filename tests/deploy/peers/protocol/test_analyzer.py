@@ -2,12 +2,11 @@
 
 import pytest
 
-from deploy.peers.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_of, terms_on
+from deploy.peers.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_of
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
-from shuffledp.deploy.peers.protocol.analyzer import open_all
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.protocol.messages import Refusal, encode_hand_in, seal_report
+from shuffledp.deploy.peers.protocol.messages import Refusal, encode_hand_in, open_all, seal_report
 
 SCENE = Scene()
 TERMS, ROSTER = SCENE.terms, SCENE.roster
@@ -17,13 +16,11 @@ ROOM = TERMS.slots[0]
 def handed_in(holder, *inners, signer=None):
     places = [*inners, *[None] * (ROOM - len(inners))]
     keys = SCENE.keys_of(holder if signer is None else signer)
-    return encode_hand_in(
-        places, CONFIRMATION, terms=TERMS, roster=ROSTER, keys=keys, holder=holder
-    )
+    return encode_hand_in(places, CONFIRMATION, ROSTER, keys, holder)
 
 
-def opened(hand_ins, terms=TERMS, keys=KEYS):
-    return open_all(hand_ins, terms=terms, keys=keys, roster=ROSTER)
+def opened(hand_ins, keys=KEYS):
+    return open_all(hand_ins, ROSTER, keys)
 
 
 def sealed(report):
@@ -72,14 +69,7 @@ def test_a_place_that_does_not_open():
 
 def test_hand_ins_that_cannot_be_read():
     other = Scene(TERMS)
-    elsewhere = encode_hand_in(
-        [None] * ROOM,
-        CONFIRMATION,
-        terms=TERMS,
-        roster=other.roster,
-        keys=other.keys_of(1),
-        holder=1,
-    )
+    elsewhere = encode_hand_in([None] * ROOM, CONFIRMATION, other.roster, other.keys_of(1), 1)
     collected = opened([b"", handed_in(1, signer=2), elsewhere])
     assert collected.num_hand_ins == 0
     assert collected.rejected == {
@@ -99,8 +89,6 @@ def test_a_hand_in_whose_content_does_not_open():
     assert collected.rejected == {str(Refusal.UNOPENED): 1}
 
 
-def test_keys_and_roster_are_those_of_the_terms():
+def test_keys_are_those_of_the_terms():
     with pytest.raises(ParameterError, match="private keys are not those of the terms"):
         opened([], keys=PrivateKeys.generate())
-    with pytest.raises(ParameterError, match="the roster is of other terms"):
-        opened([], terms_on())

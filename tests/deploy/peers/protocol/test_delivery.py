@@ -102,9 +102,7 @@ def scene():
 def shown(scene, node, round_number, **changes):
     """Give a user mail in which the relay changed something."""
     packet = scene.packet(node, round_number)
-    mail = decode_mail(
-        packet, terms=scene.terms, roster=scene.roster, round_number=round_number, recipient=node
-    )
+    mail = decode_mail(packet, scene.roster, round_number=round_number, recipient=node)
     parts = {name: getattr(mail, name) for name in ("letters", "absent", "codes")}
     parts = {name: changes[name](part) if name in changes else part for name, part in parts.items()}
     changed = mail_with(roster=scene.roster, round_number=round_number, recipient=node, **parts)
@@ -189,20 +187,14 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
 # ---------------------------------------------------------------- codes
 def test_codes_are_for_one_place():
     scene = Scene()
-    place = {
-        "sender": 0,
-        "recipient": 1,
-        "round_number": 1,
-        "transcript": b"t",
-        "sealed": [b"a", b"b"],
-    }
     key = scene.pairs_of(0)[1].code
     assert key == scene.pairs_of(1)[0].code
-    code = delivery_code(key, **place)
+    code = delivery_code(key, (1, 0, 1), b"t", [b"a", b"b"])
     assert len(code) == CODE_BYTES
-    others = [("round_number", 2), ("transcript", b""), ("sealed", [b"ab"]), ("sealed", [])]
-    others += [("sender", 1), ("recipient", 0)]
-    codes = {delivery_code(key, **{**place, name: value}) for name, value in others}
-    codes |= {delivery_code(scene.pairs_of(2)[0].code, **place)}
+    others = [((2, 0, 1), b"t", [b"a", b"b"]), ((1, 0, 1), b"", [b"a", b"b"])]
+    others += [((1, 0, 1), b"t", sealed) for sealed in ([b"ab"], [])]
+    others += [(place, b"t", [b"a", b"b"]) for place in ((1, 1, 1), (1, 0, 0))]
+    codes = {delivery_code(key, *other) for other in others}
+    codes |= {delivery_code(scene.pairs_of(2)[0].code, (1, 0, 1), b"t", [b"a", b"b"])}
     assert len(codes) == len(others) + 1
     assert code not in codes

@@ -5,7 +5,7 @@ from itertools import permutations
 from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.routes import permuted
+from shuffledp.deploy.peers.protocol.peer import permuted
 
 FALSE_POSITIVE_RATE = 1e-9
 

@@ -102,10 +102,10 @@ def test_a_roster_as_bytes():
     roster = Roster.from_registrations(TERMS, [SECOND, FIRST])
     again = Roster.from_bytes(roster.to_bytes(), TERMS)
     assert again.nodes == (0, 5)
-    assert again.num_registered == 2
+    assert len(again) == 2
     assert (again.digest(), again.context) == (roster.digest(), roster.context)
     assert again[5] == SECOND
-    assert [again.is_registered(node) for node in (0, 1, 5)] == [True, False, True]
+    assert [node in again for node in (0, 1, 5)] == [True, False, True]
 
 
 def test_rosters_and_terms_all_have_different_contexts():

@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.peers.protocol.messages import Refusal
-from shuffledp.deploy.peers.protocol.routes import draw_step
+from shuffledp.deploy.peers.protocol.peer import draw_step
 from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
@@ -298,7 +298,7 @@ def test_ten_thousand_peers_finish_a_survey():
     terms = simple_terms(graph, KEYS, rounds=2, report_bytes=1, failure=0.5)
     result = Link(terms, graph, KEYS, [bytes([code]) for code in codes], entropy=entropy).run()
     dropped = sum(tally["dropped"] for tally in result.tallies.values())
-    assert dropped == missing(result.collected) <= 10
+    assert dropped == missing(result.collected, num_users) <= 10
     received = np.frombuffer(b"".join(result.collected.reports), dtype=codes.dtype)
     reports = Reports(data=received, fingerprint=randomizer.fingerprint)
     estimates = randomizer.estimate(randomizer.aggregate(reports), confidence=1 - 2e-10)

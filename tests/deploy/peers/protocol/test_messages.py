@@ -45,11 +45,11 @@ PLACE = {"round_number": 1, "sender": 0, "recipient": 1, "index": 3}
 
 def locked(inner=INNER, *, locker=0, **change):
     place = {**PLACE, **change}
-    return lock_envelope(inner, terms=TERMS, roster=ROSTER, pairs=SCENE.pairs_of(locker), **place)
+    return lock_envelope(inner, ROSTER, SCENE.pairs_of(locker), tuple(place.values()))
 
 
 def opened(letter, *, recipient=1, roster=ROSTER):
-    return open_envelope(letter, terms=TERMS, roster=roster, pairs=SCENE.pairs_of(recipient))
+    return open_envelope(letter, roster, SCENE.pairs_of(recipient))
 
 
 def refusal(call):
@@ -111,27 +111,27 @@ def test_an_envelope_with_something_else_in_it(text):
 
 def test_the_report_is_for_the_analyzer_only():
     assert len(INNER) == TERMS.inner_bytes == REPORT_BYTES + 48
-    assert open_report(INNER, terms=TERMS, keys=KEYS) == b"abcd"
-    assert open_report(INNER, terms=TERMS, keys=PrivateKeys.generate()) is None
-    assert open_report(INNER, terms=terms_on(), keys=KEYS) is None
+    assert open_report(INNER, TERMS, KEYS) == b"abcd"
+    assert open_report(INNER, TERMS, PrivateKeys.generate()) is None
+    assert open_report(INNER, terms_on(), KEYS) is None
     longer = seal_report(b"abcde", TERMS)
-    assert open_report(longer, terms=TERMS, keys=KEYS) is None
+    assert open_report(longer, TERMS, KEYS) is None
 
 
 # ---------------------------------------------------------------- batches
 LETTERS = [locked(index=0), locked(None, index=1, recipient=2)]
 CODES = [bytes([number] * 16) for number in range(4)]
-BATCH = encode_batch(batch_with(LETTERS, codes=CODES), roster=ROSTER, keys=SCENE.keys_of(0))
+BATCH = encode_batch(batch_with(LETTERS, codes=CODES), ROSTER, SCENE.keys_of(0))
 
 
 def test_a_batch_as_bytes():
-    found = decode_batch(BATCH, terms=TERMS, roster=ROSTER)
+    found = decode_batch(BATCH, ROSTER)
     assert found == batch_with(LETTERS, codes=CODES)
 
 
 @given(st.integers(min_value=0, max_value=len(BATCH) - 1))
 def test_a_batch_cut_anywhere(size):
-    found = refusal(lambda: decode_batch(BATCH[:size], terms=TERMS, roster=ROSTER))
+    found = refusal(lambda: decode_batch(BATCH[:size], ROSTER))
     assert found == (Fault.PEER, Reason.MALFORMED)
 
 
@@ -139,7 +139,7 @@ def test_a_batch_cut_anywhere(size):
 def test_a_batch_with_any_bit_changed(bit):
     data = bytearray(BATCH)
     data[bit // 8] ^= 1 << bit % 8
-    fault, _ = refusal(lambda: decode_batch(bytes(data), terms=TERMS, roster=ROSTER))
+    fault, _ = refusal(lambda: decode_batch(bytes(data), ROSTER))
     assert fault is Fault.PEER
 
 
@@ -147,11 +147,9 @@ def test_a_batch_with_any_bit_changed(bit):
 def test_any_bytes_are_refused_and_nothing_else_is_raised(data):
     for name in ("batch", "hand_in", "mail"):
         decode = {
-            "batch": lambda: decode_batch(data, terms=TERMS, roster=ROSTER),
-            "hand_in": lambda: decode_hand_in(data, terms=TERMS, roster=ROSTER),
-            "mail": lambda: decode_mail(
-                data, terms=TERMS, roster=ROSTER, round_number=1, recipient=1
-            ),
+            "batch": lambda: decode_batch(data, ROSTER),
+            "hand_in": lambda: decode_hand_in(data, ROSTER),
+            "mail": lambda: decode_mail(data, ROSTER, round_number=1, recipient=1),
         }[name]
         assert refusal(decode)[1] is Reason.MALFORMED
 
@@ -159,7 +157,7 @@ def test_any_bytes_are_refused_and_nothing_else_is_raised(data):
 def batch_of(letters=LETTERS, *, sender=0, signer=0, round_number=1, roster=ROSTER):
     keys = SCENE.keys_of(signer)
     batch = batch_with(letters, round_number=round_number, sender=sender)
-    return encode_batch(batch, roster=roster, keys=keys)
+    return encode_batch(batch, roster, keys)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def batch_of(letters=LETTERS, *, sender=0, signer=0, round_number=1, roster=ROST
     ],
 )
 def test_batches_that_are_refused(data, reason):
-    found = refusal(lambda: decode_batch(data, terms=TERMS, roster=ROSTER))
+    found = refusal(lambda: decode_batch(data, ROSTER))
     assert found == (Fault.PEER, reason)
 
 
@@ -187,7 +185,7 @@ def mail_of(letters, *, roster=ROSTER, **options):
 
 
 def read_mail(data):
-    return decode_mail(data, terms=TERMS, roster=ROSTER, round_number=1, recipient=1)
+    return decode_mail(data, ROSTER, round_number=1, recipient=1)
 
 
 def test_mail_as_bytes():
@@ -218,14 +216,7 @@ def test_mail_that_is_refused(data, reason):
 
 # ---------------------------------------------------------------- hand-ins
 def hand_in_of(places, *, holder=0, signer=0):
-    return encode_hand_in(
-        places,
-        CONFIRMATION,
-        terms=TERMS,
-        roster=ROSTER,
-        keys=SCENE.keys_of(signer),
-        holder=holder,
-    )
+    return encode_hand_in(places, CONFIRMATION, ROSTER, SCENE.keys_of(signer), holder)
 
 
 FULL = [INNER] + [None] * (TERMS.slots[0] - 1)
@@ -233,18 +224,18 @@ FULL = [INNER] + [None] * (TERMS.slots[0] - 1)
 
 def test_a_hand_in_as_bytes():
     data = hand_in_of(FULL)
-    holder, content = decode_hand_in(data, terms=TERMS, roster=ROSTER)
+    holder, content = decode_hand_in(data, ROSTER)
     assert holder == 0
-    found = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)
+    found = open_hand_in(content, ROSTER, KEYS, 0)
     assert found == (CONFIRMATION, FULL)
     assert len(data) == len(hand_in_of([None] * TERMS.slots[0]))
 
 
 def test_a_hand_in_opens_for_the_analyzer_in_its_place_only():
-    _, content = decode_hand_in(hand_in_of(FULL), terms=TERMS, roster=ROSTER)
+    _, content = decode_hand_in(hand_in_of(FULL), ROSTER)
     other = PrivateKeys.generate()
-    assert open_hand_in(content, terms=TERMS, roster=ROSTER, keys=other, holder=0) is None
-    assert open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=1) is None
+    assert open_hand_in(content, ROSTER, other, 0) is None
+    assert open_hand_in(content, ROSTER, KEYS, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -258,7 +249,7 @@ def test_a_hand_in_opens_for_the_analyzer_in_its_place_only():
     ],
 )
 def test_hand_ins_that_are_refused(data, reason):
-    found = refusal(lambda: decode_hand_in(data, terms=TERMS, roster=ROSTER))
+    found = refusal(lambda: decode_hand_in(data, ROSTER))
     assert found == (Fault.PEER, reason)
 
 
@@ -271,5 +262,5 @@ def test_a_place_with_something_else_in_it():
     info = wire.digest(b"hand-in seal", ROSTER.context, wire.uint(0))
     text = bytes(36) + b"\x07" + bytes(TERMS.inner_bytes)
     content = seal(text, TERMS.analyzer_mail_key, info)
-    _, places = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)
+    _, places = open_hand_in(content, ROSTER, KEYS, 0)
     assert places == [Refusal.MALFORMED]

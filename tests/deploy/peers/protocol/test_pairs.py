@@ -79,7 +79,7 @@ def test_who_is_a_round_behind_still_has_the_keys_of_that_round():
     assert behind.state.secrets[1] == ahead.state.secrets[0]
     for node in (0, 1):
         state = scene.peers[node].state
-        again = Pairs(dict(state.secrets), node=node, round_number=2, context=scene.roster.context)
+        again = Pairs(dict(state.secrets), node, 2, scene.roster.context)
         assert again[1 - node] == scene.pairs_of(node)[1 - node]
 
 

@@ -18,7 +18,7 @@ from shuffledp.deploy.peers.protocol.messages import (
     open_report,
     seal_report,
 )
-from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.peers.protocol.peer import Peer, permuted
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 ANY = no_limits(terms_on())
@@ -39,7 +39,7 @@ def scene():
 def all_held(scene):
     """Who holds which report, by the analyzer's key."""
     return sorted(
-        open_report(inner, terms=scene.terms, keys=KEYS)
+        open_report(inner, scene.terms, KEYS)
         for peer in scene.peers.values()
         for inner in peer.state.held
     )
@@ -135,7 +135,7 @@ def test_rounds_come_in_turn(scene):
 
 def test_recipients_are_neighbours_and_covers_spread_over_all():
     scene = Scene(terms_on(failure=1e-9, rounds=1))
-    batch = decode_batch(scene.peers[0].outgoing(1), terms=scene.terms, roster=scene.roster)
+    batch = decode_batch(scene.peers[0].outgoing(1), scene.roster)
     assert batch.sender == 0
     assert len(batch.letters) == scene.terms.slots[0]
     assert {letter.recipient for letter in batch.letters} <= {1, 2, 6, 7}
@@ -145,7 +145,7 @@ def test_even_traffic_serves_each_neighbour_the_same():
     terms = terms_on(even_traffic=True, laziness=0.25)
     scene = Scene(terms)
     for peer in scene.peers.values():
-        batch = decode_batch(peer.outgoing(1), terms=terms, roster=scene.roster)
+        batch = decode_batch(peer.outgoing(1), scene.roster)
         counts = Counter(letter.recipient for letter in batch.letters)
         row = GRAPH.neighbours[GRAPH.starts[peer.node] : GRAPH.starts[peer.node + 1]].tolist()
         assert counts == dict.fromkeys(row, terms.per_neighbour)
@@ -155,7 +155,8 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
     places = set()
     for seed in range(60):
         peer = Scene(terms_on(rounds=1, failure=0.3), seed=seed).peers[0]
-        contents = peer._contents([(1, inner) for inner in peer.state.held])
+        reports = [(1, inner) for inner in peer.state.held]
+        contents = permuted(peer._entropy, peer._with_covers(reports))
         places.add([inner is None for _, inner in contents].index(False))
     # 60 seeds, drawn once for all: each of at most 7 places is missed by (6/7)^60 < 1e-4.
     assert places == set(range(peer._terms.slots[0]))
@@ -201,13 +202,9 @@ def mail_with(scene, letters, recipient=1):
 def written(scene, *, sender=0, index=0, locker=None, inner=None, recipient=1):
     return lock_envelope(
         inner or seal_report(b"evil", scene.terms),
-        terms=scene.terms,
-        roster=scene.roster,
-        pairs=scene.pairs_of(sender if locker is None else locker),
-        round_number=1,
-        sender=sender,
-        recipient=recipient,
-        index=index,
+        scene.roster,
+        scene.pairs_of(sender if locker is None else locker),
+        (1, sender, recipient, index),
     )
 
 

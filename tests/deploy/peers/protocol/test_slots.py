@@ -13,6 +13,7 @@ from deploy.peers.protocol.exercises import ring
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol import slots as module
 from shuffledp.deploy.peers.protocol.slots import (
+    mean_loads,
     overload_probability,
     per_neighbour_for,
     slots_for,
@@ -86,12 +87,19 @@ def test_loads_are_those_of_the_walk(graph, laziness):
         assert (loads >= exact).all()
 
 
+def overload(graph, rounds, slots, *, per_neighbour=0, absences=None, registered=None):
+    loads = mean_loads(graph, rounds, 0.0, absences, registered)
+    return overload_probability(
+        graph, loads, slots, per_neighbour=per_neighbour, registered=registered
+    )
+
+
 def test_slots_meet_their_failure_and_one_fewer_does_not():
     for graph in (STAR, TADPOLE, ring(30)):
         room = slots_for(graph, rounds=3, failure=1e-6)
-        assert overload_probability(graph, rounds=3, slots=room) <= 1e-6
+        assert overload(graph, 3, room) <= 1e-6
         fewer = np.maximum(room - 1, 1)
-        assert overload_probability(graph, rounds=3, slots=fewer) > 1e-6
+        assert overload(graph, 3, fewer) > 1e-6
 
 
 def test_a_regular_graph_needs_the_same_of_everybody():
@@ -114,26 +122,26 @@ def test_per_neighbour_meets_its_failure_and_one_fewer_does_not():
     graph = ring(30)
     each = per_neighbour_for(graph, rounds=3, failure=1e-6)
     plenty = np.full(30, 60)
-    assert overload_probability(graph, rounds=3, slots=plenty, per_neighbour=each) <= 1e-6
+    assert overload(graph, 3, plenty, per_neighbour=each) <= 1e-6
     fewer = each - 1
-    assert overload_probability(graph, rounds=3, slots=plenty, per_neighbour=fewer) > 1e-6
+    assert overload(graph, 3, plenty, per_neighbour=fewer) > 1e-6
 
 
 def test_absences_and_missing_users_raise_the_probability():
     room = slots_for(TADPOLE, rounds=3, failure=1e-6)
     away = np.zeros((3, 5), dtype=bool)
     away[:, 3] = True
-    usual = overload_probability(TADPOLE, rounds=3, slots=room)
-    assert overload_probability(TADPOLE, rounds=3, slots=room, absences=away) > usual
+    usual = overload(TADPOLE, 3, room)
+    assert overload(TADPOLE, 3, room, absences=away) > usual
     there = np.array([False, False, True, True, True])
-    assert overload_probability(TADPOLE, rounds=3, slots=room, registered=there) < usual
+    assert overload(TADPOLE, 3, room, registered=there) < usual
 
 
 def test_graphs_without_edges():
     alone = Graph.from_edges(np.empty((0, 2), dtype=int), num_users=2)
     assert slots_for(alone, rounds=1).tolist() == [12, 12]
     assert per_neighbour_for(alone, rounds=1) >= 1
-    assert overload_probability(alone, rounds=1, slots=[40, 40], per_neighbour=1) < 1e-9
+    assert overload(alone, 1, [40, 40], per_neighbour=1) < 1e-9
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_layout_of_json_does_not_matter():
         ({"collection_id": "xyz"}, "is not hexadecimal"),
         ({"collection_id": "00"}, "collection_id is not 16 bytes"),
         ({"slots": 3}, "slots is not a list"),
-        ({"slots": [1]}, "slots has 1 entries, not num_users = 8"),
+        ({"slots": [1]}, "slots has 1 items, not num_users = 8"),
         ({"slots": [0] * 8}, r"slots\[0\] = 0 is not"),
         ({"slots": [1.5] * 8}, r"slots\[0\] = 1.5 is not"),
         ({"num_users": 0}, "num_users = 0 is not"),

@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, open_seal, shared_key
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.network.graph import Graph
 
 _KEYS_MAGIC: Final = b"SPK\x01"
 _REGISTRATION_MAGIC: Final = b"SPR\x02"
@@ -76,9 +77,7 @@ class PrivateKeys:
     def _own_mail(self) -> X25519PrivateKey:
         """Return the key that opens; raise if it has been forgotten."""
         if self._mail is None:
-            raise ProtocolError(
-                "the mail key has been forgotten", fault=Fault.CALLER, reason=Reason.LATE
-            )
+            raise Fault.CALLER.error("the mail key has been forgotten", Reason.LATE)
         return self._mail
 
     def forget_mail(self) -> None:
@@ -119,12 +118,8 @@ class Registration:
     def make(cls, terms: Terms, node: int, keys: PrivateKeys) -> Self:
         """Return the registration of a user with these keys."""
         identity, mail = keys.identity_key, keys.mail_key
-        return cls(
-            node=node,
-            identity_key=identity,
-            mail_key=mail,
-            signature=keys.sign(_registered_text(terms, node, identity, mail)),
-        )
+        signature = keys.sign(_registered_text(terms, node, identity, mail))
+        return cls(node=node, identity_key=identity, mail_key=mail, signature=signature)
 
     def to_bytes(self) -> bytes:
         """Return the registration as bytes."""
@@ -147,8 +142,7 @@ class Registration:
         """Return the next registration of a message, verified."""
         reader.expect(_REGISTRATION_MAGIC, "it does not begin as a registration does")
         node = reader.number_below(terms.num_users, "user")
-        identity = reader.take(wire.KEY_BYTES)
-        mail = reader.take(wire.KEY_BYTES)
+        identity, mail = reader.take(wire.KEY_BYTES), reader.take(wire.KEY_BYTES)
         signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, identity, _registered_text(terms, node, identity, mail)):
             raise reader.error(
@@ -164,29 +158,27 @@ def _registered_text(terms: Terms, node: int, identity: bytes, mail_key: bytes) 
     return wire.digest(b"registration", terms.digest(), wire.uint(node), identity, mail_key)
 
 
-class Roster:
-    """Everybody who registered, verified; the same for all, or their messages do not open.
+class Roster(dict[int, Registration]):
+    """Everybody who registered, verified and ascending; the same for all who exchange messages.
 
     Made by `from_registrations` or `from_bytes`.
     """
 
-    __slots__ = ("_by_node", "_data", "_digest", "context", "nodes", "terms_digest")
-
-    def __init__(self, registrations: Iterable[Registration], terms_digest: bytes) -> None:
-        self._by_node = {item.node: item for item in registrations}
+    def __init__(self, registrations: Iterable[Registration], terms: Terms) -> None:
+        super().__init__((item.node, item) for item in registrations)
+        self.terms = terms
         #: Who registered, ascending.
-        self.nodes = tuple(self._by_node)
-        self.terms_digest = terms_digest
-        head = _ROSTER_MAGIC + terms_digest + wire.uint(len(self.nodes))
-        self._data = head + b"".join(item.to_bytes() for item in self._by_node.values())
+        self.nodes = tuple(self)
+        head = _ROSTER_MAGIC + terms.digest() + wire.uint(len(self))
+        self._data = head + b"".join(item.to_bytes() for item in self.values())
         self._digest = wire.digest(b"roster", self._data)
         #: Digest of terms and roster: 32 bytes that every message after registration names.
-        self.context = wire.digest(b"context", terms_digest, self._digest)
+        self.context = wire.digest(b"context", terms.digest(), self._digest)
 
     @classmethod
     def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
         """Return the roster of verified registrations, one a user, in any order."""
-        return cls(sorted(registrations, key=lambda item: item.node), terms.digest())
+        return cls(sorted(registrations, key=lambda item: item.node), terms)
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
@@ -209,7 +201,7 @@ class Roster:
                 f"{count} users registered, fewer than the {terms.least_registered} of the terms",
                 Reason.MISMATCH,
             )
-        return cls(items, terms.digest())
+        return cls(items, terms)
 
     def to_bytes(self) -> bytes:
         """Return the roster as bytes."""
@@ -219,37 +211,19 @@ class Roster:
         """Return the digest of the roster: 32 bytes."""
         return self._digest
 
-    @property
-    def num_registered(self) -> int:
-        """How many registered."""
-        return len(self.nodes)
-
-    def is_registered(self, node: int) -> bool:
-        """Return whether a user registered."""
-        return node in self._by_node
-
-    def __getitem__(self, node: int) -> Registration:
-        """Return a user's registration; `KeyError` if there is none."""
-        return self._by_node[node]
-
-
-def mail_token(keys: PrivateKeys, terms: Terms, node: int, round_number: int) -> bytes:
-    """Return what a user shows the relay to be given his mail of one round: a signature."""
-    return keys.sign(mail_token_text(terms, node, round_number))
+    def neighbours_in(self, graph: Graph, node: int) -> tuple[int, ...]:
+        """Return the neighbours of a user who have registered, ascending."""
+        row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
+        return tuple(other for other in row if other in self)
 
 
 def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
-    """Return what `mail_token` signs."""
+    """Return what a user signs for the relay to be given his mail of one round."""
     return wire.digest(b"mail token", terms.digest(), wire.uint(node), wire.uint(round_number))
 
 
-def hand_ins_token(keys: PrivateKeys, terms: Terms) -> bytes:
-    """Return what the analyzer shows the relay to be given what was handed in: a signature."""
-    return keys.sign(hand_ins_token_text(terms))
-
-
 def hand_ins_token_text(terms: Terms) -> bytes:
-    """Return what `hand_ins_token` signs."""
+    """Return what the analyzer signs for the relay to be given what was handed in."""
     return wire.digest(b"hand-ins token", terms.digest())
 
 
@@ -265,29 +239,14 @@ class RoundKeys(NamedTuple):
 _NUM_KEYS: Final = len(RoundKeys._fields)
 
 
-def first_secrets(
-    keys: PrivateKeys, neighbours: tuple[int, ...], roster: Roster
-) -> dict[int, bytes]:
-    """Return a user's secret with each neighbour before round 1, and forget what made them."""
-    found = {
-        neighbour: keys.shared(roster[neighbour].mail_key, roster.context)
-        for neighbour in neighbours
-    }
-    keys.forget_mail()
-    return found
-
-
 class Pairs:
     """The keys of a round with each neighbour; `forget`, which changes ``secrets``, ends it."""
 
     __slots__ = ("_context", "_made", "_node", "_round_number", "_secrets")
 
-    def __init__(
-        self, secrets: dict[int, bytes], *, node: int, round_number: int, context: bytes
-    ) -> None:
+    def __init__(self, secrets: dict[int, bytes], node: int, number: int, context: bytes) -> None:
         self._secrets, self._node, self._context = secrets, node, context
-        self._round_number = round_number
-        self._made: dict[int, RoundKeys] = {}
+        self._round_number, self._made = number, dict[int, RoundKeys]()
 
     def __getitem__(self, neighbour: int) -> RoundKeys:
         """Return the keys with a neighbour in this round."""
@@ -304,5 +263,4 @@ class Pairs:
         """Go on to the next round: the keys of this one cannot be made any more."""
         for neighbour in self._secrets:
             self._secrets[neighbour] = self[neighbour].next_secret
-        self._made = {}
-        self._round_number += 1
+        self._made, self._round_number = {}, self._round_number + 1

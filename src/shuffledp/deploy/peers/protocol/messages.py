@@ -15,6 +15,7 @@ the missing report could have gone (docs/results/delivery.md).
 """
 
 import hmac
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,11 +25,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import Pairs, PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, SEAL_BYTES, Terms
 from shuffledp.deploy.sealing import is_signed, lock, seal, unlock
-from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 _BATCH_MAGIC: Final = b"SPB\x03"
 _MAIL_MAGIC: Final = b"SPM\x03"
@@ -69,18 +71,11 @@ def final_transcript(roster: Roster, absences: NDArray[np.bool_]) -> bytes:
     return transcript
 
 
-def delivery_code(  # one keyword a part of the place
-    key: bytes,
-    *,
-    round_number: int,
-    sender: int,
-    recipient: int,
-    transcript: bytes,
-    sealed: Iterable[bytes],
+def delivery_code(
+    key: bytes, place: tuple[int, int, int], transcript: bytes, sealed: Iterable[bytes]
 ) -> bytes:
-    """Return the code over the envelopes of a round from one user to another, in their order."""
-    place = wire.numbers(round_number, sender, recipient)
-    text = wire.digest(b"code", transcript, place, *sealed)
+    """Return the code over the envelopes of a round, sender and recipient, in their order."""
+    text = wire.digest(b"code", transcript, wire.numbers(*place), *sealed)
     return hmac.digest(key, text, "sha256")[:CODE_BYTES]
 
 
@@ -123,117 +118,97 @@ class Mail:
     codes: Mapping[int, bytes]
 
 
-def _info(context: bytes, round_number: int, sender: int, recipient: int, index: int) -> bytes:
-    """Return what an envelope is bound to."""
-    place = wire.numbers(round_number, sender, recipient, index)
-    return wire.digest(b"envelope", context, place)
+def _info(context: bytes, *place: int) -> bytes:
+    """Return what an envelope is bound to: round, sender, recipient and index."""
+    return wire.digest(b"envelope", context, wire.numbers(*place))
 
 
 def lock_envelope(
-    content: bytes | None,
-    *,
-    terms: Terms,
-    roster: Roster,
-    pairs: Pairs,
-    round_number: int,
-    sender: int,
-    recipient: int,
-    index: int,
+    content: bytes | None, roster: Roster, pairs: Pairs, place: tuple[int, int, int, int]
 ) -> Letter:
-    """Return an envelope with what travels, or a cover; only these two can open or have made it."""
-    info = _info(roster.context, round_number, sender, recipient, index)
-    cover = _COVER + bytes(terms.inner_bytes)
-    text = cover if content is None else _REAL + content
-    return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
+    """Return an envelope with what travels, or a cover; only these two can open or have made it.
+
+    Its place is round, sender, recipient and index.
+    """
+    number, sender, recipient, index = place
+    text, info = _in_place(content, roster.terms), _info(roster.context, *place)
+    return Letter(number, sender, index, recipient, lock(text, pairs[recipient].to, info))
 
 
-def open_envelope(
-    letter: Letter, *, terms: Terms, roster: Roster, pairs: Pairs
-) -> bytes | Refusal | None:
+def _in_place(content: bytes | None, terms: Terms) -> bytes:
+    """Return what travels, or a cover of the same size."""
+    return _COVER + bytes(terms.inner_bytes) if content is None else _REAL + content
+
+
+def open_envelope(letter: Letter, roster: Roster, pairs: Pairs) -> bytes | Refusal | None:
     """Return what travels in an envelope, None if it is a cover, or why it is refused."""
     info = _info(roster.context, letter.round_number, letter.sender, letter.recipient, letter.index)
     text = unlock(letter.sealed, pairs[letter.sender].from_, info)
     if text is None:
         return Refusal.UNOPENED
-    flag, content = text[:1], text[1:]
-    if len(content) != terms.inner_bytes or flag not in {_COVER, _REAL}:
-        return Refusal.MALFORMED
-    return content if flag == _REAL else None
+    return _out_of_place(text) if len(text) == 1 + roster.terms.inner_bytes else Refusal.MALFORMED
 
 
-def encode_batch(batch: Batch, *, roster: Roster, keys: PrivateKeys) -> bytes:
+def _out_of_place(text: bytes) -> bytes | Refusal | None:
+    """Return what travels, None for a cover."""
+    if text[:1] == _COVER:
+        return None
+    return text[1:] if text[:1] == _REAL else Refusal.MALFORMED
+
+
+def encode_batch(batch: Batch, roster: Roster, keys: PrivateKeys) -> bytes:
     """Return a batch as bytes, signed."""
-    body = b"".join(
-        (
-            _BATCH_MAGIC,
-            roster.context,
-            wire.numbers(batch.round_number, batch.sender, len(batch.letters)),
-            *(wire.uint(letter.recipient) + letter.sealed for letter in batch.letters),
-            wire.uint(len(batch.codes)),
-            *batch.codes,
-        )
-    )
+    body = _BATCH_MAGIC + roster.context
+    body += wire.numbers(batch.round_number, batch.sender, len(batch.letters))
+    body += b"".join(wire.uint(letter.recipient) + letter.sealed for letter in batch.letters)
+    body += wire.uint(len(batch.codes)) + b"".join(batch.codes)
     return body + keys.sign(wire.digest(b"batch", body))
 
 
-def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
+def decode_batch(data: bytes, roster: Roster) -> Batch:
     """Return a batch, by a registered user and of a round in [1, rounds]; else raise."""
-    reader = wire.Reader(data, "batch", Fault.PEER)
-    reader.expect(_BATCH_MAGIC, "it does not begin as a batch does")
-    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    terms, reader = roster.terms, _reader(data, "batch", Fault.PEER, _BATCH_MAGIC, roster)
     round_number = reader.number_below(terms.rounds + 1, "round")
     if round_number == 0:
         raise reader.error("round 0 has no batches: rounds are numbered from 1")
-    sender = _take_registered(reader, terms, roster)
+    sender = _take_registered(reader, roster)
     letters = []
     for index in range(reader.uint()):
         recipient = reader.number_below(terms.num_users, "recipient")
         sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
     codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.uint()))
-    _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
+    _take_signature(reader, b"batch", roster, sender)
     return Batch(round_number=round_number, sender=sender, letters=tuple(letters), codes=codes)
 
 
-def encode_mail(mail: Mail, *, roster: Roster, round_number: int, recipient: int) -> bytes:
+def encode_mail(mail: Mail, roster: Roster, *, round_number: int, recipient: int) -> bytes:
     """Return the mail of one round to one recipient as bytes.
 
     It is not signed as a whole: each envelope is locked for its place, and the codes say what
     should be there.
     """
-    return b"".join(
-        (
-            _MAIL_MAGIC,
-            roster.context,
-            wire.numbers(round_number, recipient, len(mail.absent), *mail.absent),
-            wire.uint(len(mail.letters)),
-            *(wire.numbers(letter.sender, letter.index) + letter.sealed for letter in mail.letters),
-            wire.uint(len(mail.codes)),
-            *(wire.uint(sender) + code for sender, code in mail.codes.items()),
-        )
-    )
+    head = wire.numbers(round_number, recipient, len(mail.absent), *mail.absent)
+    letters = (wire.numbers(each.sender, each.index) + each.sealed for each in mail.letters)
+    codes = (wire.uint(sender) + code for sender, code in mail.codes.items())
+    body = _MAIL_MAGIC + roster.context + head + wire.uint(len(mail.letters)) + b"".join(letters)
+    return body + wire.uint(len(mail.codes)) + b"".join(codes)
 
 
-def decode_mail(
-    data: bytes, *, terms: Terms, roster: Roster, round_number: int, recipient: int
-) -> Mail:
+def decode_mail(data: bytes, roster: Roster, *, round_number: int, recipient: int) -> Mail:
     """Return what is in a packet of mail; all of it may still be false."""
-    reader = wire.Reader(data, "mail", Fault.RELAY)
-    reader.expect(_MAIL_MAGIC, "it does not begin as mail does")
-    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    terms, reader = roster.terms, _reader(data, "mail", Fault.RELAY, _MAIL_MAGIC, roster)
     reader.expect(wire.uint(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
     reader.expect(wire.uint(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
-    absent = tuple(_take_registered(reader, terms, roster) for _ in range(reader.uint()))
+    absent = tuple(_take_registered(reader, roster) for _ in range(reader.uint()))
     if any(before >= after for before, after in pairwise(absent)):
         raise reader.error("absent users do not stand in ascending order")
     letters = []
     for _ in range(reader.uint()):
-        sender = reader.number_below(terms.num_users, "sender")
-        index = reader.uint()
+        sender, index = reader.number_below(terms.num_users, "sender"), reader.uint()
         sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
-    count = reader.uint()
-    codes = {reader.uint(): reader.take(CODE_BYTES) for _ in range(count)}
+    codes = {reader.uint(): reader.take(CODE_BYTES) for _ in range(reader.uint())}
     reader.finish()
     return Mail(absent=absent, letters=tuple(letters), codes=codes)
 
@@ -243,7 +218,7 @@ def seal_report(report: bytes, terms: Terms) -> bytes:
     return seal(report, terms.analyzer_mail_key, wire.digest(b"report", terms.digest()))
 
 
-def open_report(inner: bytes, *, terms: Terms, keys: PrivateKeys) -> bytes | None:
+def open_report(inner: bytes, terms: Terms, keys: PrivateKeys) -> bytes | None:
     """Return the report in an inner seal, or ``None`` if it does not open."""
     text = keys.open(inner, wire.digest(b"report", terms.digest()))
     return text if text is None or len(text) == terms.report_bytes else None
@@ -252,8 +227,6 @@ def open_report(inner: bytes, *, terms: Terms, keys: PrivateKeys) -> bytes | Non
 def encode_hand_in(
     places: Sequence[bytes | None],
     confirmation: Confirmation,
-    *,
-    terms: Terms,
     roster: Roster,
     keys: PrivateKeys,
     holder: int,
@@ -263,10 +236,8 @@ def encode_hand_in(
     How many places there are is public; how many of them are empty only the analyzer can tell.
     """
     text = confirmation.transcript + wire.uint(confirmation.short_since)
-    text += b"".join(
-        _COVER + bytes(terms.inner_bytes) if inner is None else _REAL + inner for inner in places
-    )
-    sealed = seal(text, terms.analyzer_mail_key, _hand_in_info(roster.context, holder))
+    text += b"".join(_in_place(inner, roster.terms) for inner in places)
+    sealed = seal(text, roster.terms.analyzer_mail_key, _hand_in_info(roster.context, holder))
     body = _HAND_IN_MAGIC + roster.context + wire.uint(holder) + sealed
     return body + keys.sign(wire.digest(b"hand-in", body))
 
@@ -281,52 +252,118 @@ def _hand_in_info(context: bytes, holder: int) -> bytes:
     return wire.digest(b"hand-in seal", context, wire.uint(holder))
 
 
-def decode_hand_in(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, bytes]:
+def decode_hand_in(data: bytes, roster: Roster) -> tuple[int, bytes]:
     """Return the holder and the sealed content of a hand-in, after checking its signature."""
-    reader = wire.Reader(data, "hand-in", Fault.PEER)
-    reader.expect(_HAND_IN_MAGIC, "it does not begin as a hand-in does")
-    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
-    holder = _take_registered(reader, terms, roster)
-    size = _CONFIRMATION_BYTES + num_places(terms, holder) * (1 + terms.inner_bytes)
-    sealed = reader.take(size + SEAL_BYTES)
-    _take_signature(reader, b"hand-in", roster[holder].identity_key, f"user {holder}")
+    reader = _reader(data, "hand-in", Fault.PEER, _HAND_IN_MAGIC, roster)
+    holder = _take_registered(reader, roster)
+    size = num_places(roster.terms, holder) * (1 + roster.terms.inner_bytes)
+    sealed = reader.take(_CONFIRMATION_BYTES + size + SEAL_BYTES)
+    _take_signature(reader, b"hand-in", roster, holder)
     return holder, sealed
 
 
 def open_hand_in(
-    sealed: bytes, *, terms: Terms, roster: Roster, keys: PrivateKeys, holder: int
+    sealed: bytes, roster: Roster, keys: PrivateKeys, holder: int
 ) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
     """Return what a hand-in says of the delivery, and its places; ``None`` if it does not open."""
     text = keys.open(sealed, _hand_in_info(roster.context, holder))
     if text is None:
         return None
-    confirmation = Confirmation(
-        transcript=text[: wire.DIGEST_BYTES],
-        short_since=int.from_bytes(text[wire.DIGEST_BYTES : _CONFIRMATION_BYTES], "big"),
+    since = int.from_bytes(text[wire.DIGEST_BYTES : _CONFIRMATION_BYTES], "big")
+    size = 1 + roster.terms.inner_bytes
+    starts = range(_CONFIRMATION_BYTES, len(text), size)
+    places = [_out_of_place(text[start : start + size]) for start in starts]
+    return Confirmation(transcript=text[: wire.DIGEST_BYTES], short_since=since), places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What came to the analyzer."""
+
+    # Randomized reports, each once.
+    reports: tuple[bytes, ...]
+    # Who handed in which.
+    holders: tuple[int, ...]
+    # Users who handed in.
+    num_hand_ins: int
+    # What was left out, by reason: hand-ins and single places.
+    rejected: Mapping[str, int]
+    # What those say of the delivery whose hand-ins opened.
+    confirmations: Mapping[int, Confirmation]
+
+
+def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Collected:
+    """Open what was handed in: reports, each once, with their holders ascending.
+
+    What is not in order is counted and left out. A report that is handed in twice is a replay: the
+    second is left out. A report is not signed by its user, for that would name him: whoever takes
+    part can hand in reports of his own making, up to his slots.
+    """
+    if not keys.are_of(roster.terms):
+        raise ParameterError(
+            "the private keys are not those of the terms: use the file that was written with them"
+        )
+    rejected: Counter[str] = Counter()
+    by_holder = _by_holder(hand_ins, roster, rejected)
+    opened: dict[object, tuple[int, bytes]] = {}  # by its seal: who handed in which report
+    confirmations = {}
+    for holder, sealed in sorted(by_holder.items()):
+        found = open_hand_in(sealed, roster, keys, holder)
+        if found is None:
+            rejected[str(Refusal.UNOPENED)] += 1
+            continue
+        confirmations[holder], places = found
+        for place in places:
+            content = Refusal.DUPLICATE if place in opened else place
+            if isinstance(content, bytes):
+                content = open_report(content, roster.terms, keys) or Refusal.UNOPENED
+            if isinstance(content, Refusal):
+                rejected[str(content)] += 1
+            elif content is not None:
+                opened[place] = holder, content
+    return Collected(
+        reports=tuple(report for _, report in opened.values()),
+        holders=tuple(holder for holder, _ in opened.values()),
+        num_hand_ins=len(by_holder),
+        rejected=dict(rejected),
+        confirmations=confirmations,
     )
-    size = 1 + terms.inner_bytes
-    places: list[bytes | Refusal | None] = []
-    for start in range(_CONFIRMATION_BYTES, len(text), size):
-        flag, inner = text[start : start + 1], text[start + 1 : start + size]
-        if flag == _COVER:
-            places.append(None)
-        else:
-            places.append(inner if flag == _REAL else Refusal.MALFORMED)
-    return confirmation, places
 
 
-def _take_registered(reader: wire.Reader, terms: Terms, roster: Roster) -> int:
+def _by_holder(given: Iterable[bytes], roster: Roster, rejected: Counter[str]) -> dict[int, bytes]:
+    """Return the sealed content that each holder handed in first."""
+    kept: dict[int, bytes] = {}
+    for data in given:
+        try:
+            holder, sealed = decode_hand_in(data, roster)
+        except ProtocolError as error:
+            rejected[f"hand-in {error.reason}"] += 1
+            continue
+        if kept.setdefault(holder, sealed) != sealed:
+            rejected["second hand-in of one holder"] += 1
+    return kept
+
+
+def _reader(data: bytes, name: str, fault: Fault, magic: bytes, roster: Roster) -> wire.Reader:
+    """Return a reader behind what a message says it is, and that it is of this roster."""
+    reader = wire.Reader(data, name, fault)
+    reader.expect(magic, f"it begins as no {name} does")
+    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    return reader
+
+
+def _take_registered(reader: wire.Reader, roster: Roster) -> int:
     """Return the next number of a message, which is a registered user."""
-    node = reader.number_below(terms.num_users, "user")
-    if not roster.is_registered(node):
+    node = reader.number_below(roster.terms.num_users, "user")
+    if node not in roster:
         raise reader.error(f"user {node} is not in the roster", Reason.UNKNOWN)
     return node
 
 
-def _take_signature(reader: wire.Reader, label: bytes, identity_key: bytes, who: str) -> None:
-    """Take the signature that ends a message; raise unless it is over all before it."""
+def _take_signature(reader: wire.Reader, label: bytes, roster: Roster, node: int) -> None:
+    """Take a user's signature that ends a message; raise unless it is over all before it."""
     body = reader.read_so_far()
     signature = reader.take(wire.SIGNATURE_BYTES)
     reader.finish()
-    if not is_signed(signature, identity_key, wire.digest(label, body)):
-        raise reader.error(f"it is not signed by {who}", Reason.FORGED)
+    if not is_signed(signature, roster[node].identity_key, wire.digest(label, body)):
+        raise reader.error(f"it is not signed by user {node}", Reason.FORGED)

@@ -7,47 +7,131 @@ and given again when asked again.
 """
 
 import hmac
-from collections import defaultdict
-from typing import Self
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self, TypeVar
 
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
+from shuffledp.deploy import wire
+from shuffledp.deploy.peers.protocol import messages
 from shuffledp.deploy.peers.protocol.keys import (
     Pairs,
     PrivateKeys,
     Registration,
     Roster,
-    first_secrets,
-    mail_token,
+    mail_token_text,
 )
-from shuffledp.deploy.peers.protocol.messages import (
-    Batch,
-    Confirmation,
-    Letter,
-    Mail,
-    Refusal,
-    decode_mail,
-    delivery_code,
-    encode_batch,
-    encode_hand_in,
-    first_transcript,
-    lock_envelope,
-    next_transcript,
-    num_places,
-    open_envelope,
-    seal_report,
-)
-from shuffledp.deploy.peers.protocol.peer_state import PeerState
-from shuffledp.deploy.peers.protocol.routes import (
-    batch_size,
-    choice,
-    draw_step,
-    permuted,
-    registered_neighbours,
-)
-from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.messages import Confirmation, Letter, Mail, Refusal
+from shuffledp.deploy.peers.protocol.terms import COIN_SIDES, LIMITS, Limits, Terms
+from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.network.graph import Graph
+
+_Item = TypeVar("_Item")
+
+_MAGIC: Final = b"SPS\x05"
+
+# Fields that are bytes, and lists of them.
+_TEXTS: Final = (
+    "terms_digest", "registration", "roster_digest", "batch", "handed_in", "transcript",
+)  # fmt: skip
+_LISTS: Final = ("held", "moving")
+
+
+@dataclass(slots=True, kw_only=True)
+class PeerState:
+    """The state of a peer; secret."""
+
+    # Of the collection.
+    terms_digest: bytes
+    # The user.
+    node: int
+    # Private keys that are still needed.
+    keys: PrivateKeys
+    # As it was sent.
+    registration: bytes
+    # Reports that the user holds, in their inner seals.
+    held: list[bytes]
+    # By registered neighbour, for the round after ``received_through``; see `Pairs`. Empty before
+    # the roster is taken.
+    secrets: dict[int, bytes] = field(default_factory=dict)
+    # Empty before the roster is taken.
+    roster_digest: bytes = b""
+    # The last round whose mail has been taken, and for which a batch was drawn; 0 at first.
+    received_through: int = 0
+    sent_in: int = 0
+    # The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
+    # none.
+    batch: bytes = b""
+    # What travels of reports in that batch, while it may still be taken back.
+    moving: list[bytes] = field(default_factory=list)
+    # Empty before handing in.
+    handed_in: bytes = b""
+    # Envelopes taken with a "report" and as "cover", reports "dropped" for want of room, rounds
+    # "absent" of those whose mail was taken, and envelopes refused, by the name of the `Refusal`;
+    # nobody but the user is to see it.
+    counts: Counter[str] = field(default_factory=Counter)
+    # Of the rounds whose mail was taken; empty before the roster is taken.
+    transcript: bytes = b""
+    # Round in which something was first found missing; 0 if nothing was.
+    short_since: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Return private keys and reports, unencrypted, with a checksum; keep it secret."""
+        plain: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain["keys"] = self.keys.to_bytes()
+        plain["secrets"] = [[node, secret.hex()] for node, secret in self.secrets.items()]
+        plain |= {name: plain[name].hex() for name in ("keys", *_TEXTS)}
+        plain |= {name: [each.hex() for each in plain[name]] for name in _LISTS}
+        body = _MAGIC + self.terms_digest + json.dumps(plain).encode()
+        return body + wire.digest(b"snapshot", body)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, terms: Terms) -> Self:
+        """Return the state that `to_bytes` wrote; raise if it is damaged or of other terms."""
+        reader = wire.Reader(data, "snapshot", Fault.CALLER)
+        body = data[: -wire.DIGEST_BYTES]
+        if data[len(body) :] != wire.digest(b"snapshot", body):
+            raise reader.error("its checksum does not fit: it is damaged")
+        reader.expect(_MAGIC, "it is of another version")
+        reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
+        plain = json.loads(body[len(reader.read_so_far()) :])
+        plain["keys"] = PrivateKeys.from_bytes(bytes.fromhex(plain["keys"]))
+        plain["secrets"] = {node: bytes.fromhex(secret) for node, secret in plain["secrets"]}
+        plain["counts"] = Counter(plain["counts"])
+        plain |= {name: bytes.fromhex(plain[name]) for name in _TEXTS}
+        plain |= {name: [bytes.fromhex(each) for each in plain[name]] for name in _LISTS}
+        return cls(**plain)
+
+
+def permuted(entropy: Entropy, items: Sequence[_Item]) -> list[_Item]:
+    """Return the items in an order drawn uniformly from all (Fisher and Yates)."""
+    order = list(items)
+    for last in range(len(order) - 1, 0, -1):
+        other = int(draw_below(entropy, 1, last + 1)[0])
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+def _choice(entropy: Entropy, items: Sequence[_Item]) -> _Item:
+    """Return one of the items, of which there is at least one; each is as likely."""
+    return items[int(draw_below(entropy, 1, len(items))[0])]
+
+
+def draw_step(
+    held: Sequence[bytes], neighbours: tuple[int, ...], terms: Terms, entropy: Entropy
+) -> tuple[list[bytes], list[tuple[int, bytes]]]:
+    """Return which reports stay, each by a coin of its own, and where the others go, uniformly."""
+    if not neighbours:
+        return [*held], []
+    staying: list[bytes] = []
+    leaving: list[bytes] = []
+    for inner in held:
+        is_lazy = int(draw_below(entropy, 1, COIN_SIDES)[0]) < terms.coin
+        (staying if is_lazy else leaving).append(inner)
+    return staying, [(_choice(entropy, neighbours), inner) for inner in leaving]
 
 
 class Peer:
@@ -65,11 +149,8 @@ class Peer:
     def __init__(
         self, terms: Terms, graph: Graph, state: PeerState, entropy: Entropy, limits: Limits
     ) -> None:
-        self._terms = terms
-        self._limits = limits
-        self._graph = graph
-        self.state = state
-        self._entropy = entropy
+        self._terms, self._graph, self._limits = terms, graph, limits
+        self._entropy, self.state = entropy, state
         self._roster: Roster | None = None
         self._pairs: Pairs | None = None
         self._neighbours: tuple[int, ...] = ()
@@ -83,7 +164,7 @@ class Peer:
         report: bytes,
         entropy: Entropy,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits = LIMITS,
     ) -> Self:
         """Return the peer of a user, with fresh keys, who holds his own report, sealed here, once.
 
@@ -101,19 +182,13 @@ class Peer:
             node=node,
             keys=keys,
             registration=Registration.make(terms, node, keys).to_bytes(),
-            held=[seal_report(report, terms)],
+            held=[messages.seal_report(report, terms)],
         )
         return cls(terms, graph, state, entropy, limits)
 
     @classmethod
     def from_bytes(
-        cls,
-        data: bytes,
-        terms: Terms,
-        graph: Graph,
-        entropy: Entropy,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
+        cls, data: bytes, terms: Terms, graph: Graph, entropy: Entropy, *, limits: Limits = LIMITS
     ) -> Self:
         """Return the peer of a snapshot; call `begin` with the roster again, if that was done."""
         return cls(terms, graph, PeerState.from_bytes(data, terms), entropy, limits)
@@ -141,7 +216,7 @@ class Peer:
 
     def mail_token(self, round_number: int) -> bytes:
         """Return what to show the relay for the mail of one round."""
-        return mail_token(self.state.keys, self._terms, self.node, round_number)
+        return self.state.keys.sign(mail_token_text(self._terms, self.node, round_number))
 
     def begin(self, roster: Roster) -> None:
         """Take the roster, verified by `Roster.from_bytes`, with the keys of all who take part.
@@ -150,32 +225,31 @@ class Peer:
         forgotten.
         """
         state = self.state
-        if roster.terms_digest != state.terms_digest:
-            raise _relay_error("the roster is of other terms", Reason.MISMATCH)
+        if roster.terms.digest() != state.terms_digest:
+            raise Fault.RELAY.error("the roster is of other terms", Reason.MISMATCH)
         if state.roster_digest not in {b"", roster.digest()}:
-            raise _relay_error("the relay shows another roster than before", Reason.CONFLICT)
-        own = roster[self.node].to_bytes() if roster.is_registered(self.node) else None
+            raise Fault.RELAY.error("the relay shows another roster than before", Reason.CONFLICT)
+        own = roster[self.node].to_bytes() if self.node in roster else None
         if own != state.registration:
             what = "is missing" if own is None else "has been replaced"
-            raise _relay_error(f"the registration of user {self.node} {what}", Reason.CONFLICT)
-        self._limits.require_roster(roster.num_registered, roster.digest())
-        self._roster = roster
-        self._neighbours = registered_neighbours(self._graph, roster, self.node)
-        state.transcript = state.transcript or first_transcript(roster)
+            raise Fault.RELAY.error(f"the registration of user {self.node} {what}", Reason.CONFLICT)
+        self._limits.require_roster(len(roster), roster.digest())
+        self._roster, self._neighbours = roster, roster.neighbours_in(self._graph, self.node)
+        state.transcript = state.transcript or messages.first_transcript(roster)
         if not state.roster_digest:
-            state.secrets = first_secrets(state.keys, self._neighbours, roster)
+            state.secrets = {
+                neighbour: state.keys.shared(roster[neighbour].mail_key, roster.context)
+                for neighbour in self._neighbours
+            }
+            state.keys.forget_mail()
         state.roster_digest = roster.digest()
-        self._pairs = Pairs(
-            state.secrets,
-            node=self.node,
-            round_number=state.received_through + 1,
-            context=roster.context,
-        )
+        number = state.received_through + 1
+        self._pairs = Pairs(state.secrets, self.node, number, roster.context)
 
     def _begun(self) -> tuple[Roster, Pairs]:
         """Return the roster and what was made with it, else raise."""
         if self._roster is None or self._pairs is None:
-            raise _caller_error("there is no roster yet: call begin first", Reason.EARLY)
+            raise Fault.CALLER.error("there is no roster yet: call begin first", Reason.EARLY)
         return self._roster, self._pairs
 
     def outgoing(self, round_number: int) -> bytes:
@@ -186,31 +260,32 @@ class Peer:
         Covers go to uniform neighbours, or fill up what goes to each; the order of all is uniform.
         Of more reports than there is room for, the surplus is dropped, chosen uniformly.
         """
-        roster, _ = self._begun()
-        state = self.state
+        roster, pairs = self._begun()
+        state, node = self.state, self.node
         if round_number == state.sent_in and state.batch:
             return state.batch
         if not 1 <= round_number <= self._terms.rounds:
-            raise _caller_error(
-                f"round {round_number} is not in [1, {self._terms.rounds}]", Reason.MALFORMED
-            )
+            raise Fault.CALLER.error(f"round {round_number} is not in [1, {self._terms.rounds}]")
         if round_number != state.received_through + 1 or round_number == state.sent_in:
-            raise _caller_error(
+            raise Fault.CALLER.error(
                 f"no batch can be drawn for round {round_number}: mail was taken through round "
                 f"{state.received_through}, and the last batch was of round {state.sent_in}",
                 Reason.EARLY if round_number > state.received_through + 1 else Reason.LATE,
             )
         self._drop_surplus()
         staying, moving = draw_step(state.held, self._neighbours, self._terms, self._entropy)
-        contents = self._contents(moving)
-        letters = self._letters(contents, round_number)
-        batch = Batch(
-            round_number=round_number,
-            sender=self.node,
-            letters=tuple(letters),
-            codes=self._codes_for(letters, round_number),
+        contents = permuted(self._entropy, self._with_covers(moving))
+        letters: list[Letter] = []
+        by_recipient: defaultdict[int, list[bytes]] = defaultdict(list)
+        for index, (recipient, content) in enumerate(contents):
+            place = (round_number, node, recipient, index)
+            letters.append(messages.lock_envelope(content, roster, pairs, place))
+            by_recipient[recipient].append(letters[-1].sealed)
+        codes = [self._code((round_number, node, to), by_recipient[to]) for to in self._neighbours]
+        batch = messages.Batch(
+            round_number=round_number, sender=node, letters=tuple(letters), codes=tuple(codes)
         )
-        state.batch = encode_batch(batch, roster=roster, keys=state.keys)
+        state.batch = messages.encode_batch(batch, roster, state.keys)
         state.held, state.sent_in = staying, round_number
         state.moving = [content for _, content in contents if content is not None]
         return state.batch
@@ -222,70 +297,32 @@ class Peer:
         self.state.counts["dropped"] += max(len(held) - room, 0)
         self.state.held = held[:room]
 
-    def _contents(self, moving: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
-        """Return recipient and content of each envelope of a round, in uniform order."""
-        if not self._neighbours:
-            return []
-        if self._terms.per_neighbour:
-            return permuted(self._entropy, self._filled_up(moving))
-        covers = batch_size(self._terms, self.node, self._neighbours) - len(moving)
-        to = [choice(self._entropy, self._neighbours) for _ in range(covers)]
-        return permuted(self._entropy, [*moving, *((neighbour, None) for neighbour in to)])
+    def _with_covers(self, moving: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
+        """Return recipient and content of each envelope of a round: reports, and covers.
 
-    def _filled_up(self, routed: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
-        """Return the same number of envelopes to each neighbour; a surplus is dropped.
-
-        The reports stand in uniform order already, so that the last ones are a uniform choice.
+        Where each neighbour gets the same number, a surplus is dropped. The reports stand in
+        uniform order already, so that the last ones are a uniform choice.
         """
-        room = self._terms.per_neighbour
+        room, neighbours = self._terms.per_neighbour, self._neighbours
+        if not room:
+            covers = self._terms.batch_size(self.node, len(neighbours)) - len(moving)
+            to = [_choice(self._entropy, neighbours) for _ in range(covers)]
+            return [*moving, *((neighbour, None) for neighbour in to)]
         even: list[tuple[int, bytes | None]] = []
-        for neighbour in self._neighbours:
-            own = [item for item in routed if item[0] == neighbour]
+        for neighbour in neighbours:
+            own = [item for item in moving if item[0] == neighbour]
             self.state.counts["dropped"] += max(len(own) - room, 0)
             even += [*own[:room], *[(neighbour, None)] * (room - len(own))]
         return even
 
-    def _letters(self, contents: list[tuple[int, bytes | None]], round_number: int) -> list[Letter]:
-        """Return the envelopes of a round, locked."""
-        roster, pairs = self._begun()
-        return [
-            lock_envelope(
-                content,
-                terms=self._terms,
-                roster=roster,
-                pairs=pairs,
-                round_number=round_number,
-                sender=self.node,
-                recipient=recipient,
-                index=index,
-            )
-            for index, (recipient, content) in enumerate(contents)
-        ]
-
-    def _codes_for(self, letters: list[Letter], round_number: int) -> tuple[bytes, ...]:
-        """Return a code over what goes to each neighbour."""
-        by_recipient: dict[int, list[bytes]] = defaultdict(list)
-        for letter in letters:
-            by_recipient[letter.recipient].append(letter.sealed)
-        return tuple(
-            self._code(neighbour, (self.node, neighbour), round_number, by_recipient[neighbour])
-            for neighbour in self._neighbours
-        )
-
-    def _code(
-        self, neighbour: int, way: tuple[int, int], round_number: int, sealed: list[bytes]
-    ) -> bytes:
+    def _code(self, place: tuple[int, int, int], sealed: list[bytes]) -> bytes:
         """Return the code over what goes to a neighbour, or should have come from there."""
         _, pairs = self._begun()
-        sender, recipient = way
-        return delivery_code(
-            pairs[neighbour].code,
-            round_number=round_number,
-            sender=sender,
-            recipient=recipient,
-            transcript=self.state.shown_transcript,
-            sealed=sealed,
-        )
+        _, sender, recipient = place
+        # One that fits nobody's once something was missing.
+        transcript = b"" if self.state.short_since else self.state.transcript
+        key = pairs[recipient if sender == self.node else sender].code
+        return messages.delivery_code(key, place, transcript, sealed)
 
     def take_back(self, round_number: int) -> None:
         """Take back the reports of a batch that came too late: the user was absent.
@@ -294,10 +331,9 @@ class Peer:
         it has accepted at any time.
         """
         state = self.state
-        if round_number != state.sent_in or not state.moving_is_open:
-            raise _caller_error(
-                f"there is no batch of round {round_number} to take back", Reason.LATE
-            )
+        is_open = state.batch and state.sent_in > state.received_through
+        if round_number != state.sent_in or not is_open:
+            raise Fault.CALLER.error(f"no batch of round {round_number} to take back", Reason.LATE)
         state.held = [*state.held, *state.moving]
         state.batch, state.moving = b"", []
 
@@ -312,75 +348,58 @@ class Peer:
         roster, pairs = self._begun()
         state = self.state
         if not 1 <= round_number <= min(state.received_through + 1, self._terms.rounds):
-            raise _caller_error(
+            raise Fault.CALLER.error(
                 f"mail of round {round_number} does not follow round {state.received_through}, "
                 "the last whose mail was taken",
                 Reason.EARLY,
             )
         if round_number <= state.received_through:
             return
-        mail = decode_mail(
-            packet,
-            terms=self._terms,
-            roster=roster,
-            round_number=round_number,
-            recipient=self.node,
-        )
-        if not state.short_since and not self._is_whole(mail, round_number):
+        mail = messages.decode_mail(packet, roster, round_number=round_number, recipient=self.node)
+        # Whether a batch went out in the round, and was not taken back.
+        was_there = state.sent_in == round_number and bool(state.batch)
+        is_told = was_there != (self.node in mail.absent)
+        if not state.short_since and not (is_told and self._is_whole(mail, round_number)):
             state.short_since = round_number
-        state.transcript = next_transcript(state.transcript, round_number, mail.absent)
-        state.counts["absent"] += not self._was_there(round_number)
+        state.transcript = messages.next_transcript(state.transcript, round_number, mail.absent)
+        state.counts["absent"] += not was_there
         state.held = [*state.held, *self._opened(mail)]
         state.batch, state.moving, state.received_through = b"", [], round_number
         pairs.forget()
 
-    def _was_there(self, round_number: int) -> bool:
-        """Return whether a batch went out in a round, and was not taken back."""
-        return self.state.sent_in == round_number and bool(self.state.batch)
-
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
         """Return whether all came that those neighbours sent who are not said to be absent."""
-        if self._was_there(round_number) == (self.node in mail.absent):
-            return False
         by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
         for letter in mail.letters:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
-        for neighbour in self._senders(mail):
+        for neighbour in set(self._neighbours).difference(mail.absent):
             came = [sealed for _, sealed in sorted(by_sender[neighbour].items())]
-            wanted = self._code(neighbour, (neighbour, self.node), round_number, came)
+            wanted = self._code((round_number, neighbour, self.node), came)
             if not hmac.compare_digest(mail.codes.get(neighbour, b""), wanted):
                 return False
         return True
 
-    def _senders(self, mail: Mail) -> frozenset[int]:
-        """Return the neighbours who are not said to be absent."""
-        return frozenset(self._neighbours).difference(mail.absent)
-
     def _opened(self, mail: Mail) -> list[bytes]:
         """Return the reports in the envelopes, and count these by kind."""
         roster, pairs = self._begun()
-        senders = self._senders(mail)
+        senders = set(self._neighbours).difference(mail.absent)
         places: set[tuple[int, int]] = set()
-        known = set(self.state.held)
-        taken: list[bytes] = []
+        known, taken = set(self.state.held), []
         for letter in mail.letters:
             place = (letter.sender, letter.index)
+            content: bytes | Refusal | None = Refusal.DUPLICATE
             if letter.sender not in senders:
-                content: bytes | Refusal | None = Refusal.STRANGER
-            elif place in places:
-                content = Refusal.DUPLICATE
-            else:
-                content = open_envelope(letter, terms=self._terms, roster=roster, pairs=pairs)
+                content = Refusal.STRANGER
+            elif place not in places:
+                content = messages.open_envelope(letter, roster, pairs)
             if not isinstance(content, Refusal):
                 places.add(place)
-            if content is None:
-                kind = "cover"
-            elif isinstance(content, Refusal) or content in known:
-                kind = (content if isinstance(content, Refusal) else Refusal.DUPLICATE).name
-            else:
-                kind = "report"
+            if content in known:
+                content = Refusal.DUPLICATE
+            if isinstance(content, bytes):
                 known.add(content)
                 taken.append(content)
+            kind = getattr(content, "name", "report" if content else "cover")
             self.state.counts[kind] += 1
         return taken
 
@@ -395,38 +414,22 @@ class Peer:
         if state.handed_in:
             return state.handed_in
         if state.received_through < self._terms.rounds:
-            raise _caller_error(
+            raise Fault.CALLER.error(
                 f"round {state.received_through} of {self._terms.rounds} is the last whose mail "
                 "was taken: take the rest first",
                 Reason.EARLY,
             )
         if self.withholds:
-            raise _relay_error(
+            raise Fault.RELAY.error(
                 f"user {self.node} was absent in {state.counts['absent']} of {self._terms.rounds} "
                 "rounds, more than he allows, and hands in nothing",
                 Reason.LIMIT,
             )
         self._drop_surplus()
-        room = num_places(self._terms, self.node)
+        room = messages.num_places(self._terms, self.node)
         chosen: list[bytes | None] = [*permuted(self._entropy, state.held)[:room]]
-        chosen += [None] * (room - len(chosen))
-        state.handed_in = encode_hand_in(
-            permuted(self._entropy, chosen),
-            self.confirmation,
-            terms=self._terms,
-            roster=roster,
-            keys=state.keys,
-            holder=self.node,
-        )
+        chosen = permuted(self._entropy, chosen + [None] * (room - len(chosen)))
+        said = self.confirmation
+        state.handed_in = messages.encode_hand_in(chosen, said, roster, state.keys, self.node)
         state.held = []
         return state.handed_in
-
-
-def _caller_error(message: str, reason: Reason) -> ProtocolError:
-    """Return an error about the order of calls."""
-    return ProtocolError(message, fault=Fault.CALLER, reason=reason)
-
-
-def _relay_error(message: str, reason: Reason) -> ProtocolError:
-    """Return an error about what the relay shows."""
-    return ProtocolError(message, fault=Fault.RELAY, reason=reason)

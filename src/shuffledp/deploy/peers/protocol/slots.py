@@ -55,30 +55,23 @@ def slots_for(
 
 def overload_probability(
     graph: Graph,
-    *,
-    rounds: int,
+    loads: NDArray[np.float64],
     slots: ArrayLike,
-    laziness: float = 0.0,
+    *,
     per_neighbour: int = 0,
-    absences: NDArray[np.bool_] | None = None,
     registered: NDArray[np.bool_] | None = None,
 ) -> float:
     """Return a bound, rounded up, on the probability that any user ever holds more than slots.
 
     It is to be added to delta: surplus reports are dropped, and where they would have gone is no
-    longer drawn independently. ``absences`` says who sent nothing in which round, one row a round;
-    ``registered`` who takes part.
+    longer drawn independently. ``loads`` are `mean_loads`; ``registered`` says who takes part.
     """
-    there = np.ones(graph.num_users, bool) if registered is None else registered
-    loads = mean_loads(graph, rounds, laziness, absences, there).max(axis=0)
-    total = (rounds + 1) * _summed_tails(loads, np.asarray(slots), np.ones(graph.num_users))
+    rounds, largest = len(loads) - 1, loads.max(axis=0)
+    total = (rounds + 1) * _summed_tails(largest, np.asarray(slots), np.ones(graph.num_users))
     if per_neighbour:
-        sender = np.repeat(np.arange(graph.num_users), graph.degrees)
-        both = there[sender] & there[graph.neighbours]
-        degrees = np.bincount(sender[both], minlength=graph.num_users)
-        to_one = loads / np.maximum(degrees, 1)
+        _, _, degrees = _pairs(graph, registered)
         room = np.full(graph.num_users, per_neighbour)
-        total += rounds * _summed_tails(to_one, room, degrees)
+        total += rounds * _summed_tails(largest / np.maximum(degrees, 1), room, degrees)
     return min(total * (1.0 + _ROUNDING), 1.0)
 
 
@@ -102,23 +95,13 @@ def per_neighbour_for(
     return _smallest_slots(float((loads / np.maximum(graph.degrees, 1)).max()), log_allowed)
 
 
-def loss_probability(
-    graph: Graph,
-    *,
-    rounds: int,
-    missing: int,
-    silent: NDArray[np.bool_],
-    laziness: float,
-    absences: NDArray[np.bool_],
-    registered: NDArray[np.bool_],
-) -> float:
-    """Bound, rounding up, the probability that silent users hold ``missing`` reports at the end.
+def loss_probability(load: NDArray[np.float64], missing: int) -> float:
+    """Bound, rounding up, the probability that users of these loads hold ``missing`` reports.
 
     Each report is at one of them or not, independently of the others, so that the bound of this
     module applies to their number.
     """
-    loads = mean_loads(graph, rounds, laziness, absences, registered)[-1]
-    return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))
+    return math.exp(_log_tail(float(load.sum()) * (1.0 + _ROUNDING), missing))
 
 
 def _summed_tails(means: NDArray[np.float64], room: NDArray[Any], times: NDArray[Any]) -> float:
@@ -137,6 +120,17 @@ def checked_laziness(laziness: SupportsFloat) -> float:
     return value
 
 
+def _pairs(
+    graph: Graph, registered: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
+    """Return senders and recipients who both take part, and how many each has to send to."""
+    sender, recipient = np.repeat(np.arange(graph.num_users), graph.degrees), graph.neighbours
+    if registered is not None:
+        both = registered[sender] & registered[recipient]
+        sender, recipient = sender[both], recipient[both]
+    return sender, recipient, np.bincount(sender, minlength=graph.num_users)
+
+
 def mean_loads(
     graph: Graph,
     rounds: int,
@@ -146,16 +140,11 @@ def mean_loads(
 ) -> NDArray[np.float64]:
     """Return the mean number of reports at each user after 0, ..., rounds rounds, rounded up.
 
-    Users without a (registered) neighbour keep their report.
+    ``absences`` says who sent nothing in which round, one row a round; ``registered`` who takes
+    part. Users without a (registered) neighbour keep their report.
     """
-    sender = np.repeat(np.arange(graph.num_users), graph.degrees)
-    recipient = graph.neighbours
-    load = np.ones(graph.num_users)
-    if registered is not None:
-        both = registered[sender] & registered[recipient]
-        sender, recipient = sender[both], recipient[both]
-        load = registered.astype(np.float64)
-    degrees = np.bincount(sender, minlength=graph.num_users)
+    sender, recipient, degrees = _pairs(graph, registered)
+    load = np.ones(graph.num_users) if registered is None else registered.astype(np.float64)
     loads = [load]
     for r in range(rounds):
         moving = load * (1.0 - laziness)

@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, Self, TypeGuard
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.slots import checked_laziness
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
 
 #: Of this layout of the terms and of all messages.
@@ -104,37 +104,45 @@ class Terms:
     # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
     # relay that leaves users out.
     least_registered: int = 1
+    # What the terms say of the randomizer's epsilon0, in nats; None if no number.
+    stated_epsilon0: float | None = field(init=False, repr=False, compare=False)
     _digest: bytes = field(init=False, repr=False, compare=False)
-    _epsilon0: float | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, size in _BYTE_FIELDS.items():
             value = getattr(self, name)
             if not isinstance(value, bytes) or len(value) != size:
                 raise ParameterError(f"{name} is not {size} bytes: take it as it was made")
-        for name, end in (
-            ("num_users", 1 << 31),
-            ("rounds", _MOST_ROUNDS + 1),
-            ("report_bytes", MOST_REPORT_BYTES + 1),
-            ("least_registered", self.num_users + 1 if _is_whole(self.num_users) else 1),
+        for name, first, end in (
+            ("num_users", 1, 1 << 31),
+            ("rounds", 1, _MOST_ROUNDS + 1),
+            ("report_bytes", 1, MOST_REPORT_BYTES + 1),
+            ("per_neighbour", 0, _MOST_SLOTS + 1),
         ):
-            _require_whole(name, getattr(self, name), end)
-        _require_whole("per_neighbour", self.per_neighbour, _MOST_SLOTS + 1, first=0)
-        _require_slots(self.slots, self.num_users)
-        _require_laziness(self.laziness)
+            require_whole(name, getattr(self, name), first, end)
+        require_whole("least_registered", self.least_registered, 1, self.num_users + 1)
+        slots = self.slots
+        if len(slots) != self.num_users:
+            raise ParameterError(f"slots has {len(slots)} items, not num_users = {self.num_users}")
+        for user, number in enumerate(slots):
+            require_whole(f"slots[{user}]", number, 1, _MOST_SLOTS + 1)
+        sides = checked_laziness(self.laziness) * COIN_SIDES
+        if not sides.is_integer():
+            nearest = min(round(sides), COIN_SIDES - 1) / COIN_SIDES
+            raise ParameterError(
+                f"laziness = {self.laziness} is not a multiple of 2^-16: the nearest is {nearest}"
+            )
         if self.protocol not in ("all", "single"):
             raise ParameterError(f"protocol = {self.protocol!r} is neither 'all' nor 'single'")
-        object.__setattr__(self, "slots", tuple(self.slots))
+        try:
+            described = json.loads(self.randomizer)
+        except (ValueError, TypeError, RecursionError):
+            raise ParameterError("randomizer is not JSON text: describe it as an object") from None
+        object.__setattr__(self, "slots", tuple(slots))
         object.__setattr__(self, "laziness", float(self.laziness))
-        description = _parsed(self.randomizer)
-        object.__setattr__(self, "randomizer", _canonical(description))
-        object.__setattr__(self, "_epsilon0", _stated_epsilon0(description))
+        object.__setattr__(self, "randomizer", _canonical(described))
+        object.__setattr__(self, "stated_epsilon0", _stated_epsilon0(described))
         object.__setattr__(self, "_digest", self._compute_digest())
-
-    @property
-    def stated_epsilon0(self) -> float | None:
-        """What the terms say of the randomizer's epsilon0, in nats; None if nothing."""
-        return self._epsilon0
 
     @property
     def coin(self) -> int:
@@ -151,25 +159,25 @@ class Terms:
         """Size of a sealed envelope, whatever is in it."""
         return 1 + self.inner_bytes + TAG_BYTES
 
+    def batch_size(self, node: int, num_neighbours: int) -> int:
+        """Return how many envelopes a user sends each round: none where there is nobody to."""
+        if self.per_neighbour:
+            return self.per_neighbour * num_neighbours
+        return self.slots[node] if num_neighbours else 0
+
     def digest(self) -> bytes:
         """Return the digest of all terms: 32 bytes that every message is bound to."""
         return self._digest
 
     def _compute_digest(self) -> bytes:
         """Return what `digest` keeps."""
+        numbers = (self.num_users, self.rounds, self.coin, self.report_bytes)
         return wire.digest(
             b"terms",
             wire.uint(VERSION),
             self.collection_id,
             self.graph_digest,
-            wire.numbers(
-                self.num_users,
-                self.rounds,
-                self.coin,
-                self.report_bytes,
-                self.per_neighbour,
-                self.least_registered,
-            ),
+            wire.numbers(*numbers, self.per_neighbour, self.least_registered),
             np.array(self.slots, dtype=">u4").tobytes(),
             self.randomizer.encode(),
             self.analyzer_mail_key,
@@ -192,9 +200,7 @@ class Terms:
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
-            raise ParameterError(
-                "the terms are not JSON: take the file that was published"
-            ) from None
+            raise ParameterError("the terms are not JSON: take the published file") from None
         wanted = {"version", *_names(cls)}
         if not isinstance(given, dict) or set(given) != wanted:
             raise ParameterError(
@@ -205,7 +211,10 @@ class Terms:
         if version != VERSION:
             raise ParameterError(f"the terms have version {version!r}, this program {VERSION}")
         for name in _BYTE_FIELDS:
-            given[name] = _from_hexadecimal(name, given[name])
+            try:
+                given[name] = bytes.fromhex(given[name])
+            except (ValueError, TypeError):
+                raise ParameterError(f"{name} = {given[name]!r} is not hexadecimal") from None
         if not isinstance(given["slots"], list):
             raise ParameterError("slots is not a list of whole numbers, one a user")
         given["slots"] = tuple(given["slots"])
@@ -215,11 +224,10 @@ class Terms:
     def require_graph(self, graph: Graph) -> None:
         """Raise `ProtocolError` unless the graph is the one of the terms."""
         if graph_digest(graph) != self.graph_digest:
-            raise ProtocolError(
+            raise Fault.CALLER.error(
                 f"the graph of {graph.num_users} users and {graph.num_edges} edges is not the one "
                 "of the terms: use the file that they were made from",
-                fault=Fault.CALLER,
-                reason=Reason.MISMATCH,
+                Reason.MISMATCH,
             )
 
 
@@ -228,42 +236,12 @@ def _names(terms: Terms | type[Terms]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(terms) if item.init)
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a value is a whole number, and no truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _require_whole(name: str, value: object, end: int, *, first: int = 1) -> None:
-    """Raise unless a value is a whole number in [first, end)."""
-    if not _is_whole(value) or not first <= value < end:
-        raise ParameterError(f"{name} = {value!r} is not a whole number in [{first}, {end})")
-
-
-def _require_slots(slots: tuple[int, ...], num_users: int) -> None:
-    """Raise unless there is a number of slots for each user."""
-    if len(slots) != num_users:
-        raise ParameterError(f"slots has {len(slots)} entries, not num_users = {num_users}")
-    for user, value in enumerate(slots):
-        _require_whole(f"slots[{user}]", value, _MOST_SLOTS + 1)
-
-
-def _require_laziness(laziness: float) -> None:
-    """Raise unless the laziness is a multiple of 2^-16 in [0, 1)."""
-    value = checked_laziness(laziness)
-    sides = value * COIN_SIDES
-    if not sides.is_integer():
-        nearest = min(round(sides), COIN_SIDES - 1) / COIN_SIDES
-        raise ParameterError(
-            f"laziness = {value} is not a multiple of 2^-16: the nearest is {nearest}"
-        )
-
-
-def _parsed(text: str) -> object:
-    """Return what JSON text says."""
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        raise ParameterError("randomizer is not JSON text: describe it as a JSON object") from None
+def _stated_epsilon0(described: object) -> float | None:
+    """Return the epsilon0 that a description names, if that is a number."""
+    found = described.get("epsilon0") if isinstance(described, dict) else None
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
 
 
 def _canonical(value: object) -> str:
@@ -272,22 +250,6 @@ def _canonical(value: object) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except RecursionError:
         raise ParameterError("randomizer is nested too deeply: describe it as a flat one") from None
-
-
-def _stated_epsilon0(description: object) -> float | None:
-    """Return the epsilon0 that a description names, if that is a number."""
-    found = description.get("epsilon0") if isinstance(description, dict) else None
-    if not isinstance(found, int | float) or isinstance(found, bool):
-        return None
-    return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
-
-
-def _from_hexadecimal(name: str, text: object) -> bytes:
-    """Return the bytes that a field of the terms spells."""
-    try:
-        return bytes.fromhex(text)  # type: ignore[arg-type]  # what is no text is caught
-    except (ValueError, TypeError):
-        raise ParameterError(f"{name} = {text!r} is not hexadecimal") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,10 +274,9 @@ class Limits:
     roster_digest: bytes | None = None
 
     def __post_init__(self) -> None:
-        if self.most_epsilon0 != math.inf:
-            require_positive("most_epsilon0", self.most_epsilon0)
-        if self.most_megabytes != math.inf:
-            require_positive("most_megabytes", self.most_megabytes)
+        for name in ("most_epsilon0", "most_megabytes"):
+            if getattr(self, name) != math.inf:
+                require_positive(name, getattr(self, name))
         require_at_least("least_users", self.least_users, 1)
         if self.most_absences is not None:
             require_at_least("most_absences", self.most_absences, 0)
@@ -325,40 +286,38 @@ class Limits:
         if not 0 <= node < terms.num_users:
             raise ParameterError(f"node = {node} is not in [0, {terms.num_users})")
         if self.terms_digest not in (None, terms.digest()):
-            raise _terms_error(
+            raise Fault.ANALYZER.error(
                 f"the terms have the digest {terms.digest().hex()}, not the one that is required",
                 Reason.MISMATCH,
             )
         self.require_epsilon0(terms.stated_epsilon0)
-        if terms.num_users < self.least_users:
-            raise _terms_error(
-                f"the terms are for {terms.num_users} users, fewer than least_users = "
-                f"{self.least_users}"
-            )
         unmoved = terms.laziness**terms.rounds
-        if unmoved > self.most_unmoved:
-            raise _terms_error(
-                f"by the terms a report stays with its user with probability {unmoved:.6g}, more "
-                f"than most_unmoved = {self.most_unmoved:g}"
-            )
         megabytes = traffic_bytes(terms, graph, node) / 1e6
-        if megabytes > self.most_megabytes:
-            raise _terms_error(
-                f"the terms ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
-                f"{self.most_megabytes:g}"
-            )
+        refused = {
+            f"are for {terms.num_users} users, fewer than least_users = {self.least_users}": (
+                terms.num_users < self.least_users
+            ),
+            f"say that a report stays with its user with probability {unmoved:.6g}, more than "
+            f"most_unmoved = {self.most_unmoved:g}": unmoved > self.most_unmoved,
+            f"ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
+            f"{self.most_megabytes:g}": megabytes > self.most_megabytes,
+        }
+        for what, applies in refused.items():
+            if applies:
+                raise Fault.ANALYZER.error(f"the terms {what}", Reason.LIMIT)
 
     def require_epsilon0(self, epsilon0: float | None, *, spent: float = 0.0) -> None:
         """Raise unless a user agrees to a report after others that cost ``spent``."""
         if self.most_epsilon0 == math.inf:
             return
         if epsilon0 is None:
-            raise _terms_error("the terms do not state their epsilon0")
+            raise Fault.ANALYZER.error("the terms do not state their epsilon0", Reason.LIMIT)
         if not epsilon0 + spent <= self.most_epsilon0:
             earlier = f" after {spent:.6g} spent on this question before" if spent else ""
-            raise _terms_error(
+            raise Fault.ANALYZER.error(
                 f"the terms ask for a report with epsilon0 = {epsilon0:.6g}{earlier}, more than "
-                f"max_epsilon0 = {self.most_epsilon0:g}"
+                f"max_epsilon0 = {self.most_epsilon0:g}",
+                Reason.LIMIT,
             )
 
     def allowed_absences(self, terms: Terms) -> int:
@@ -367,21 +326,18 @@ class Limits:
             return terms.rounds // _SHARE_OF_ABSENCES
         return self.most_absences
 
-    def require_roster(self, num_registered: int, digest: bytes) -> None:
+    def require_roster(self, number: int, digest: bytes) -> None:
         """Raise `ProtocolError` unless the user agrees to a roster of that size and digest."""
-        if num_registered < self.least_users:
-            raise ProtocolError(
-                f"{num_registered} users have registered, fewer than least_users = "
-                f"{self.least_users}",
-                fault=Fault.RELAY,
-                reason=Reason.LIMIT,
+        if number < self.least_users:
+            raise Fault.RELAY.error(
+                f"{number} users have registered, fewer than least_users = {self.least_users}",
+                Reason.LIMIT,
             )
         if self.roster_digest not in (None, digest):
-            raise ProtocolError(
+            raise Fault.RELAY.error(
                 f"the relay shows a roster with the digest {digest.hex()}, not the one "
                 "that is required: do not trust the relay",
-                fault=Fault.RELAY,
-                reason=Reason.MISMATCH,
+                Reason.MISMATCH,
             )
 
 
@@ -393,19 +349,13 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     """
     row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
     degrees = graph.degrees
+    came = sum(terms.slots[other] / int(degrees[other]) for other in row)
+    envelopes: float = terms.slots[node] + came
     if terms.per_neighbour:
         envelopes = 2.0 * terms.per_neighbour * len(row)
-    else:
-        came = sum(terms.slots[other] / int(degrees[other]) for other in row)
-        envelopes = terms.slots[node] + came
     of_rounds = terms.rounds * (envelopes * terms.envelope_bytes + 2 * CODE_BYTES * len(row))
     return of_rounds + terms.num_users * REGISTRATION_BYTES
 
 
-def _terms_error(message: str, reason: Reason = Reason.LIMIT) -> ProtocolError:
-    """Return an error about terms that a user does not agree to."""
-    return ProtocolError(message, fault=Fault.ANALYZER, reason=reason)
-
-
 #: Those of a user who says nothing else.
-DEFAULT_LIMITS: Final = Limits()
+LIMITS: Final = Limits()

@@ -1,4 +1,7 @@
-"""Opening seals, which is nearly all of a batch's work: in processes of their own where it pays."""
+"""What a batch costs a server: seals to open, nearly all of its work, and a part of the budget.
+
+Seals are opened in processes of their own where that pays.
+"""
 
 import asyncio
 import multiprocessing
@@ -7,11 +10,17 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger_files import spend
+from shuffledp.accounting.release import ShuffledRelease, honest_users
+from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.sealing import open_seal
+from shuffledp.deploy.task import Task
 
 #: Sealed texts that are read, and opened, at once.
 PAGE: Final = 5_000
@@ -30,7 +39,7 @@ class Page(NamedTuple):
     texts: Sequence[tuple[bytes, bytes]]  # what each is bound to, and the sealed text
 
 
-def opened(page: Page) -> list[bytes | None]:
+def open_page(page: Page) -> list[bytes | None]:
     """Return the texts of a page, None for what does not open."""
     if page.key is None:
         return [None] * len(page.texts)
@@ -56,7 +65,7 @@ async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[byte
     under_way: deque[asyncio.Future[list[bytes | None]]] = deque()
     most = _PAGES_EACH * getattr(executor, "_max_workers", 1)
     for page in pages:
-        under_way.append(loop.run_in_executor(executor, opened, page))
+        under_way.append(loop.run_in_executor(executor, open_page, page))
         if len(under_way) > most:
             found.append(await under_way.popleft())
     return found + [await each for each in under_way]
@@ -72,3 +81,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def note_of(task: Task, number: int) -> str:
+    """Return what a ledger says of a batch."""
+    return f"task {task.task_id.hex()[:16]}, batch {number}"
+
+
+def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_reports: int) -> Ledger:
+    """Take a batch off the budget of those who answer; return the ledger.
+
+    Once: under the hash of its records.
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not cover it; nothing is spent.
+    """
+    honest = honest_users(num_reports, task.honest_ppm / 1_000_000)
+    release = ShuffledRelease(profile=task.asked.randomizer.profile, num_users=honest)
+    return spend(ledger, release, note_of(task, batch.number), key=batch.root.hex())

@@ -1,0 +1,396 @@
+"""The analyzer: opens the shuffler's batches, counts what is valid and new, spends, publishes.
+
+It sees reports without names, order, time and ids. What it says of a batch counts, in this order:
+what the shuffler released, less what was released before, less what does not open, less what no
+randomizer makes, less what is sealed to a key that too few used; of the rest the share that is
+honest for certain hides each user, among those who used the same key.
+
+Results lie in folders named by their batch's number, and are served to the operator.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger_files import open_ledger
+from shuffledp.collection.arrangements import UNIFORM
+from shuffledp.collection.output import results_folder, write_results
+from shuffledp.collection.plan import plan
+from shuffledp.collection.results import About, Guarantee, Result
+from shuffledp.collection.run import estimate
+from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
+from shuffledp.core.reports import Reports
+from shuffledp.deploy.database import Keeper, Layout
+from shuffledp.deploy.messages import Batch, inner_info, sealed_size
+from shuffledp.deploy.remote import FILES, Server
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch, workers
+from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
+from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, Reason
+
+# Of an analyzer, which asks again anyway, and is to end soon when it is told to.
+_POLL_PATIENCE_SECONDS: Final = 1.0
+
+_STORE: Final = Layout(
+    kind="analyzer store",
+    application_id=0x73647061,  # "sdpa"
+    version=1,
+    tables=(
+        "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
+        # Of each record, so that none is counted in two batches; for the life of the task.
+        "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What is in a batch: ``reports`` are valid, distinct and new; the rest are numbers of them."""
+
+    number: int
+    root: bytes
+    reports: Reports
+    #: For the honest share of ``reports`` of the rarest key: central epsilon at the task's delta.
+    guarantee: Guarantee
+    #: How many records were released, and of these were in an earlier batch, do not open, are not
+    #: valid, or are left out because fewer than the least batch are sealed to their key.
+    counts: Mapping[str, int]
+    #: What has been spent and what is left, this batch included; None without a ledger.
+    ledger: Ledger | None = None
+
+
+class Analyzer(Keeper):
+    """One task's analyzer; a context manager that holds its store."""
+
+    def __init__(
+        self,
+        task: Task,
+        folder: Path,
+        *,
+        shuffler_key: bytes,
+        opening_keys: Mapping[int, X25519PrivateKey],
+        ledger: Path | None = None,
+        database: str | None = None,
+    ) -> None:
+        """``shuffler_key`` signs batches; with a ledger each batch is spent before it is said.
+
+        ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``.
+        """
+        task.check()
+        self.task, self._task_id = task, task.task_id
+        self._ledger, self._shuffler_key = ledger, shuffler_key
+        self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
+        self._record_size = sealed_size(task.asked.codec.num_report_bytes)
+        self._store = open_store(folder, database, _STORE, collection=task.task_id)
+
+    def take(self, data: bytes) -> Opened:
+        """Open a batch; the same one again gives the same, and spends nothing more.
+
+        Raises
+        ------
+        ProtocolError
+            The shuffler's fault, for what is no batch of this task, another batch under a number
+            that was taken, or fewer valid reports than the task's least batch: nothing is said of
+            them, nothing is spent, and none of them counts as seen.
+        BudgetError
+            If the ledger does not cover it.
+        """
+        batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
+        known = self._store.rows(
+            "SELECT number, root FROM batches WHERE number = ? OR root = ?",
+            (batch.number, batch.root),
+        )
+        if any(tuple(each) != (batch.number, batch.root) for each in known):
+            raise Fault.SHUFFLER.error(
+                f"batch {batch.number}: its number or its records were taken before, with others: "
+                "the shuffler has released two",
+                Reason.CONFLICT,
+            )
+        with self._store.transaction():
+            fresh = self._fresh(batch)
+            texts, num_unopened = self._texts(fresh)
+            reports, rarest, num_invalid, num_rare_key = self._valid(texts)
+            if rarest < self.task.min_batch:
+                raise Fault.SHUFFLER.error(
+                    f"batch {batch.number} has {rarest:,} valid reports of {len(batch.records):,} "
+                    f"released, and the task promises at least {self.task.min_batch:,}: nothing is "
+                    "said of it",
+                    Reason.EARLY,
+                )
+            ledger = None
+            if self._ledger is not None:
+                ledger = spend_for_batch(self._ledger, self.task, batch, num_reports=rarest)
+        return Opened(
+            number=batch.number,
+            root=batch.root,
+            reports=reports,
+            guarantee=self.task.guarantee(rarest),
+            counts={
+                "num_released": len(batch.records),
+                "num_repeated": len(batch.records) - len(fresh),
+                "num_unopened": num_unopened,
+                "num_invalid": num_invalid,
+                "num_rare_key": num_rare_key,
+            },
+            ledger=ledger,
+        )
+
+    def _fresh(self, batch: Batch) -> Sequence[bytes]:
+        """Return the records that were in no other batch, and note that they are in this one."""
+        self._store.insert_new("batches", "number, root", [(batch.number, batch.root)])
+        digests = [hashlib.sha256(record).digest()[:16] for record in batch.records]
+        rows = [(digest, batch.number) for digest in sorted(digests)]  # the order of the table
+        if self._store.insert_new("records", "digest, batch", rows) == len(rows):
+            return batch.records
+        record_of = dict(zip(digests, batch.records, strict=True))
+        query = "SELECT digest, batch FROM records WHERE digest"
+        for digest, number in rows_among(self._store, query, list(record_of)):
+            if number != batch.number:
+                del record_of[digest]
+        return list(record_of.values())
+
+    def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
+        """Return what opens, by the number of its key, and how many records do not."""
+        texts: dict[int, list[bytes]] = {}
+        info = inner_info(self._task_id)
+        with workers(len(records)) as executor:
+            for number, key in self._keys.items():
+                sealed = [(info, each[1:]) for each in records if each[0] == number]
+                pages = (Page(key, sealed[at : at + PAGE]) for at in range(0, len(sealed), PAGE))
+                found = [text for page in executor.map(open_page, pages) for text in page]
+                texts[number] = [text for text in found if text is not None]
+        return texts, len(records) - sum(map(len, texts.values()))
+
+    def _valid(self, texts: Mapping[int, list[bytes]]) -> tuple[Reports, int, int, int]:
+        """Return the valid reports, and how many of the rarest key, not valid, of too rare keys.
+
+        A record tells its key, so whoever sees a batch can part it by keys, as old and new ones
+        stand beside each other for a while: a user is hidden among those of one key only.
+        """
+        decode = self.task.asked.codec.decode_valid
+        found = {key: decode(each) for key, each in texts.items()}
+        sizes = {key: reports.num_reports for key, (reports, _) in found.items()}
+        kept = [key for key in sizes if sizes[key] >= self.task.min_batch]
+        num_invalid = sum(number for _, number in found.values())
+        if len(kept) == 1:
+            reports = found[kept[0]][0]
+        else:
+            reports, _ = decode([text for key in kept for text in texts[key]])
+        rarest = min((sizes[key] for key in kept), default=max(sizes.values(), default=0))
+        num_rare = sum(sizes.values()) - reports.num_reports
+        return reports, rarest, num_invalid, num_rare
+
+    def taken(self) -> dict[int, bytes]:
+        """Return the hash of the records of each batch that was taken, by number."""
+        return dict(self._store.rows("SELECT number, root FROM batches ORDER BY number"))
+
+
+def result_of(task: Task, opened: Opened) -> Result:
+    """Return estimates and guarantee of a batch, as of any other collection."""
+    asked = task.asked
+    # A uniform shuffle was done elsewhere; its guarantee counts honest reports only.
+    deployed: Any = SimpleNamespace(
+        name="uniform",
+        remedy="",
+        stage=UNIFORM.stage,
+        guarantee=lambda *_, **__: opened.guarantee,
+    )
+    planned = plan(
+        asked.question,
+        num_users=opened.reports.num_reports,
+        epsilon0=asked.epsilon0,
+        delta=float(task.delta),
+        randomizer=asked.randomizer.name,
+        shuffling=deployed,
+    )
+    found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
+    today = datetime.now(UTC).date().isoformat()
+    return replace(found, about=About(title=task.info, question=asked.text, date=today))
+
+
+def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
+    """Return what a result says of where it comes from, as JSON values."""
+    ledger, root = opened.ledger, opened.root.hex()
+    return {
+        "task_id": task.task_id.hex(),
+        "task": task.info,
+        "batch": opened.number,
+        "batch_sha256": root,
+        **opened.counts,
+        "num_honest": opened.guarantee.num_users,
+        "honest_fraction": task.honest_ppm / 1_000_000,
+        "budget": ledger
+        and {
+            "spent_under": root,
+            "epsilon": ledger.epsilon,
+            "delta": ledger.delta,
+            "spent": ledger.spent.upper,
+            "left": ledger.remaining,
+        },
+    }
+
+
+def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
+    """Return the analyzer of a file of settings."""
+    task = settings.read_task()
+    return Analyzer(
+        task,
+        settings.store,
+        shuffler_key=bytes.fromhex(settings.shuffler),
+        opening_keys=keys_of(settings, task),
+        ledger=settings.ledger,
+        database=settings.database,
+    )
+
+
+def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
+    """Open a batch, write what it says, and return how many reports it counts.
+
+    Done again it spends nothing, and leaves what was said as it is.
+    """
+    opened, task = analyzer.take(data), analyzer.task
+    if not all((folder / name).exists() for name in FILES):
+        with results_folder(folder, overwrite=True) as partial:
+            write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
+    return opened.reports.num_reports
+
+
+class AnalyzerWatch(Watch):
+    """Follows an analyzer, and keeps why it refuses which batches."""
+
+    def __init__(self, ledger: Path | None = None, now: Callable[[], float] = time.time) -> None:
+        super().__init__("analyzer")
+        self._ledger, self._now, self._is_away = ledger, now, False
+        self.refusals: dict[int, str] = {}
+        self.problems["shuffler"] = "the shuffler has not been asked yet"
+
+    def shuffler_answered(self) -> None:
+        """Note that the shuffler is there."""
+        self.set("shuffler_answers", 1)
+        self.set("shuffler_answered_timestamp_seconds", self._now())
+        self.problems.pop("shuffler", None)
+        if self._is_away:
+            self.say("shuffler_back")
+        self._is_away = False
+
+    def shuffler_away(self, reason: str) -> None:
+        """Note that the shuffler does not answer; said once until it does."""
+        self.set("shuffler_answers", 0)
+        self.problems["shuffler"] = reason
+        if not self._is_away:
+            self.say("shuffler_away", reason=reason)
+        self._is_away = True
+
+    def published(self, number: int, num_reports: int) -> None:
+        """Note that a batch has its result."""
+        self.set("newest_batch_reports", num_reports)
+        self.say("published", batch=number, reports=num_reports)
+        self.store_works()
+
+    def refused(self, number: int, error: ShuffledpError) -> None:
+        """Note that nothing is said of a batch."""
+        self.refusals[number] = str(error)
+        event = "budget_refused" if isinstance(error, BudgetError) else "batch_refused"
+        self.say(event, batch=number, reason=str(error))
+
+    def tick(self, num_published: int) -> None:
+        """Bring the numbers up to date."""
+        self.set("batches", num_published, "published")
+        self.set("batches", len(self.refusals), "refused")
+        if self._ledger is not None:
+            try:
+                ledger = open_ledger(self._ledger)
+            except ShuffledpError as error:
+                self.problems["ledger"] = str(error)
+                return
+            self.problems.pop("ledger", None)
+            self.set("budget_epsilon", ledger.epsilon)
+            self.set("budget_left_epsilon", ledger.remaining)
+
+
+def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's analyzer until the process is told to end."""
+    watch, results = AnalyzerWatch(settings.ledger), settings.store / "results"
+    results.mkdir(exist_ok=True)
+    with (
+        open_analyzer(settings) as analyzer,
+        Server(
+            task := analyzer.task,
+            task.shuffler_url,
+            "shuffler",
+            signing_key(settings.identity_key),
+            patience_seconds=_POLL_PATIENCE_SECONDS,
+        ) as shuffler,
+    ):
+
+        async def work() -> None:
+            while True:
+                try:
+                    await _take(analyzer, shuffler, results, watch)
+                except ShuffledpError as error:  # the shuffler is away: it will come back
+                    watch.shuffler_away(str(error))
+                watch.tick(len(_batches_in(results)))
+                await asyncio.sleep(settings.poll_seconds)
+
+        async def index(request: Request) -> Response:
+            http.require_signed(request, task, task.operator_key)
+            said = {str(number): why for number, why in watch.refusals.items()}
+            return JSONResponse({"batches": _batches_in(results), "refused": said})
+
+        async def file(request: Request) -> Response:
+            http.require_signed(request, task, task.operator_key)
+            number, name = request.path_params["number"], request.path_params["name"]
+            path = results / str(number) / name
+            if number not in _batches_in(results) or name not in FILES or not path.is_file():
+                raise HTTPException(404, f"there is no file {name!r} of batch {number}")
+            return http.data_of(path.read_bytes())
+
+        endpoints = {
+            ("GET", "/keys"): http.constant(settings.public_keys.read_bytes()),
+            ("GET", "/results"): index,
+            ("GET", "/results/{number:number}/{name}"): file,
+        }
+        base = f"/tasks/{task.task_id.hex()}"
+        app = http.application(endpoints, [work], base=base, watch=watch)
+        http.serve(app, task, watch, settings, on_ready)
+
+
+async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
+    """Fetch and publish what the shuffler has, and let it forget that."""
+    sealed = await asyncio.to_thread(shuffler.sealed)
+    watch.shuffler_answered()
+    for number in sealed:
+        if number in watch.refusals:
+            continue
+        data = await asyncio.to_thread(shuffler.batch, number)
+        try:
+            folder = results / str(number)
+            num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
+        except OutputError as error:  # a full disk: the batch is asked for again
+            watch.store_failed(error)
+            return
+        except ShuffledpError as error:
+            watch.refused(number, error)
+            continue
+        watch.published(number, num_reports)
+        await asyncio.to_thread(shuffler.forget, number)
+
+
+def _batches_in(results: Path) -> list[int]:
+    """Return the numbers of batches with results."""
+    return sorted(int(path.name) for path in results.glob("[0-9]*") if path.is_dir())
