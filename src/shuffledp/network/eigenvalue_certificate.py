@@ -8,12 +8,11 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, read_only
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import over_rows
 
@@ -78,8 +77,8 @@ class Deflation:
     (gamma_n); Parlett, "The Symmetric Eigenvalue Problem", 1998, Section 11.5 (residuals).
     """
 
-    eigenvalues: NDArray[np.float64] = field(repr=False)
-    eigenfunctions: NDArray[np.float64] = field(repr=False)
+    eigenvalues: Floats = field(repr=False)
+    eigenfunctions: Floats = field(repr=False)
     defect: float
     residual: float
 
@@ -106,14 +105,11 @@ class Deflation:
 def no_deflation(num_users: int) -> Deflation:
     """Return the deflation by the constants alone, which is exact."""
     return Deflation(
-        eigenvalues=np.empty(0),
-        eigenfunctions=np.empty((num_users, 0)),
-        defect=0.0,
-        residual=0.0,
+        eigenvalues=np.empty(0), eigenfunctions=np.empty((num_users, 0)), defect=0.0, residual=0.0
     )
 
 
-def deflate(graph: Graph, eigenfunctions: NDArray[np.float64], *, laziness: float) -> Deflation:
+def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflation:
     """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
 
     Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
@@ -142,16 +138,14 @@ def deflate(graph: Graph, eigenfunctions: NDArray[np.float64], *, laziness: floa
     )
 
 
-def _orthonormalised(
-    pi: NDArray[np.float64], functions: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _orthonormalised(pi: Floats, functions: Floats) -> Floats:
     """Return functions of the same span, orthonormal in l2(pi) and of mean zero, nearly."""
     root = np.sqrt(pi)
     columns, _ = np.linalg.qr(np.column_stack([root, root[:, None] * functions]))
     return np.ascontiguousarray(columns[:, 1:] / root[:, None])
 
 
-def _defect(pi: NDArray[np.float64], functions: NDArray[np.float64]) -> tuple[float, float]:
+def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
     """Return at least the defect of functions, and at least the sum of their squared norms."""
     gram, loss = _products(pi, functions, functions)
     sums, _ = _products(pi, np.ones((pi.size, 1)), functions)
@@ -169,9 +163,7 @@ def _defect(pi: NDArray[np.float64], functions: NDArray[np.float64]) -> tuple[fl
     return defect, trace
 
 
-def _products(
-    pi: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]:
     """Return <f, g> for all columns, and what each is off by, relative to norm(f) norm(g)."""
     rows = math.isqrt(pi.size) + 1  # at a time: then sums are shortest
     products = np.zeros((first.shape[1], second.shape[1]))
@@ -181,9 +173,7 @@ def _products(
     return products, loss_of(rows + -(-pi.size // rows) + 4)
 
 
-def _frobenius_squared(
-    pi: NDArray[np.float64], functions: NDArray[np.float64]
-) -> tuple[float, float]:
+def _frobenius_squared(pi: Floats, functions: Floats) -> tuple[float, float]:
     """Return the sum of the squared norms of functions, and its relative loss."""
     flat = functions.reshape(-1, 1)
     products, loss = _products(np.repeat(pi, functions.shape[1]), flat, flat)
@@ -375,7 +365,7 @@ class _Recurrence:
 
         factor = self.factor if self.num_steps else 0.5 * self.factor
 
-        def step(first: int, last: int) -> NDArray[np.float64]:
+        def step(first: int, last: int) -> Floats:
             squares = np.empty(_NUM_STARTS)
             kernels.chebyshev_step(
                 self.graph.starts,
@@ -411,7 +401,7 @@ class _Recurrence:
         self.norms = self._norms_of(self.current)
         self.norms_before = self._norms_of(self.previous)
 
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Floats:
         """Return the bound on the norm if each start vector were the good one; inf if none."""
         beta = 2.0 / self.factor * (1.0 + 2.0 * UNIT)
         rest = _COMPONENT - self.lost
@@ -423,12 +413,12 @@ class _Recurrence:
             bounds[index] = beta * math.cosh(growth) * (1.0 + 1e-14) if growth < 100.0 else np.inf
         return bounds
 
-    def _norms_of(self, functions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _norms_of(self, functions: Floats) -> Floats:
         """Return at least the norms of the columns."""
         squares = np.einsum("i,ij,ij->j", self.pi, functions, functions)
-        norms: NDArray[np.float64] = np.sqrt(squares) * (1.0 + self.loss_of_norms)
+        norms: Floats = np.sqrt(squares) * (1.0 + self.loss_of_norms)
         return norms
 
-    def _remove(self, functions: NDArray[np.float64]) -> None:
+    def _remove(self, functions: Floats) -> None:
         """Subtract in place what columns have of the known eigenfunctions."""
         functions -= self.known @ _products(self.pi, self.known, functions)[0]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, Indices, read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,7 +52,7 @@ class Graph:
     ([1, 2, 1, 0], [0, 2])
     """
 
-    starts: NDArray[np.int64]
+    starts: Indices
     neighbours: NDArray[np.int32]
     labels: tuple[str, ...] | None = None
     num_self_loops: int = 0
@@ -136,7 +136,7 @@ class Graph:
         return self.neighbours.size // 2
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
+    def degrees(self) -> Indices:
         """Number of neighbours of each user, shape (n,); a new array."""
         return np.diff(self.starts)
 
@@ -180,7 +180,7 @@ class Graph:
         """Return the label of a user, or the number."""
         return str(user) if self.labels is None else self.labels[user]
 
-    def stationary_law(self) -> NDArray[np.float64]:
+    def stationary_law(self) -> Floats:
         """Return the law pi_j = degree_j / (2 m), which one step of the random walk keeps.
 
         Returns
@@ -228,7 +228,7 @@ class Graph:
         numbers: NDArray[np.int32] = rank[found]
         return numbers
 
-    def largest_component(self) -> tuple["Graph", NDArray[np.int64]]:
+    def largest_component(self) -> tuple["Graph", Indices]:
         """Return the largest connected component, and which users are in it.
 
         Returns
@@ -351,9 +351,7 @@ def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
     return names
 
 
-def require_places(
-    name: str, places: SupportsIndex | ArrayLike, num_users: int
-) -> NDArray[np.int64]:
+def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Indices:
     """Return places as an array of at most one axis if they are users' numbers, else raise."""
     array = np.asarray(places)
     if array.size == 0 and array.ndim == 1:

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.collection.source.edge_files import (
-    numbers_of,
-    read_edges,
-    read_two_columns,
-)
+from shuffledp.collection.source.edge_files import numbers_of, read_edges, read_two_columns
 from shuffledp.collection.source.tables import scan
 from shuffledp.core.errors import DataError
+from shuffledp.core.reports import Indices
 from shuffledp.network.graph import Graph
 
 if TYPE_CHECKING:
@@ -78,7 +74,7 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
         ) from None
 
 
-def _graph_of_survey(edges: NDArray[np.int64], ids: Sequence[str]) -> Graph:
+def _graph_of_survey(edges: Indices, ids: Sequence[str]) -> Graph:
     """Return the graph of edges between people of a survey."""
     names = tuple(str(name) for name in ids)
     is_numbered = all(name == str(row) for row, name in enumerate(names))
@@ -141,7 +137,7 @@ def _names_in_order(table: "pl.DataFrame") -> list[str]:
     return firsts.sort("place")["name"].to_list()
 
 
-def _graph_of_numbers(pairs: NDArray[np.int64], origin: str) -> Graph:
+def _graph_of_numbers(pairs: Indices, origin: str) -> Graph:
     """Return the graph of edges between numbers, in increasing order of these."""
     if pairs.size == 0:
         raise DataError(f"{origin} has no rows: give an edge a row")

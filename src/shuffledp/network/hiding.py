@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, Required, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.reports import Floats, Indices
 from shuffledp.network.positions import FEW_ROUNDINGS, PositionBounds
 from shuffledp.network.privacy import (
     WeightedWalk,
@@ -45,9 +45,9 @@ class Hiding:
 
     # For each other user a chance, by coins of their own, with which their report hides that of
     # *any* user at least as well as one in a uniform shuffle would; rounded down.
-    overlaps: NDArray[np.float64]
+    overlaps: Floats
     # At least the chance of each user to hold it at the end.
-    position_law: NDArray[np.float64]
+    position_law: Floats
     # At least the chance that two independent copies of it end at one place.
     collision: float
     # Node whose position tells most, as far as the bounds say.
@@ -147,7 +147,7 @@ class Hiding:
 
     def _hidden_best(
         self, bounds: PositionBounds, profile: LocalProfile, share: float, terms: Terms
-    ) -> NDArray[np.int64]:
+    ) -> Indices:
         """Return a share of the users, without those whose position tells most; these first."""
         tilt = 0.0
         if share < 1.0:
@@ -177,7 +177,7 @@ class Hiding:
         return least
 
 
-def _low(bounds: PositionBounds) -> NDArray[np.float64]:
+def _low(bounds: PositionBounds) -> Floats:
     """Return overlaps of all users but one with the reference law, rising, rounded down."""
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
 
@@ -201,19 +201,14 @@ _MOST_EVALUATIONS = 40
 _PART = 4
 
 
-def weights_of(bounds: PositionBounds, users: NDArray[np.int64]) -> Weights:
+def weights_of(bounds: PositionBounds, users: Indices) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
     return Weights(values, masses, bounds.error, missed)
 
 
 def worst_epsilon(
-    walk: WeightedWalk,
-    bounds: PositionBounds,
-    users: NDArray[np.int64],
-    *,
-    delta: float,
-    enough: float,
+    walk: WeightedWalk, bounds: PositionBounds, users: Indices, *, delta: float, enough: float
 ) -> float:
     """Return an epsilon that holds for each of some users, most telling first; ``enough`` at most.
 
@@ -229,13 +224,8 @@ def worst_epsilon(
 
 
 def unmet(
-    walk: WeightedWalk,
-    bounds: PositionBounds,
-    users: NDArray[np.int64],
-    *,
-    epsilon: float,
-    delta: float,
-) -> NDArray[np.int64]:
+    walk: WeightedWalk, bounds: PositionBounds, users: Indices, *, epsilon: float, delta: float
+) -> Indices:
     """Return some of the users, most telling first, for whom a target is not proved to be met.
 
     Whatever holds for weights that dominate those of a group holds for each of it; groups whose

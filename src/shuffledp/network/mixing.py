@@ -21,10 +21,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, Terms
-from shuffledp.network.privacy import (
-    NETWORK_ASSUMPTIONS,
-    network_walk_epsilon,
-)
+from shuffledp.network.privacy import NETWORK_ASSUMPTIONS, network_walk_epsilon
 from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
 from shuffledp.network.walk import RandomWalk
 

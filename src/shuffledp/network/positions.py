@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
@@ -82,15 +82,15 @@ class PositionBounds:
     """
 
     rounds: int
-    low: NDArray[np.float64] = field(repr=False)
-    high: NDArray[np.float64] = field(repr=False)
-    collision: NDArray[np.float64] = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+    collision: Floats = field(repr=False)
     method: str
-    reference: NDArray[np.float64] = field(repr=False)
-    chi_square: NDArray[np.float64] = field(repr=False)
-    grid: NDArray[np.float64] = field(repr=False)
+    reference: Floats = field(repr=False)
+    chi_square: Floats = field(repr=False)
+    grid: Floats = field(repr=False)
     tails: NDArray[np.float32] = field(repr=False)
-    followed: NDArray[np.int64] | None = field(default=None, repr=False)
+    followed: Indices | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
     lowered: "PositionBounds | None" = field(default=None, repr=False)
@@ -102,7 +102,7 @@ class PositionBounds:
                 raise ParameterError(f"{name} has a number that is not >= 0")
             object.__setattr__(self, name, read_only(array))
 
-    def tells(self, tilt: float) -> NDArray[np.float64]:
+    def tells(self, tilt: float) -> Floats:
         """Return, for each user, a number that grows with how much their position tells.
 
         The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
@@ -113,12 +113,10 @@ class PositionBounds:
             return 1.0 + self.chi_square
         points = self.grid[1:]
         each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
-        told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
+        told: Floats = self.tails @ np.diff(each, prepend=0.0)
         return told
 
-    def weights(
-        self, users: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    def weights(self, users: Indices) -> tuple[Floats, Floats, float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is
@@ -145,19 +143,19 @@ class _Reference(NamedTuple):
     """What laws are compared with after some rounds."""
 
     rounds: int
-    law: NDArray[np.float64]
-    places: NDArray[np.int64]  # where the law is positive
-    inverses: NDArray[np.float64]  # of the law there
-    grid: NDArray[np.float64]  # of ratios to the law
+    law: Floats
+    places: Indices  # where the law is positive
+    inverses: Floats  # of the law there
+    grid: Floats  # of ratios to the law
 
 
 class _Extremes(NamedTuple):
     """What was found after each of some rounds, one a row."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    lost: NDArray[np.float64]
+    low: Floats
+    high: Floats
+    squares: Floats
+    lost: Floats
     tails: NDArray[np.float32]
 
 
@@ -197,7 +195,7 @@ def has_stationary_reference(walk: RandomWalk) -> bool:
 
 def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     """Return what laws are compared with after each of some increasing numbers of rounds."""
-    stationary: list[NDArray[np.float64]] = []
+    stationary: list[Floats] = []
     if has_stationary_reference(walk):
         pi = walk.graph.stationary_law()
         stationary = _lowered_laws(walk, pi, stops)
@@ -224,9 +222,7 @@ def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     return references
 
 
-def _lowered_laws(
-    walk: RandomWalk, pi: NDArray[np.float64], stops: list[int]
-) -> list[NDArray[np.float64]]:
+def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats]:
     """Return a law Q after each of some rounds that is smaller than pi where few reports come.
 
     A sample of users says where. Whose position tells most is guessed: the value at v of P^t of a
@@ -251,18 +247,14 @@ def _lowered_laws(
     return laws
 
 
-def _law_and_places(
-    law: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+def _law_and_places(law: Floats) -> tuple[Floats, Indices, Floats]:
     """Return a law, where it is positive, and its inverses there."""
     places = np.flatnonzero(law)
     return law, places, 1.0 / law[places]
 
 
 def _all_extremes(
-    walk: RandomWalk,
-    references: list[_Reference],
-    on_progress: Progress | None,
+    walk: RandomWalk, references: list[_Reference], on_progress: Progress | None
 ) -> _Extremes:
     """Move the laws of all reports, and note what is asked of them after each of the rounds."""
     from shuffledp.network import walk_kernels as kernels
@@ -350,16 +342,14 @@ _NOTHING = 1e-9
 _STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
 
 
-def weight_grid(largest: float) -> NDArray[np.float64]:
+def weight_grid(largest: float) -> Floats:
     """Return the grid from 0 to at least ``largest``."""
     top = float(_POINTS[-1])
     above = max(math.ceil(math.log(max(largest / top, 1.0)) / math.log(_RATIO)), 0) + 1
     return np.append(_POINTS, top * _RATIO ** np.arange(1, above + 1))
 
 
-def chi_square_law(
-    chi_square: float, largest: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def chi_square_law(chi_square: float, largest: float) -> tuple[Floats, Floats]:
     """Return a law that dominates, in convex order, all laws on [0, h] of mean 1 and variance <= c.
 
     Parameters
@@ -410,9 +400,7 @@ def chi_square_law(
     return np.array(points, np.float64), np.array([max(each, 0) for each in masses], np.float64)
 
 
-def tails_of(
-    values: NDArray[np.float64], masses: NDArray[np.float64], grid: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def tails_of(values: Floats, masses: Floats, grid: Floats) -> NDArray[np.float32]:
     """Return the tails at grid[1:] of a law put on a grid that covers it, rounded up."""
     below = np.minimum(grid.searchsorted(values, side="right") - 1, grid.size - 2)
     part = np.clip((values - grid[below]) / np.diff(grid)[below], 0.0, 1.0)
@@ -422,15 +410,13 @@ def tails_of(
     return rounded_up(np.minimum(tails * (1.0 + _MARGIN), 1.0))
 
 
-def rounded_up(tails: NDArray[np.float64]) -> NDArray[np.float32]:
+def rounded_up(tails: Floats) -> NDArray[np.float32]:
     """Return tails as the next larger floats of half the size; at most 1, and 0 stays 0."""
     above = np.nextafter(tails.astype(np.float32), np.float32(2.0))
     return np.where(tails > 0.0, np.minimum(above, np.float32(1.0)), np.float32(0.0))
 
 
-def dominating_law(
-    grid: NDArray[np.float64], tails: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def dominating_law(grid: Floats, tails: NDArray[np.float32]) -> tuple[Floats, Floats]:
     """Return a law that dominates, in convex order, all those with tails at most these, a row each.
 
     Where it has mass, and masses; what is missing from 1 is at 0.
@@ -442,23 +428,19 @@ def dominating_law(
     return grid[1:][has], own[has] / grid[1:][has]
 
 
-def second_moments(grid: NDArray[np.float64], tails: NDArray[np.float32]) -> NDArray[np.float64]:
+def second_moments(grid: Floats, tails: NDArray[np.float32]) -> Floats:
     """Return E_Q rho^2 of the laws of these tails, a row each, rounded up; at least 1."""
-    moments: NDArray[np.float64] = np.array(
-        [float(row.astype(np.float64) @ np.diff(grid)) for row in tails]
-    )
+    moments: Floats = np.array([float(row.astype(np.float64) @ np.diff(grid)) for row in tails])
     return np.maximum(moments * (1.0 + _MARGIN), 1.0)
 
 
-def worst_hidden(chi_squares: NDArray[np.float64]) -> int:
+def worst_hidden(chi_squares: Floats) -> int:
     """Return the user whose position tells most, of those whom some Q can hide well."""
     hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
     return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
 
 
-def lowered_shares(
-    sample: NDArray[np.float64], weights: NDArray[np.float64], chi_square: float
-) -> NDArray[np.float64]:
+def lowered_shares(sample: Floats, weights: Floats, chi_square: float) -> Floats:
     """Return by how much to lower Q at each column of places, so that more users hide the worst.
 
     ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
@@ -468,13 +450,13 @@ def lowered_shares(
     if not sample.shape[1]:
         return np.ones(0)
 
-    def lost(shares: NDArray[np.float64]) -> float:
+    def lost(shares: Floats) -> float:
         told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
         return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
 
     # Above the middle many users lose more than others gain.
     tried = np.quantile(sample, _QUANTILES, axis=0)
-    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    best: Floats = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
     for step in _SHARE_STEPS:
         # Raising c at a column tells less, and takes from those whose least ratio is there.
         ratios = np.maximum(sample / best, _NOTHING)

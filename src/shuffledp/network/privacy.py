@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.accounting.amplification import stated_blanket
 from shuffledp.accounting.amplification.atom_law import (
@@ -46,15 +46,12 @@ from shuffledp.accounting.amplification.registry import (
 )
 from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_non_negative,
-)
+from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Floats
 
 NETWORK_PROTOCOLS = ("all", "single")
 
@@ -92,8 +89,8 @@ class _Walk:
     ``labels`` bounds from above what P_v gives to each place; None where nothing is known.
     """
 
-    overlaps: NDArray[np.float64]
-    labels: NDArray[np.float64] | None
+    overlaps: Floats
+    labels: Floats | None
 
     @property
     def is_uniform(self) -> bool:
@@ -104,7 +101,7 @@ class _Walk:
 _renamed = partial(carried_over, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS)
 
 
-def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _require_unit(name: str, values: ArrayLike) -> Floats:
     """Return probabilities as an array, or raise."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0.0) & (array <= 1.0)):  # NaN fails
@@ -311,9 +308,7 @@ class _Curve:
         return round_up(fraction * inside)
 
 
-def _places_taken(
-    labels: NDArray[np.float64], sizes: tuple[int, ...]
-) -> dict[int, list[tuple[int, float]]]:
+def _places_taken(labels: Floats, sizes: tuple[int, ...]) -> dict[int, list[tuple[int, float]]]:
     """Return for each size m pairs (k, r), k ascending: m reports are at most at k places, save r.
 
     ``labels`` are upper bounds of mu; a place that is more likely taken is one more place taken.
@@ -356,8 +351,8 @@ class Weights:
     have, ``missed`` the a of (W), rounded up.
     """
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    values: Floats
+    masses: Floats
     accuracy: float = 0.0
     missed: float = 0.0
 
@@ -384,12 +379,7 @@ class WeightedWalk:
     """
 
     def __init__(
-        self,
-        profile: LocalProfile,
-        overlaps: ArrayLike,
-        *,
-        delta: float,
-        num_dishonest: int = 0,
+        self, profile: LocalProfile, overlaps: ArrayLike, *, delta: float, num_dishonest: int = 0
     ) -> None:
         chances = np.sort(np.asarray(overlaps, dtype=np.float64))
         honest = chances.size - require_at_least("num_dishonest", num_dishonest, 0)

@@ -8,11 +8,7 @@ import math
 from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_non_negative,
-    require_open_unit,
-)
+from shuffledp.core.checks import require_at_least, require_non_negative, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels

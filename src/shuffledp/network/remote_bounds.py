@@ -44,6 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.reports import Floats, Indices
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import (
     PositionBounds,
@@ -108,31 +109,31 @@ _USERS_AT_A_TIME = 64
 
 
 #: Minus the size, the first place (so that no two compare equal), the function, the group.
-_Box = tuple[float, int, int, NDArray[np.int64]]
+_Box = tuple[float, int, int, Indices]
 
 
 class _Laws(NamedTuple):
     """Ratios to pi of some laws, a column each, enclosed."""
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
 
 
 class _Known(NamedTuple):
     """What is known of all users, relative to pi."""
 
-    pi: NDArray[np.float64]
+    pi: Floats
     laws: _Laws  # a column for each row that is followed, then one for each group of places
-    rows: NDArray[np.int64]
-    groups: list[NDArray[np.int64]]
-    chi_square: NDArray[np.float64]
+    rows: Indices
+    groups: list[Indices]
+    chi_square: Floats
 
 
 class _Remainders(NamedTuple):
     """u_i after the longer and after the shorter half of the rounds."""
 
-    near: NDArray[np.float64]
-    far: NDArray[np.float64]
+    near: Floats
+    far: Floats
 
 
 def remote_position_bounds(
@@ -183,7 +184,7 @@ def remote_position_bounds(
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
     is_summed = _is_summed(walk, spectrum, rounds, remainders)
 
-    def bounds_with(rows: NDArray[np.int64]) -> PositionBounds:
+    def bounds_with(rows: Indices) -> PositionBounds:
         """Return bounds with the laws from some users."""
         groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
         laws = _empty_laws(base.low.size, rows.size + len(groups))
@@ -220,9 +221,9 @@ class FollowedLaws:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._rows = np.empty(0, np.int64)
-        self._kept: dict[int, tuple[NDArray[np.float64], int]] = {}
+        self._kept: dict[int, tuple[Floats, int]] = {}
 
-    def write(self, laws: _Laws, walk: RandomWalk, rows: NDArray[np.int64], rounds: int) -> None:
+    def write(self, laws: _Laws, walk: RandomWalk, rows: Indices, rounds: int) -> None:
         """Write the ratios to pi of the laws from ``rows`` to the first columns, enclosed.
 
         Always of the same walk.
@@ -256,12 +257,12 @@ def _empty_laws(num_users: int, num_columns: int) -> _Laws:
     return _Laws(np.empty((num_users, num_columns)), np.empty((num_users, num_columns)))
 
 
-def _masses(known: _Known) -> NDArray[np.float64]:
+def _masses(known: _Known) -> Floats:
     """Return the stationary mass of each column's places."""
     return np.concatenate([known.pi[known.rows], [known.pi[each].sum() for each in known.groups]])
 
 
-def _shares(known: _Known) -> NDArray[np.float64]:
+def _shares(known: _Known) -> Floats:
     """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst who is hidden."""
     worst = worst_hidden(known.chi_square)
     weights = _masses(known) * np.square(known.laws.upper[worst])
@@ -269,7 +270,7 @@ def _shares(known: _Known) -> NDArray[np.float64]:
     return lowered_shares(sample, weights, float(known.chi_square[worst]))
 
 
-def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) -> PositionBounds:
+def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBounds:
     """Return what is known relative to the law Q in proportion to c pi, c given by column."""
     pi, laws, rows, groups, chi_square = known
     c = np.ones(pi.size)
@@ -310,15 +311,15 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
     )
 
 
-def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_of_neighbours(walk: RandomWalk, values: Floats) -> Floats:
     """Return sum_k P(i, k) values_k for each i, rounded up."""
     graph = walk.graph
-    means: NDArray[np.float64] = (graph.matrix() @ values) / graph.degrees
+    means: Floats = (graph.matrix() @ values) / graph.degrees
     means = walk.laziness * values + (1.0 - walk.laziness) * means
     return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
 
 
-def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> Floats:
     """Return s_i after so many rounds."""
     first = max(rounds - _MOST_SMOOTHING, 0)
     norms = _alone(spectrum, first)
@@ -327,21 +328,19 @@ def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArra
     return norms
 
 
-def _one_more(
-    walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _one_more(walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: Floats) -> Floats:
     """Return s_i after so many rounds, from norms after one round less."""
     return np.minimum(_mean_of_neighbours(walk, norms), _alone(spectrum, rounds))
 
 
-def _alone(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def _alone(spectrum: Spectrum, rounds: int) -> Floats:
     """Return s_i after so many rounds, by eigenvalues alone."""
     told = np.minimum(chi_squares_after(spectrum, rounds), 1.0 / spectrum.stationary_law)
-    norms: NDArray[np.float64] = np.sqrt(told) * (1.0 + MARGIN)
+    norms: Floats = np.sqrt(told) * (1.0 + MARGIN)
     return norms
 
 
-def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> Floats:
     """Return u_i after so many rounds; without eigenpairs they are not needed."""
     most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
     if not spectrum.deflation.num_pairs:
@@ -384,13 +383,8 @@ def _most_followed(walk: RandomWalk, rounds: int) -> int:
 
 
 def _remote_rows(
-    walk: RandomWalk,
-    spectrum: Spectrum,
-    rounds: int,
-    norms: NDArray[np.float64],
-    *,
-    is_summed: bool,
-) -> NDArray[np.int64]:
+    walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: Floats, *, is_summed: bool
+) -> Indices:
     """Return the users whose laws are worth knowing; if followed, the same for an octave."""
     most = _most_rows(norms.size)
     if not is_summed:
@@ -404,8 +398,8 @@ def _remote_rows(
 class _Errors(NamedTuple):
     """Factors whose products, added up, bound what a sum over eigenpairs is off by."""
 
-    near: NDArray[np.float64]  # of a start, shape (num_users, 4)
-    far: NDArray[np.float64]  # of a place
+    near: Floats  # of a start, shape (num_users, 4)
+    far: Floats  # of a place
     loss: float
 
 
@@ -425,9 +419,7 @@ def _errors(spectrum: Spectrum, rounds: int, remainders: _Remainders) -> _Errors
     return _Errors(near, far * (1.0 + MARGIN), loss)
 
 
-def _extreme_sums(
-    spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[NDArray[np.int64]]
-) -> _Laws:
+def _extreme_sums(spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[Indices]) -> _Laws:
     """Return bounds on each user's ratios over groups of places, function by function."""
     functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
     near, far, loss = errors
@@ -446,9 +438,7 @@ def _extreme_sums(
     return _Laws(sums - spreads, sums + spreads)
 
 
-def _all_sums(
-    spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[NDArray[np.int64]]
-) -> _Laws:
+def _all_sums(spectrum: Spectrum, rounds: int, errors: _Errors, groups: list[Indices]) -> _Laws:
     """Return bounds on each user's ratios over groups of places, place by place."""
     functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
     near, far, loss = errors
@@ -471,13 +461,8 @@ def _all_sums(
 
 
 def _groups(
-    spectrum: Spectrum,
-    rounds: int,
-    rows: NDArray[np.int64],
-    norms: NDArray[np.float64],
-    *,
-    by_functions: bool,
-) -> list[NDArray[np.int64]]:
+    spectrum: Spectrum, rounds: int, rows: Indices, norms: Floats, *, by_functions: bool
+) -> list[Indices]:
     """Return groups of the places whose laws are not known, each of similar places."""
     others = np.setdiff1d(np.arange(norms.size), rows)
     most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS, others.size)
@@ -499,7 +484,7 @@ def _groups(
     return [group for *_, group in pending]
 
 
-def _box(points: NDArray[np.float64], group: NDArray[np.int64]) -> _Box:
+def _box(points: Floats, group: Indices) -> _Box:
     """Return a group with what it is split by: the function that varies most; widest first."""
     sizes = np.ptp(points[group], axis=0)
     function = int(np.argmax(sizes))
@@ -509,9 +494,7 @@ def _box(points: NDArray[np.float64], group: NDArray[np.int64]) -> _Box:
     return (0.0 if is_one else -size, int(group[0]), function, group)
 
 
-def _sum_laws(
-    laws: _Laws, spectrum: Spectrum, rows: NDArray[np.int64], rounds: int, errors: _Errors
-) -> None:
+def _sum_laws(laws: _Laws, spectrum: Spectrum, rows: Indices, rounds: int, errors: _Errors) -> None:
     """Write the laws from some users, as ratios, summed over eigenpairs, to the first columns."""
     functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
     near, far, loss = errors
@@ -521,12 +504,7 @@ def _sum_laws(
     np.maximum(sums + spreads, 0.0, out=laws.upper[:, : rows.size])
 
 
-def _tails(
-    ratios: NDArray[np.float64],
-    pi: NDArray[np.float64],
-    law: NDArray[np.float64],
-    grid: NDArray[np.float64],
-) -> NDArray[np.float32]:
+def _tails(ratios: Floats, pi: Floats, law: Floats, grid: Floats) -> NDArray[np.float32]:
     """Return tails, relative to ``law``, of laws at most pi times these ratios, one a column."""
     from shuffledp.network import walk_kernels as kernels
 

@@ -56,11 +56,7 @@ class NetworkArrangement:
                 "user one row with an answer, and leave out of the graph whoever has none"
             )
         bound = self.mixing.epsilon(
-            profile,
-            rounds=self.rounds,
-            delta=delta,
-            protocol=self.protocol,
-            with_lower=with_lower,
+            profile, rounds=self.rounds, delta=delta, protocol=self.protocol, with_lower=with_lower
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
@@ -237,11 +233,7 @@ def facts_of_walk(
 
 
 def network_facts(
-    plan: NetworkPlan,
-    result: Result,
-    batch: NetworkBatch,
-    *,
-    on_progress: Progress | None = None,
+    plan: NetworkPlan, result: Result, batch: NetworkBatch, *, on_progress: Progress | None = None
 ) -> NetworkFacts:
     """Return what a report says about the exchange of one run; up to ten more bounds of epsilon."""
     mixing, rounds = plan.mixing, batch.rounds

@@ -19,7 +19,7 @@ from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Indices, read_only
 from shuffledp.network.walk import RandomWalk, simulate_positions
 
 #: What holders hand in: all their reports, or one of them and nothing of the others.
@@ -148,7 +148,7 @@ class NetworkShuffler:
         )
 
 
-def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> NDArray[np.int64]:
+def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Indices:
     """Return reports by rising holder, those of one holder in uniformly random order.
 
     A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
@@ -156,7 +156,7 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> NDArray[np
     uniform, and independent from holder to holder.
     """
     shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
-    result: NDArray[np.int64] = shuffled[np.argsort(holders[shuffled], kind="stable")]
+    result: Indices = shuffled[np.argsort(holders[shuffled], kind="stable")]
     return result
 
 

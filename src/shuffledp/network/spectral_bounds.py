@@ -5,10 +5,10 @@ from bisect import bisect_left
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.reports import Floats
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import PositionBounds, weight_grid
 from shuffledp.network.spectrum import Spectrum
@@ -151,7 +151,7 @@ def rounds_to_mix(spectrum: Spectrum, separation: float = 0.01) -> int:
     return bisect_left(range(most), True, lo=most // 2 + 1, key=is_mixed)
 
 
-def _excesses(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def _excesses(spectrum: Spectrum, rounds: int) -> Floats:
     """Return at least D_i of the first theorem after so many rounds."""
     deflation, pi = spectrum.deflation, spectrum.stationary_law
     base = power_above(spectrum.remainder, rounds)
@@ -161,10 +161,10 @@ def _excesses(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     extra = np.array([power - base * (1.0 - 4.0 * MARGIN) for power in powers])
     spread = np.sqrt(np.square(deflation.eigenfunctions) @ extra)
     spread += deflation.defect * math.sqrt(extra.max(initial=0.0)) / np.sqrt(pi)
-    excesses: NDArray[np.float64] = base * (1.0 / pi - 1.0) + np.square(spread)
+    excesses: Floats = base * (1.0 / pi - 1.0) + np.square(spread)
     # 1/pi - 1 cancels where pi is 1/2 or more: an ulp of 1/pi each.
     excesses += 4.0 * base * np.spacing(1.0 / pi)
-    widened: NDArray[np.float64] = excesses * (1.0 + MARGIN + loss_of(4 * len(powers)))
+    widened: Floats = excesses * (1.0 + MARGIN + loss_of(4 * len(powers)))
     return widened
 
 
@@ -184,23 +184,23 @@ def drifts(spectrum: Spectrum, rounds: int) -> float:
     return rounds * deviation * power * (1.0 + MARGIN)
 
 
-def _largest_deviations(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def _largest_deviations(spectrum: Spectrum, rounds: int) -> Floats:
     """Return at least max_j abs(P_i(j) / pi_j - 1) for each start i."""
     excesses = _excesses(spectrum, rounds)
     pi = spectrum.stationary_law
     drift = drifts(spectrum, rounds) / (np.sqrt(pi) * math.sqrt(float(pi.min())))
-    away: NDArray[np.float64] = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drift
+    away: Floats = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drift
     return away * (1.0 + MARGIN)
 
 
-def chi_squares_after(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def chi_squares_after(spectrum: Spectrum, rounds: int) -> Floats:
     """Return at least V_i of the second theorem."""
     drift = drifts(spectrum, 2 * rounds) / spectrum.stationary_law
-    chi_squares: NDArray[np.float64] = _excesses(spectrum, 2 * rounds) + drift
+    chi_squares: Floats = _excesses(spectrum, 2 * rounds) + drift
     return chi_squares * (1.0 + MARGIN)
 
 
-def _collisions(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _collisions(pi: Floats, chi_squares: Floats) -> Floats:
     """Return at least sum_j P_i(j)^2."""
     largest = float(pi.max())
     mean = float(np.square(pi).sum())

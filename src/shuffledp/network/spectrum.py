@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, read_only
 from shuffledp.core.threads import one_thread
 from shuffledp.network.eigenvalue_certificate import Deflation, certified_norm, deflate
 from shuffledp.network.graph import Graph
@@ -36,7 +35,7 @@ _MOST_VISITS = 8_000_000_000
 _LEAST_STEPS = 400
 _LEAST_RESTARTS = 20
 
-_Product: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+_Product: TypeAlias = Callable[[Floats], Floats]
 
 _SEED = 2204_03919  # any number will do, as long as it is the same
 
@@ -51,7 +50,7 @@ class Spectrum:
     began, and no privacy can be claimed from mixing.
     """
 
-    stationary_law: NDArray[np.float64] = field(repr=False)
+    stationary_law: Floats = field(repr=False)
     laziness: float
     deflation: Deflation = field(repr=False)
     remainder: float
@@ -83,7 +82,7 @@ class Spectrum:
 class _Guess(NamedTuple):
     """What an eigensolver says: orthonormal vectors in columns, and a modulus for what remains."""
 
-    vectors: NDArray[np.float64]
+    vectors: Floats
     rest: float  # the largest without these
 
 
@@ -126,10 +125,10 @@ def walk_spectrum(
             pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
         steps = max(_LEAST_STEPS, _MOST_VISITS // (4 * (graph.neighbours.size + root.size)))
 
-        def multiply(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        def multiply(vector: Floats) -> Floats:
             """Return the product with the symmetric matrix without its top pair."""
             flat = np.asarray(vector, dtype=np.float64).reshape(-1)
-            product: NDArray[np.float64] = matrix @ flat + laziness * flat - root * (root @ flat)
+            product: Floats = matrix @ flat + laziness * flat - root * (root @ flat)
             return product
 
         with one_thread():  # vectors are too short for several, which wait for each other
@@ -156,9 +155,7 @@ def walk_spectrum(
     )
 
 
-def _eigensolver(
-    multiply: _Product, start: NDArray[np.float64], num_pairs: int, most_steps: int
-) -> _Guess:
+def _eigensolver(multiply: _Product, start: Floats, num_pairs: int, most_steps: int) -> _Guess:
     """Return what ARPACK finds: one pair more than wanted tells the size of the rest.
 
     Without pairs three digits of that are enough.

@@ -13,7 +13,7 @@ from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.graph import Graph, require_places
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
@@ -93,7 +93,7 @@ class RandomWalk:
             )
         return number
 
-    def stay_and_move(self, round_number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def stay_and_move(self, round_number: int) -> tuple[Floats, Floats]:
         """Return the probabilities that a report stays, and that it goes to a given neighbour.
 
         By the holder, in a round counted from 0. ``stay`` is exact, ``move`` rounded once.
@@ -110,7 +110,7 @@ class RandomWalk:
 
 def position_distribution(
     walk: RandomWalk, start: SupportsIndex | ArrayLike, rounds: SupportsIndex
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the law of the holder of a report after some rounds.
 
     Parameters
@@ -152,14 +152,14 @@ def position_distribution(
     return laws[:, 0].copy() if starts.ndim == 0 else np.ascontiguousarray(laws.T)
 
 
-def point_laws(walk: RandomWalk, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def point_laws(walk: RandomWalk, starts: Indices) -> Floats:
     """Return the laws before the first round, one a column: shape (num_users, len(starts))."""
     laws = np.zeros((walk.num_users, starts.size))
     laws[starts, np.arange(starts.size)] = 1.0
     return laws
 
 
-def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int) -> int:
+def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
     """Move laws, one a column, from after ``first`` rounds to after ``last`` rounds, in place.
 
     Returns how often a probability below 1e-280 was set to 0: all that is lost by that, over all
@@ -208,11 +208,7 @@ def columns_at_a_time(num_users: int) -> int:
 
 
 def simulate_positions(
-    walk: RandomWalk,
-    rounds: SupportsIndex,
-    entropy: Entropy,
-    *,
-    starts: ArrayLike | None = None,
+    walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: ArrayLike | None = None
 ) -> NDArray[np.int32]:
     """Move reports as the walk says, and return who holds them.
 
