@@ -156,28 +156,6 @@ def chebyshev_step(
 
 
 @njit(cache=True, nogil=True)
-def extremes(
-    laws: Floats, places: Indices, inverses: Floats, low: Floats, high: Floats, squares: Floats
-) -> None:
-    """Fill in what is asked of laws, one a column of ``laws`` (num_users, width).
-
-    Over ``places``, with ``inverses`` of the reference law there: least and greatest ratio of
-    each column, sum of squares. At all other places the laws are 0.
-    """
-    low[:] = np.inf
-    high[:] = 0.0
-    squares[:] = 0.0
-    for i in range(places.size):
-        row = laws[places[i]]
-        inverse = inverses[i]
-        for b in range(low.size):
-            value = row[b]
-            low[b] = min(low[b], value * inverse)
-            high[b] = max(high[b], value * inverse)
-            squares[b] += value * value
-
-
-@njit(cache=True, nogil=True)
 def add_weights(laws: Floats, places: Indices, inverses: Floats, grid: Floats, out: Floats) -> None:
     """Add what each column of ``laws`` gives to a grid of ratios, to ``out``.
 
