@@ -184,13 +184,13 @@ def test_q_is_chosen_for_the_worst_user():
     upper = np.ones((300, 3))
     upper[0, 0] = 4.0
     pi = np.full(300, 1 / 300)
-    groups = [np.arange(2, 150), np.arange(150, 300)]
-    known = remote_bounds._Known(
-        pi, remote_bounds._Laws(lower, upper), np.array([0]), groups, np.eye(300)[0] * 0.03
-    )
+    places = [np.array([0]), np.arange(2, 150), np.arange(150, 300)]
+    masses = np.array([1 / 300, 148 / 300, 0.5])
+    laws, chi_square = np.stack([lower, upper]), np.eye(300)[0] * 0.03
+    known = remote_bounds._Known(pi, laws, places, masses, 1, chi_square)
 
     def lost(shares):
-        weights = np.array([1 / 300, 148 / 300, 0.5]) * upper[0] ** 2
+        weights = masses * upper[0] ** 2
         told = 1.03 + weights @ (1.0 / shares - 1.0)
         return told / (lower / shares).min(axis=1, initial=1.0).mean()
 
