@@ -281,7 +281,7 @@ def published_epsilon(
 
     Rounded up; None where the theorem says nothing. It may exceed epsilon0.
     """
-    from shuffledp.network.published import published_all_thinned_epsilon, published_single_epsilon
+    from shuffledp.network.privacy import published_all_thinned_epsilon, published_single_epsilon
 
     source = _PUBLISHED[protocol]
     if delta == 0.0 or profile.delta0 > 0.0:
