@@ -257,12 +257,11 @@ class NetworkMixing:
         first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
         if first == len(grid):  # the spectral bound was sharper at its own rounds
             return most
-        if step > 1:
-            between = range(grid[first - 1] + 1 if first else 1, grid[first])
-            self._compute(between)
-            later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
-            return between[later] if later < len(between) else grid[first]
-        return grid[first]
+        # Of every number of rounds the grid has there are none between.
+        between = range(grid[first - 1] + 1 if first else 1, grid[first])
+        self._compute(between)
+        later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
+        return between[later] if later < len(between) else grid[first]
 
     def limit(
         self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,8 +33,6 @@ _ROUGH = 1e-4
 _MOST_VISITS = 8_000_000_000
 _LEAST_STEPS = 400
 _LEAST_RESTARTS = 20
-
-_Product: TypeAlias = Callable[[Floats], Floats]
 
 _SEED = 2204_03919  # any number will do, as long as it is the same
 
@@ -79,13 +76,6 @@ class Spectrum:
         return max(0.0, math.nextafter(1.0 - self.second_eigenvalue, 0.0))
 
 
-class _Guess(NamedTuple):
-    """What an eigensolver says: orthonormal vectors in columns, and a modulus for what remains."""
-
-    vectors: Floats
-    rest: float  # the largest without these
-
-
 def walk_spectrum(
     graph: Graph,
     *,
@@ -114,10 +104,8 @@ def walk_spectrum(
         dense = matrix.toarray() + laziness * np.eye(root.size) - 3.0 * np.outer(root, root)
         _, vectors = np.linalg.eigh(0.5 * (dense + dense.T))
         # With Deflation's theorem for all pairs, I - Pi = 0 and C = 0.
-        deflation, remainder = (
-            deflate(graph, vectors[:, 1:] / root[:, None], laziness=laziness),
-            0.0,
-        )
+        functions, remainder = vectors[:, 1:] / root[:, None], 0.0
+        deflation = deflate(graph, functions, laziness=laziness)
     else:
         source = Entropy.from_seed(_SEED) if entropy is None else entropy
         pairs = num_pairs
@@ -133,16 +121,16 @@ def walk_spectrum(
 
         with one_thread():  # vectors are too short for several, which wait for each other
             start = multiply(source.generator().standard_normal(root.size))
-            guess = _eigensolver(multiply, start, pairs, steps)
-            if num_pairs is None and pairs and guess.rest > _SLOW:
+            vectors, rest = _eigensolver(multiply, start, pairs, steps)
+            if num_pairs is None and pairs and rest > _SLOW:
                 start = multiply(source.generator().standard_normal(root.size))
-                guess = _eigensolver(multiply, start, _MORE_PAIRS, steps)
-        deflation = deflate(graph, guess.vectors / root[:, None], laziness=laziness)
+                vectors, rest = _eigensolver(multiply, start, _MORE_PAIRS, steps)
+        deflation = deflate(graph, vectors / root[:, None], laziness=laziness)
         remainder = certified_norm(
             graph,
             deflation,
             laziness=laziness,
-            guess=guess.rest,
+            guess=rest,
             tolerance=_TOLERANCE,
             most_steps=steps,
             entropy=source.spawn(),
@@ -155,10 +143,12 @@ def walk_spectrum(
     )
 
 
-def _eigensolver(multiply: _Product, start: Floats, num_pairs: int, most_steps: int) -> _Guess:
-    """Return what ARPACK finds: one pair more than wanted tells the size of the rest.
+def _eigensolver(
+    multiply: Callable[[Floats], Floats], start: Floats, num_pairs: int, most_steps: int
+) -> tuple[Floats, float]:
+    """Return what ARPACK finds: orthonormal vectors in columns, and the modulus of what remains.
 
-    Without pairs three digits of that are enough.
+    One pair more than wanted tells the latter; without pairs three digits of it are enough.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -180,4 +170,4 @@ def _eigensolver(multiply: _Product, start: Floats, num_pairs: int, most_steps: 
     kept = order[: min(num_pairs, max(values.size - 1, 0))]
     # Whatever it is, the certificate holds.
     rest = float(np.abs(values[order[kept.size]])) if values.size else _SLOW
-    return _Guess(vectors[:, kept].reshape(start.size, -1), rest)
+    return vectors[:, kept].reshape(start.size, -1), rest

@@ -115,21 +115,20 @@ def chebyshev_step(
     starts: Indices,
     neighbours: NDArray[np.int32],
     laziness: float,
-    move: float,
     factor: float,
     current: Floats,
     out: Floats,
-    squares: Floats,
     first: int,
     last: int,
-) -> None:
+) -> Floats:
     """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
 
     Four numbers of 8 bytes are read for each neighbour, as many as a vector register holds.
 
-    ``squares`` becomes the sum of degree_i f_i^2 of each new column over these rows.
+    Returns the sum of degree_i f_i^2 of each new column over these rows.
     """
-    squares[:] = 0.0
+    squares = np.zeros(4)
+    move = 1.0 - laziness
     for i in range(first, last):
         begin, end = starts[i], starts[i + 1]
         degree = end - begin
@@ -153,6 +152,7 @@ def chebyshev_step(
             value = factor * mean - out[i, k]
             out[i, k] = value
             squares[k] += degree * value * value
+    return squares
 
 
 @njit(cache=True, nogil=True)
