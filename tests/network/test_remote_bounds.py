@@ -16,8 +16,7 @@ from shuffledp.network.positions import (
     weight_grid,
 )
 from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
-from shuffledp.network.spectral_bounds import spectral_position_bounds
-from shuffledp.network.spectrum import walk_spectrum
+from shuffledp.network.spectrum import spectral_position_bounds, walk_spectrum
 from shuffledp.network.walk import RandomWalk
 
 

@@ -99,12 +99,15 @@ def _num_columns(location: Path) -> int:
 
 def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
     """Return the graph of edges between names that are text; see `read_graph`."""
+    import polars as pl
+
     if location.suffix.lower() not in _PARQUET and _starts_with_header(table, location.name):
         table = table[1:]
     columns = [numbers_of(table[name], None) for name in ("first", "second")]
     if all(is_known.all() for _, is_known in columns):
         return _graph_of_numbers(np.stack([found for found, _ in columns], axis=1), location.name)
-    names = _names_in_order(table)
+    both = table.select(pl.concat_list("first", "second").explode()).to_series()
+    names = both.unique(maintain_order=True).to_list()  # line by line
     ends = [numbers_of(table[name], names)[0] for name in ("first", "second")]
     return Graph.from_edges(np.stack(ends, axis=1), num_users=len(names), labels=names)
 
@@ -122,19 +125,6 @@ def _starts_with_header(table: "pl.DataFrame", origin: str) -> bool:
             "it is an edge, put a header before it"
         )
     return True
-
-
-def _names_in_order(table: "pl.DataFrame") -> list[str]:
-    """Return the names in the order of their first places, line by line."""
-    import polars as pl
-
-    row = pl.int_range(pl.len(), dtype=pl.Int64)
-    places = [
-        table.select(name=pl.col(column), place=2 * row + shift)
-        for shift, column in enumerate(("first", "second"))
-    ]
-    firsts = pl.concat(places).group_by("name").agg(pl.col("place").min())
-    return firsts.sort("place")["name"].to_list()
 
 
 def _graph_of_numbers(pairs: Indices, origin: str) -> Graph:

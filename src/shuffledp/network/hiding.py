@@ -17,6 +17,8 @@ from shuffledp.network.privacy import (
     Weights,
     network_walk_delta,
     network_walk_epsilon,
+    published_all_thinned_epsilon,
+    published_single_epsilon,
 )
 
 ReportingProtocol = Literal["all", "single"]
@@ -131,6 +133,23 @@ class Hiding:
             with_lower=False,
         )
         return found.upper <= terms["delta"]
+
+    def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
+        """Return what the published theorem gives in its corrected form, rounded up.
+
+        None where it says nothing; it may exceed epsilon0.
+        """
+        delta, collision = terms["delta"], self.collision
+        if delta == 0.0 or profile.delta0 > 0.0:
+            return None
+        if terms.get("protocol", "all") == "single":
+            found = published_single_epsilon(profile.epsilon0, collision=collision, delta=delta)
+        else:
+            honest = max(self.overlaps.size - terms.get("num_dishonest", 0), 0)
+            found = published_all_thinned_epsilon(
+                profile.epsilon0, overlaps=self.overlaps[:honest], collision=collision, delta=delta
+            )
+        return found.upper if math.isfinite(found.upper) else None
 
     def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
         """Return what is known relative to several laws Q; what mostly proves more is first."""

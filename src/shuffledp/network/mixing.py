@@ -19,7 +19,7 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.network import spectral_bounds, spectrum
+from shuffledp.network import spectrum
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, Terms
 from shuffledp.network.positions import PositionBounds, exact_position_bounds
@@ -138,7 +138,7 @@ class NetworkMixing:
     def rounds_to_mix(self) -> int:
         """After how many rounds eigenvalues show that the separation is below 0.01."""
         if self._kept.rounds_to_mix is None:
-            self._kept.rounds_to_mix = spectral_bounds.rounds_to_mix(self.spectrum)
+            self._kept.rounds_to_mix = spectrum.rounds_to_mix(self.spectrum)
         return self._kept.rounds_to_mix
 
     def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
@@ -280,13 +280,13 @@ class NetworkMixing:
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
-        bounds = spectral_bounds.spectral_position_bounds(self.spectrum, rounds)
+        bounds = spectrum.spectral_position_bounds(self.spectrum, rounds)
         return float(np.quantile(bounds.chi_square, share)) <= _HOPELESS * max(within, 0.01)
 
     def _spectral(self, rounds: int) -> PositionBounds:
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
         if rounds == 0:
-            return spectral_bounds.spectral_position_bounds(self.spectrum, rounds)
+            return spectrum.spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
             known, followed = self._spectrum_for(rounds), self._kept.followed
             self._remote[rounds] = remote_position_bounds(self.walk, known, rounds, followed)

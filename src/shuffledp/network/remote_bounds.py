@@ -1,6 +1,6 @@
 """Bounds on the laws of the holders: followed from the most remote users, by eigenvalues elsewhere.
 
-In l2(pi), with f_i the function P^t(i, .) / pi = P^t e_i (see `spectral_bounds`), let s_i(t) be at
+In l2(pi), with f_i the function P^t(i, .) / pi = P^t e_i (see `spectrum`), let s_i(t) be at
 least norm(P^t e_i - 1), the root of V_i, and u_i(t) at least norm(C^t (I - Pi) e_i).
 
 **Smoothing.** P e_i = sum_k P(i, k) e_k. So s_i(t) <= sum_k P(i, k) s_k(t - 1) by the triangle
@@ -15,7 +15,7 @@ give to the place j. So with the laws of the most remote users j in R, the least
 at least the smaller of the least of these laws at i, and 1 - s_i(r) max_{j not in R} s_j(t - r).
 A law from R is followed round by round or, where u is small, summed over the eigenpairs:
 P^t(i, j) / pi_j = 1 + sum_k theta_k^t psi_k(i) psi_k(j) + <C^r r_i, C^(t-r) r_j> + drift, the
-product at most u_i(r) u_j(t - r), the drift as in `spectral_bounds`, and psi exchanged for phi at
+product at most u_i(r) u_j(t - r), the drift as in `spectrum`, and psi exchanged for phi at
 eta (norm(D phi_i) / sqrt(pi_j) + norm(D phi_j) / sqrt(pi_i) + eta / sqrt(pi_i pi_j)) at most,
 D = diag(theta^t).
 
@@ -47,14 +47,7 @@ from shuffledp.core.reports import Floats, Indices
 from shuffledp.network import positions
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import PositionBounds
-from shuffledp.network.spectral_bounds import (
-    MARGIN,
-    chi_squares_after,
-    drifts,
-    power_above,
-    spectral_position_bounds,
-)
-from shuffledp.network.spectrum import Spectrum
+from shuffledp.network.spectrum import MARGIN, Spectrum, power_above, spectral_position_bounds
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
@@ -289,7 +282,7 @@ def _norms(walk: RandomWalk, spectrum: Spectrum, first: int, last: int) -> list[
     found: list[Floats] = []
     start = max(first - _MOST_SMOOTHING, 0)
     for done in range(start, last + 1):
-        told = np.minimum(chi_squares_after(spectrum, done), 1.0 / spectrum.stationary_law)
+        told = np.minimum(spectrum.chi_squares(done), 1.0 / spectrum.stationary_law)
         alone = np.sqrt(told) * (1.0 + MARGIN)
         found += [np.minimum(_mean_of_neighbours(walk, found[-1]), alone) if found else alone]
     return found[first - start :]
@@ -348,7 +341,7 @@ class _Sums:
         squares = np.square(self.functions)
         norms = np.sqrt(squares.sum(axis=1)) * (1.0 + MARGIN)
         tilted = np.sqrt(squares @ np.square(self.powers)) * (1.0 + MARGIN)
-        eta, drift = deflation.defect, drifts(spectrum, rounds)
+        eta, drift = deflation.defect, spectrum.drift(rounds)
         # Powers and sums are off by their relative loss.
         self.loss = loss_of(4 * self.powers.size + 64) + 2.0 * MARGIN
         # Factors of a start and of a place: products, added up, bound what a sum is off by.
