@@ -62,9 +62,11 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     """
     location = Path(path)
     try:
-        if ids is not None:
-            return _graph_of_survey(read_edges(location, ids), ids)
-        return _graph_of_labels(read_two_columns(location), location)
+        if ids is None:
+            return _graph_of_labels(read_two_columns(location), location)
+        names = tuple(str(name) for name in ids)
+        labels = None if all(name == str(row) for row, name in enumerate(names)) else names
+        return Graph.from_edges(read_edges(location, ids), num_users=len(names), labels=labels)
     except DataError:
         if (num_columns := _num_columns(location)) <= 2:
             raise
@@ -72,13 +74,6 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
             f"{location.name} has {num_columns} columns: weights are not used, each neighbour is "
             "equally likely; keep the two columns that count"
         ) from None
-
-
-def _graph_of_survey(edges: Indices, ids: Sequence[str]) -> Graph:
-    """Return the graph of edges between people of a survey."""
-    names = tuple(str(name) for name in ids)
-    is_numbered = all(name == str(row) for row, name in enumerate(names))
-    return Graph.from_edges(edges, num_users=len(names), labels=None if is_numbered else names)
 
 
 def _num_columns(location: Path) -> int:

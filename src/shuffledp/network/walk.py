@@ -74,9 +74,21 @@ class RandomWalk:
     absences: Sequence[NDArray[np.bool_]] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        masks = (_as_mask(f"absences[{r}]", m, self.num_users) for r, m in enumerate(self.absences))
-        object.__setattr__(self, "laziness", _rounded_laziness(self.laziness))
-        object.__setattr__(self, "absences", tuple(masks))
+        laziness = require_finite("laziness", self.laziness)
+        if not 0.0 <= laziness < 1.0:
+            raise ParameterError(
+                f"laziness = {laziness} is not in [0, 1): it is the probability to stay; try 0.2"
+            )
+        scale = 2.0**LAZINESS_BITS
+        object.__setattr__(self, "laziness", round(laziness * scale) / scale)
+        masks = tuple(np.array(mask) for mask in self.absences)  # which nobody else can change
+        for number, mask in enumerate(masks):
+            if mask.shape != (self.num_users,) or mask.dtype != np.bool_:
+                raise ParameterError(
+                    f"absences[{number}] has shape {mask.shape} and dtype {mask.dtype}: give a "
+                    f"boolean for each of the {self.num_users} users"
+                )
+        object.__setattr__(self, "absences", tuple(read_only(mask) for mask in masks))
 
     @property
     def num_users(self) -> int:
@@ -248,6 +260,8 @@ def simulate_positions(
     >>> simulate_positions(RandomWalk(pair), 3, Entropy.from_seed(0))
     array([1, 0], dtype=int32)
     """
+    from shuffledp.network import walk_kernels as kernels
+
     number = walk.require_rounds(rounds)
     if starts is None:
         holders = np.arange(walk.num_users, dtype=np.int32)
@@ -256,55 +270,17 @@ def simulate_positions(
         if places.ndim != 1:
             raise ParameterError(f"starts = {starts!r} is a single place: give a list of places")
         holders = places.astype(np.int32)
-    nobody = read_only(np.zeros(0, dtype=np.bool_))
+    threshold = np.uint64(walk.laziness * 2.0**LAZINESS_BITS)  # exact
+    rows, nobody = (walk.graph.starts, walk.graph.neighbours), read_only(np.zeros(0, np.bool_))
     for round_number in range(number):
         away = walk.absences[round_number] if walk.absences else nobody
         for first in range(0, holders.size, _WALKERS_AT_A_TIME):
             group = holders[first : first + _WALKERS_AT_A_TIME]
-            _move_walkers(walk.graph, walk.laziness, away, group, entropy)
+            coins, done = entropy.words(group.size if threshold else 0), 0
+            while done < group.size:
+                half_words = entropy.words((group.size - done + 1) // 2).view(np.uint32)
+                done = kernels.step_walkers(*rows, away, threshold, coins, half_words, group, done)
     return holders
-
-
-def _move_walkers(
-    graph: Graph,
-    laziness: float,
-    away: NDArray[np.bool_],
-    holders: NDArray[np.int32],
-    entropy: Entropy,
-) -> None:
-    """Move walkers by a round, in place."""
-    from shuffledp.network import walk_kernels as kernels
-
-    threshold = np.uint64(laziness * 2.0**LAZINESS_BITS)  # exact
-    coins = entropy.words(holders.size if threshold else 0)
-    done = 0
-    while done < holders.size:
-        half_words = entropy.words((holders.size - done + 1) // 2).view(np.uint32)
-        done = kernels.step_walkers(
-            graph.starts, graph.neighbours, away, threshold, coins, half_words, holders, done
-        )
-
-
-def _rounded_laziness(laziness: float) -> float:
-    """Return the multiple of 2^-53 nearest to a laziness in [0, 1), else raise."""
-    number = require_finite("laziness", laziness)
-    if not 0.0 <= number < 1.0:
-        raise ParameterError(
-            f"laziness = {number} is not in [0, 1): it is the probability to stay; try 0.2"
-        )
-    scale = 2.0**LAZINESS_BITS
-    return round(number * scale) / scale
-
-
-def _as_mask(name: str, mask: NDArray[np.bool_], num_users: int) -> NDArray[np.bool_]:
-    """Return a read-only copy of a mask over users, else raise."""
-    array = np.array(mask)  # a copy, which nobody else can change
-    if array.shape != (num_users,) or array.dtype != np.bool_:
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a boolean for each of "
-            f"the {num_users} users"
-        )
-    return read_only(array)
 
 
 # Compiled loops run outside the interpreter's lock. More threads would share the cache that the
