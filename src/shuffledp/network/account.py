@@ -1,7 +1,7 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
@@ -119,9 +119,7 @@ class NetworkAccount(Shown):
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
-        plain = {
-            _JSON_NAMES.get(each.name, each.name): getattr(self, each.name) for each in fields(self)
-        }
+        plain = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
         return plain | {
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
             "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
@@ -302,7 +300,7 @@ class NetworkCurve(Frames):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values."""
-        pairs = ((each.name, getattr(self, each.name)) for each in fields(self))
+        pairs = asdict(self).items()
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
         values["paper_epsilon"] = values.pop("published")
         return values

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
-    columns_at_a_time,
     move_laws,
-    over_start_blocks,
+    over_starts,
     point_laws,
     relative_error,
 )
@@ -186,8 +185,7 @@ def exact_position_bounds(
             lost = np.full(last - first, flushed * LEAST_PROBABILITY)
             extremes[row, :, first:last] = there.min(axis=0), there.max(axis=0), squares, lost
 
-    for _ in over_start_blocks(num_users, columns_at_a_time(num_users), note, on_progress):
-        pass
+    over_starts(num_users, note, on_progress or no_progress)
     bounds: dict[int, PositionBounds] = {}
     for (stop, law), (low, high, squares, lost), above in zip(
         references, extremes, tails, strict=True

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import Stage
@@ -26,7 +26,7 @@ from shuffledp.network.account import MOST
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol, Terms
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.shuffler import ByHolder, NetworkBatch, NetworkShuffler, OnBatch
+from shuffledp.network.shuffler import NetworkBatch, NetworkShuffler, OnBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +40,6 @@ class NetworkArrangement:
     rounds: int
     protocol: ReportingProtocol = "all"
     on_batch: OnBatch | None = None
-
-    @property
-    def shuffler(self) -> NetworkShuffler:
-        """The walk of so many rounds."""
-        return NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
@@ -71,7 +66,15 @@ class NetworkArrangement:
     ) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""
         del dtype, row_shape, directory  # reports are kept as they come
-        return InMemoryShuffle(ByHolder(self.shuffler, self.on_batch), entropy)
+        return InMemoryShuffle(self, entropy)
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the reports that are handed in, by rising number of their holder."""
+        walk = NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
+        batch = walk.shuffle(reports, entropy)
+        if self.on_batch is not None:
+            self.on_batch(batch)
+        return batch.reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,7 @@ class NetworkPlan:
         profile: LocalProfile,
         *,
         delta: float,
-        on_batch: Callable[[NetworkBatch], None] | None = None,
+        on_batch: OnBatch | None = None,
     ) -> NetworkArrangement:
         """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds
@@ -166,7 +169,7 @@ class NetworkPlan:
         max_epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
-        on_batch: Callable[[NetworkBatch], None] | None = None,
+        on_batch: OnBatch | None = None,
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 

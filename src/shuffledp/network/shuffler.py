@@ -162,18 +162,3 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Indices:
 
 OnBatch: TypeAlias = Callable[[NetworkBatch], None]
 """Is handed what holders hand in, once, before the first block of it is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByHolder:
-    """A plain shuffler of a network: reports come out, ``on_batch`` learns who handed in what."""
-
-    network: NetworkShuffler
-    on_batch: OnBatch | None = None
-
-    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the reports that are handed in, by rising number of their holder."""
-        batch = self.network.shuffle(reports, entropy)
-        if self.on_batch is not None:
-            self.on_batch(batch)
-        return batch.reports

@@ -1,6 +1,6 @@
 """Reports on their way through a network: the walk, the laws of where they are, a simulation."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.progress import Progress
 from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.graph import Graph, require_places
 
@@ -306,19 +306,10 @@ def over_rows(num_users: int, work: Callable[[int, int], _Result]) -> list[_Resu
         return list(pool.map(work, bounds[:-1], bounds[1:]))
 
 
-def over_start_blocks(
-    num_users: int,
-    width: int,
-    work: Callable[[int, int], _Result],
-    on_progress: Progress | None = None,
-) -> Iterator[_Result]:
-    """Yield the results of work(first, last) on consecutive blocks of starts, in order.
-
-    The results do not depend on how many threads there are.
-    """
-    report, starts = on_progress or no_progress, range(0, num_users, width)
+def over_starts(num_users: int, work: Callable[[int, int], None], report: Progress) -> None:
+    """Call work(first, last) for blocks of starts whose laws fit the cache, on two threads."""
+    width = columns_at_a_time(num_users)
+    ends = [*range(width, num_users, width), num_users]
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        results = pool.map(lambda first: work(first, min(first + width, num_users)), starts)
-        for first, result in zip(starts, results, strict=True):
-            report("position laws", min(first + width, num_users), num_users)
-            yield result
+        for end, _ in zip(ends, pool.map(work, [0, *ends[:-1]], ends), strict=True):
+            report("position laws", end, num_users)
