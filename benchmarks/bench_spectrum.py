@@ -14,10 +14,10 @@ from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
-from shuffledp.network.spectral_bounds import (
+from shuffledp.network.spectrum import (
     spectral_position_bounds,
+    walk_spectrum,
 )
-from shuffledp.network.spectrum import walk_spectrum
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 REAL = ("twitch_de", "facebook", "deezer_europe", "enron")

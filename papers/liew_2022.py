@@ -20,7 +20,7 @@ from shuffledp.collection import Reports
 from shuffledp.network import NetworkMixing, network_walk_epsilon
 from shuffledp.network.account import NetworkCurve, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
-from shuffledp.network.published import published_all_epsilon, published_single_epsilon
+from shuffledp.network.privacy import published_all_epsilon, published_single_epsilon
 from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"

@@ -19,7 +19,7 @@ from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import weights_of
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.privacy import WeightedWalk, network_walk_epsilon
+from shuffledp.network.privacy import network_walk_epsilon
 
 
 def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
@@ -65,13 +65,12 @@ def test_epsilon_is_that_of_the_worst_user(method):
     for graph, rounds in ((wheel(7), 3), (wheel(60), 6), (PENDANT, 5)):
         hiding = NetworkMixing(graph, positions=method).hiding(rounds)
         found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
-        walks = [
-            (WeightedWalk(ANY, network_hiding._low(each), delta=DELTA), each)
-            for each in hiding._choices
-        ]
+        weighings = hiding._weighings(ANY, {"delta": DELTA})
         for victim in range(min(graph.num_users, 7)):
             users = np.array([victim])
-            weighed = min(walk.epsilon(weights_of(each, users), DELTA) for walk, each in walks)
+            weighed = min(
+                each.walk.epsilon(weights_of(each.bounds, users), DELTA) for each in weighings
+            )
             overlaps = np.delete(hiding.bounds.low / hiding.bounds.high[victim], victim)
             overlaps = np.clip(overlaps * (1.0 - 1e-12), 0.0, 1.0)
             hidden = network_walk_epsilon(ANY, overlaps=overlaps, delta=DELTA).upper
@@ -110,13 +109,12 @@ def test_more_eigenpairs_are_sought_where_they_tell_more(monkeypatch):
 def test_a_search_that_is_given_up_proves_nothing():
     # As soon as one user needs nearly what is known to hold, that is the answer for all.
     hiding = NetworkMixing(wheel(60), positions="exact").hiding(6)
-    walk = WeightedWalk(ANY, network_hiding._low(hiding.bounds), delta=DELTA)
+    weighing = network_hiding.Weighing(hiding.bounds, ANY, {"delta": DELTA})
     users = np.arange(60)[::-1]
-    worst = max(walk.epsilon(weights_of(hiding.bounds, users[[k]]), DELTA) for k in (0, 1, 59))
+    each = (weights_of(hiding.bounds, users[[k]]) for k in (0, 1, 59))
+    worst = max(weighing.walk.epsilon(weights, DELTA) for weights in each)
     for share in (0.5, 0.995, 1.0, 1.005, 1.5):
-        found = network_hiding.worst_epsilon(
-            walk, hiding.bounds, users, delta=DELTA, enough=share * worst
-        )
+        found = weighing.worst_epsilon(users, share * worst)
         assert found >= min(share, 1.0) * worst * (1.0 - 2e-4)
 
 

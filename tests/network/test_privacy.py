@@ -22,8 +22,6 @@ from shuffledp.network.privacy import (
     _places_taken,
     network_walk_delta,
     network_walk_epsilon,
-)
-from shuffledp.network.published import (
     published_all_epsilon,
     published_all_thinned_epsilon,
     published_single_epsilon,

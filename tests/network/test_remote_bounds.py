@@ -16,8 +16,7 @@ from shuffledp.network.positions import (
     weight_grid,
 )
 from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
-from shuffledp.network.spectral_bounds import spectral_position_bounds
-from shuffledp.network.spectrum import walk_spectrum
+from shuffledp.network.spectrum import spectral_position_bounds, walk_spectrum
 from shuffledp.network.walk import RandomWalk
 
 
@@ -184,13 +183,13 @@ def test_q_is_chosen_for_the_worst_user():
     upper = np.ones((300, 3))
     upper[0, 0] = 4.0
     pi = np.full(300, 1 / 300)
-    groups = [np.arange(2, 150), np.arange(150, 300)]
-    known = remote_bounds._Known(
-        pi, remote_bounds._Laws(lower, upper), np.array([0]), groups, np.eye(300)[0] * 0.03
-    )
+    places = [np.array([0]), np.arange(2, 150), np.arange(150, 300)]
+    masses = np.array([1 / 300, 148 / 300, 0.5])
+    laws, chi_square = np.stack([lower, upper]), np.eye(300)[0] * 0.03
+    known = remote_bounds._Known(pi, laws, places, masses, 1, chi_square)
 
     def lost(shares):
-        weights = np.array([1 / 300, 148 / 300, 0.5]) * upper[0] ** 2
+        weights = masses * upper[0] ** 2
         told = 1.03 + weights @ (1.0 / shares - 1.0)
         return told / (lower / shares).min(axis=1, initial=1.0).mean()
 

@@ -13,8 +13,12 @@ from shuffledp.network.eigenvalue_certificate import (
 )
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
-from shuffledp.network.spectral_bounds import rounds_to_mix, spectral_position_bounds
-from shuffledp.network.spectrum import Spectrum, walk_spectrum
+from shuffledp.network.spectrum import (
+    Spectrum,
+    rounds_to_mix,
+    spectral_position_bounds,
+    walk_spectrum,
+)
 
 # Some thirty certificates.
 FALSE_POSITIVE_RATE = 1e-10  # 100 certificates

@@ -20,7 +20,7 @@ NOT_PUBLIC = {
     "groups.reference_orders",
     "network.account",
     "network.families",
-    "network.published",
+    "network.privacy",
 }
 
 

@@ -1,8 +1,7 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger, no_progress
 from shuffledp.core.shown import Shown
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol
+from shuffledp.network.hiding import ReportingProtocol, Terms
 from shuffledp.network.mixing import NetworkMixing, Positions
 
 Components = Literal["connected", "largest"]
@@ -120,9 +119,7 @@ class NetworkAccount(Shown):
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
-        plain = {
-            _JSON_NAMES.get(each.name, each.name): getattr(self, each.name) for each in fields(self)
-        }
+        plain = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
         return plain | {
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
             "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
@@ -205,12 +202,13 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     >>> found.rounds, found.epsilon.upper <= 1.01 * found.uniform_epsilon.upper
     (2, True)
     """
-    if components not in get_args(Components):
-        raise ParameterError(f"components = {components!r} is not one of {get_args(Components)}")
-    if protocol not in get_args(ReportingProtocol):
-        raise ParameterError(f"protocol = {protocol!r} is not one of {get_args(ReportingProtocol)}")
-    if users not in get_args(Users):
-        raise ParameterError(f"users = {users!r} is not one of {get_args(Users)}")
+    for name, value, allowed_values in (
+        ("components", components, get_args(Components)),
+        ("protocol", protocol, get_args(ReportingProtocol)),
+        ("users", users, get_args(Users)),
+    ):
+        if value not in allowed_values:
+            raise ParameterError(f"{name} = {value!r} is not one of {allowed_values}")
     allowed = require_delta(delta)
     asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
     dishonest = require_at_least("num_dishonest", num_dishonest, 0)
@@ -220,82 +218,48 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         positions=positions,
         on_progress=on_progress,
     )
-    of_walk: dict[str, Any] = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
+    of_walk: Terms = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
     number, for_most = asked, None
     if number is None:
         number = mixing.fewest_rounds(profile, within=within, **of_walk)
         if users == "all":
             for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
             for_most = min(for_most, number)
-    users_left, hiding = mixing.graph, mixing.hiding(number)
-    published, source = published_epsilon(profile, hiding, allowed, protocol, dishonest)
+    left, walk, hiding = mixing.graph, mixing.walk, mixing.hiding(number)
     epsilon = mixing.epsilon(profile, rounds=number, with_lower=with_lower, **of_walk)
-
-    def of_share(share: float) -> float:
-        if number == 0:
-            return epsilon.upper
-        found = hiding.epsilon_of_share(profile, share, delta=allowed, num_dishonest=dishonest)
-        return min(found, epsilon.upper)
-
+    honest, least, of_shares = max(left.num_users - dishonest, 1), epsilon.upper, []
+    for share in reversed(SHARES) if users == "all" else ():
+        if number:  # what holds for more of the users holds for fewer
+            least = min(least, hiding.epsilon_of_share(profile, share, **of_walk))
+        of_shares.append((share, least))
     logger.info("network: %d rounds, epsilon about %.4g", number, epsilon.upper)
     return NetworkAccount(
-        num_users=users_left.num_users,
-        num_edges=users_left.num_edges,
+        num_users=left.num_users,
+        num_edges=left.num_edges,
         num_components=graph.num_components if components == "largest" else 1,
         rounds=number,
         protocol=protocol,
-        laziness=mixing.walk.laziness,
+        laziness=walk.laziness,
         delta=allowed,
         epsilon=epsilon,
         uniform_epsilon=account_epsilon(
-            profile,
-            num_users=max(users_left.num_users - dishonest, 1),
-            delta=allowed,
-            with_lower=with_lower,
+            profile, num_users=honest, delta=allowed, with_lower=with_lower
         ),
-        published_epsilon=published,
-        published_source=source,
+        published_epsilon=hiding.published_epsilon(profile, **of_walk),
+        published_source=_PUBLISHED[protocol],
         spectral_gap=mixing.spectrum.spectral_gap,
-        irregularity=users_left.irregularity,
+        irregularity=left.irregularity,
         # Without laziness a bipartite graph was refused.
-        is_bipartite=mixing.walk.laziness > 0.0 and users_left.is_bipartite(),
-        is_regular=users_left.is_regular,
+        is_bipartite=walk.laziness > 0.0 and left.is_bipartite(),
+        is_regular=left.is_regular,
         separation=hiding.separation,
         rounds_to_mix=mixing.rounds_to_mix,
-        worst_user=users_left.name_of(hiding.worst_user),
+        worst_user=left.name_of(hiding.worst_user),
         method=hiding.bounds.method,
         num_dishonest=dishonest,
-        epsilon_of_shares=tuple((each, of_share(each)) for each in SHARES if users == "all"),
+        epsilon_of_shares=tuple(reversed(of_shares)),
         rounds_for_most=for_most,
     )
-
-
-def published_epsilon(
-    profile: LocalProfile,
-    hiding: Hiding,
-    delta: float,
-    protocol: ReportingProtocol,
-    num_dishonest: int = 0,
-) -> tuple[float | None, str]:
-    """Return what the published theorem gives in its corrected form, and which one that is.
-
-    Rounded up; None where the theorem says nothing. It may exceed epsilon0.
-    """
-    from shuffledp.network.published import published_all_thinned_epsilon, published_single_epsilon
-
-    source = _PUBLISHED[protocol]
-    if delta == 0.0 or profile.delta0 > 0.0:
-        return None, source
-    if protocol == "all":
-        bound = published_all_thinned_epsilon(
-            profile.epsilon0,
-            overlaps=hiding.overlaps[: max(hiding.overlaps.size - num_dishonest, 0)],
-            collision=hiding.collision,
-            delta=delta,
-        )
-    else:
-        bound = published_single_epsilon(profile.epsilon0, collision=hiding.collision, delta=delta)
-    return bound.upper if math.isfinite(bound.upper) else None, source
 
 
 #: A curve looks smooth with so many points.
@@ -336,12 +300,10 @@ class NetworkCurve(Frames):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        pairs = asdict(self).items()
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
         values["paper_epsilon"] = values.pop("published")
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        return values
 
 
 def network_curve(
@@ -365,13 +327,14 @@ def network_curve(
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
     methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
     points, most = [], []
-    for index, each in enumerate(asked):
+    for done, each in enumerate(asked, start=1):
         points.append(point_epsilons(profile, mixing, each, delta=delta, protocol=protocol))
         if users == "all":
             found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
             most.append(min(found, points[-1][0]))
         stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
-        (on_progress or no_progress)(stage, index + 1, len(asked))
+        (on_progress or no_progress)(stage, done, len(asked))
+    ours, published = zip(*points, strict=True)
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
     return NetworkCurve(
         name=name,
@@ -381,8 +344,8 @@ def network_curve(
         epsilon0=profile.epsilon0,
         delta=delta,
         rounds=asked,
-        epsilon=tuple(ours for ours, _ in points),
-        published=tuple(theirs for _, theirs in points),
+        epsilon=ours,
+        published=published,
         uniform_epsilon=uniform.upper,
         method=", ".join(sorted(methods)),
         epsilon_of_most=tuple(most),
@@ -412,7 +375,6 @@ def point_epsilons(
     protocol: ReportingProtocol = "all",
 ) -> tuple[float, float | None]:
     """Return the epsilon for every user, and the published theorem's or None; rounded up."""
-    hiding = mixing.hiding(rounds)
-    ours = hiding.epsilon(profile, delta=delta, protocol=protocol, with_lower=False)
-    published, _ = published_epsilon(profile, hiding, delta, protocol)
-    return ours.upper, published
+    hiding, terms = mixing.hiding(rounds), Terms(delta=delta, protocol=protocol)
+    ours = hiding.epsilon(profile, with_lower=False, **terms)
+    return ours.upper, hiding.published_epsilon(profile, **terms)

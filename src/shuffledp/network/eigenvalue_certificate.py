@@ -6,14 +6,14 @@ on privacy needs an upper one.
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, read_only
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import over_rows
 
@@ -78,8 +78,8 @@ class Deflation:
     (gamma_n); Parlett, "The Symmetric Eigenvalue Problem", 1998, Section 11.5 (residuals).
     """
 
-    eigenvalues: NDArray[np.float64] = field(repr=False)
-    eigenfunctions: NDArray[np.float64] = field(repr=False)
+    eigenvalues: Floats = field(repr=False)
+    eigenfunctions: Floats = field(repr=False)
     defect: float
     residual: float
 
@@ -106,33 +106,34 @@ class Deflation:
 def no_deflation(num_users: int) -> Deflation:
     """Return the deflation by the constants alone, which is exact."""
     return Deflation(
-        eigenvalues=np.empty(0),
-        eigenfunctions=np.empty((num_users, 0)),
-        defect=0.0,
-        residual=0.0,
+        eigenvalues=np.empty(0), eigenfunctions=np.empty((num_users, 0)), defect=0.0, residual=0.0
     )
 
 
-def deflate(graph: Graph, eigenfunctions: NDArray[np.float64], *, laziness: float) -> Deflation:
+def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflation:
     """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
 
     Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
     NaN. Cost: O(num_edges K + num_users K^2).
     """
     pi, degrees = graph.stationary_law(), graph.degrees
-    functions = _orthonormalised(pi, eigenfunctions)
-    if functions.shape[1] == 0:
+    if eigenfunctions.shape[1] == 0:
         return no_deflation(graph.num_users)
+    root = np.sqrt(pi)[:, None]
+    # Of the same span, orthonormal in l2(pi) and of mean zero, nearly.
+    columns, _ = np.linalg.qr(np.hstack([root, root * eigenfunctions]))
+    functions = np.ascontiguousarray(columns[:, 1:] / root)
     images = laziness * functions
     images += (1.0 - laziness) * ((graph.matrix() @ functions) / degrees[:, None])
     eigenvalues = np.clip((pi[:, None] * functions * images).sum(axis=0), -1.0, 1.0)
     defect, trace = _defect(pi, functions)
     images -= eigenvalues * functions
-    squares, loss = _frobenius_squared(pi, images)
+    flat = images.reshape(-1, 1)
+    squares, loss = _products(np.repeat(pi, images.shape[1]), flat, flat)
     # A sum over neighbours, in whatever order, laziness, the product with theta and its
     # subtraction.
     rounding = loss_of(int(degrees.max()) + 12) * math.sqrt(trace)
-    residual = math.sqrt(squares) * (1.0 + loss) + rounding + 2.0 * defect
+    residual = math.sqrt(float(squares[0, 0])) * (1.0 + loss) + rounding + 2.0 * defect
     order = np.argsort(-np.abs(eigenvalues), kind="stable")
     return Deflation(
         eigenvalues=eigenvalues[order],
@@ -142,16 +143,7 @@ def deflate(graph: Graph, eigenfunctions: NDArray[np.float64], *, laziness: floa
     )
 
 
-def _orthonormalised(
-    pi: NDArray[np.float64], functions: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return functions of the same span, orthonormal in l2(pi) and of mean zero, nearly."""
-    root = np.sqrt(pi)
-    columns, _ = np.linalg.qr(np.column_stack([root, root[:, None] * functions]))
-    return np.ascontiguousarray(columns[:, 1:] / root[:, None])
-
-
-def _defect(pi: NDArray[np.float64], functions: NDArray[np.float64]) -> tuple[float, float]:
+def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
     """Return at least the defect of functions, and at least the sum of their squared norms."""
     gram, loss = _products(pi, functions, functions)
     sums, _ = _products(pi, np.ones((pi.size, 1)), functions)
@@ -169,9 +161,7 @@ def _defect(pi: NDArray[np.float64], functions: NDArray[np.float64]) -> tuple[fl
     return defect, trace
 
 
-def _products(
-    pi: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]:
     """Return <f, g> for all columns, and what each is off by, relative to norm(f) norm(g)."""
     rows = math.isqrt(pi.size) + 1  # at a time: then sums are shortest
     products = np.zeros((first.shape[1], second.shape[1]))
@@ -179,15 +169,6 @@ def _products(
         part = slice(begin, begin + rows)
         products += (pi[part, None] * first[part]).T @ second[part]
     return products, loss_of(rows + -(-pi.size // rows) + 4)
-
-
-def _frobenius_squared(
-    pi: NDArray[np.float64], functions: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return the sum of the squared norms of functions, and its relative loss."""
-    flat = functions.reshape(-1, 1)
-    products, loss = _products(np.repeat(pi, functions.shape[1]), flat, flat)
-    return float(products[0, 0]), loss
 
 
 #: Every certificate fails with at most this probability over its start vectors.
@@ -309,126 +290,74 @@ def certified_norm(
     >>> 0.5 <= bound <= 0.505
     True
     """
+    from shuffledp.network import walk_kernels as kernels
+
     last = require_at_least("most_steps", most_steps, 1)
     require_open_unit("tolerance", tolerance)
     if not 0.0 <= guess < 1.0 - _LEAST_GAP:  # NaN fails too
         return 1.0
     # About twice as many as are needed if the guess is right; if it is not, more bring little.
-    root = math.sqrt(tolerance * (1.0 - guess))
-    last = min(last, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / root))
+    away = tolerance * (1.0 - guess)
+    last = min(last, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / math.sqrt(away)))
     beta = guess + _SHARE_OF_INTERVAL * tolerance * (1.0 - guess)
-    recurrence = _Recurrence(graph, deflation, laziness, 2.0 / beta, entropy)
-    target = guess + tolerance * (1.0 - guess)
-    between = min(_MOST_STEPS_BETWEEN, max(1, _steps_to_grow(beta)))
-    best = np.full(_NUM_STARTS, np.inf)
+    growth_a_step = math.acosh(max(1.0 / beta, 1.0 + 1e-12))
+    between = min(_MOST_STEPS_BETWEEN, max(1, int(math.log(_LARGEST_GROWTH) / growth_a_step)))
+    pi, (num_users, num_pairs) = graph.stationary_law(), deflation.eigenfunctions.shape
+    known = np.ascontiguousarray(np.hstack([np.ones((num_users, 1)), deflation.eigenfunctions]))
+    loss_of_norms = loss_of(num_users + 16)
+    # Of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
+    # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
+    removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
+    additions = kernels.additions_of_means(int(graph.degrees.max()))
+    kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
+
+    def norms_of(functions: Floats) -> Floats:
+        """Return at least the norms of the columns."""
+        squares = np.einsum("i,ij,ij->j", pi, functions, functions)
+        return np.sqrt(squares) * (1.0 + loss_of_norms)
+
+    def remove_known(functions: Floats) -> None:
+        """Subtract in place what columns have of the known eigenfunctions."""
+        functions -= known @ _products(pi, known, functions)[0]
+
+    current = entropy.generator().standard_normal((num_users, _NUM_STARTS)) / np.sqrt(pi)[:, None]
+    previous, before, lost_a_step = (
+        np.zeros_like(current),
+        np.zeros(_NUM_STARTS),
+        np.zeros(_NUM_STARTS),
+    )
+    # Rounding of the start itself (a root, a quotient, pi), and of the removal just below.
+    lost = (kappa + 8.0 * UNIT) * norms_of(current)
+    remove_known(current)
+    norms, best = norms_of(current), np.full(_NUM_STARTS, np.inf)
     for step in range(1, last + 1):
-        recurrence.advance()
-        largest = float(recurrence.norms.max())
-        if step % between == 0 or step == last or largest > _LARGEST_NORM:
-            recurrence.remove_known()
-            np.minimum(best, recurrence.bounds(), out=best)
-            if float(best.max()) <= target or largest > _LARGEST_NORM:
+        factor = 2.0 / beta if step > 1 else 1.0 / beta
+        fixed = graph.starts, graph.neighbours, laziness, factor, current, previous
+        squares = np.sum(over_rows(num_users, partial(kernels.chebyshev_step, *fixed)), axis=0)
+        lost_a_step += kappa * (factor * norms + before)
+        lost += lost_a_step
+        current, previous = previous, current
+        before = norms
+        norms = np.sqrt(squares / float(graph.neighbours.size)) * (1.0 + loss_of_norms)
+        is_large = float(norms.max()) > _LARGEST_NORM
+        if step % between == 0 or step == last or is_large:
+            lost_now = kappa * (norms + before)
+            lost_a_step += lost_now
+            lost += lost_now
+            remove_known(current)
+            remove_known(previous)
+            norms, before = norms_of(current), norms_of(previous)
+            np.minimum(best, _bounds(beta, norms, _COMPONENT - lost, step), out=best)
+            if is_large or float(best.max()) <= guess + away:
                 break
     return min(1.0, float(best.max()))
 
 
-def _steps_to_grow(beta: float) -> int:
-    """Return after how many steps the constants may have grown by the largest factor."""
-    return int(math.log(_LARGEST_GROWTH) / math.acosh(max(1.0 / beta, 1.0 + 1e-12)))
-
-
-class _Recurrence:
-    """The three-term recurrence of the Chebyshev polynomials, and what it has lost so far."""
-
-    def __init__(
-        self, graph: Graph, deflation: Deflation, laziness: float, factor: float, entropy: Entropy
-    ) -> None:
-        """Draw the start vectors; ``factor`` is 2 / beta, and defines beta."""
-        from shuffledp.network import walk_kernels as kernels
-
-        self.graph, self.laziness, self.factor = graph, laziness, factor
-        self.pi = graph.stationary_law()
-        num_users, num_pairs = deflation.eigenfunctions.shape
-        ones = np.ones((num_users, 1))
-        self.known = np.ascontiguousarray(np.hstack([ones, deflation.eigenfunctions]))
-        self.loss_of_norms = loss_of(num_users + 16)
-        additions = kernels.additions_of_means(int(graph.degrees.max()))
-        # Of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
-        # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
-        removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
-        self.kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
-        normal = entropy.generator().standard_normal((num_users, _NUM_STARTS))
-        self.current = normal / np.sqrt(self.pi)[:, None]
-        self.previous = np.zeros_like(self.current)
-        self.num_steps = 0
-        self.norms = self._norms_of(self.current)
-        self.norms_before = np.zeros(_NUM_STARTS)
-        # Rounding of the start itself (a root, a quotient, pi), and of the removal just below.
-        self.lost = (self.kappa + 8.0 * UNIT) * self.norms
-        self.lost_a_step = np.zeros(_NUM_STARTS)
-        self._remove(self.current)
-        self.norms = self._norms_of(self.current)
-
-    def advance(self) -> None:
-        """Go on to the polynomial of the next degree."""
-        from shuffledp.network import walk_kernels as kernels
-
-        factor = self.factor if self.num_steps else 0.5 * self.factor
-
-        def step(first: int, last: int) -> NDArray[np.float64]:
-            squares = np.empty(_NUM_STARTS)
-            kernels.chebyshev_step(
-                self.graph.starts,
-                self.graph.neighbours,
-                self.laziness,
-                1.0 - self.laziness,
-                factor,
-                self.current,
-                self.previous,
-                squares,
-                first,
-                last,
-            )
-            return squares
-
-        squares = over_rows(self.pi.size, step)
-        self.lost_a_step += self.kappa * (factor * self.norms + self.norms_before)
-        self.lost += self.lost_a_step
-        self.current, self.previous = self.previous, self.current
-        self.norms_before = self.norms
-        size = float(self.graph.neighbours.size)
-        total = np.sum(squares, axis=0)
-        self.norms = np.sqrt(total / size) * (1.0 + self.loss_of_norms)
-        self.num_steps += 1
-
-    def remove_known(self) -> None:
-        """Subtract what the last two functions have of the known eigenfunctions."""
-        lost = self.kappa * (self.norms + self.norms_before)
-        self.lost_a_step += lost
-        self.lost += lost
-        for functions in (self.current, self.previous):
-            self._remove(functions)
-        self.norms = self._norms_of(self.current)
-        self.norms_before = self._norms_of(self.previous)
-
-    def bounds(self) -> NDArray[np.float64]:
-        """Return the bound on the norm if each start vector were the good one; inf if none."""
-        beta = 2.0 / self.factor * (1.0 + 2.0 * UNIT)
-        rest = _COMPONENT - self.lost
-        bounds = np.full(rest.size, np.inf)
-        for index in np.flatnonzero(rest > 0.0):
-            ratio = max(1.0, float(self.norms[index] / rest[index]) * (1.0 + 1e-12))
-            growth = math.acosh(ratio) * (1.0 + 1e-12) / self.num_steps
-            # Beyond it the bound is above every norm, and would overflow.
-            bounds[index] = beta * math.cosh(growth) * (1.0 + 1e-14) if growth < 100.0 else np.inf
-        return bounds
-
-    def _norms_of(self, functions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return at least the norms of the columns."""
-        squares = np.einsum("i,ij,ij->j", self.pi, functions, functions)
-        norms: NDArray[np.float64] = np.sqrt(squares) * (1.0 + self.loss_of_norms)
-        return norms
-
-    def _remove(self, functions: NDArray[np.float64]) -> None:
-        """Subtract in place what columns have of the known eigenfunctions."""
-        functions -= self.known @ _products(self.pi, self.known, functions)[0]
+def _bounds(beta: float, norms: Floats, rest: Floats, step: int) -> Floats:
+    """Return the bound on the norm if each start vector were the good one; inf if none."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.maximum(norms / rest * (1.0 + 1e-12), 1.0)
+        growth = np.arccosh(ratio) * (1.0 + 1e-12) / step
+        bounds = beta * (1.0 + 2.0 * UNIT) * np.cosh(growth) * (1.0 + 1e-14)
+    # Beyond that growth the bound is above every norm.
+    return np.where((rest > 0.0) & (growth < 100.0), bounds, np.inf)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Floats, Indices, read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,7 +52,7 @@ class Graph:
     ([1, 2, 1, 0], [0, 2])
     """
 
-    starts: NDArray[np.int64]
+    starts: Indices
     neighbours: NDArray[np.int32]
     labels: tuple[str, ...] | None = None
     num_self_loops: int = 0
@@ -61,8 +61,18 @@ class Graph:
     def __post_init__(self) -> None:
         object.__setattr__(self, "starts", read_only(self.starts))
         object.__setattr__(self, "neighbours", read_only(self.neighbours))
-        if self.labels is not None:
-            object.__setattr__(self, "labels", _checked_labels(self.labels, self.num_users))
+        if self.labels is None:
+            return
+        names = tuple(self.labels)
+        if len(names) != self.num_users:
+            raise ParameterError(
+                f"labels has {len(names):,} entries for {self.num_users:,} users: give one a user"
+            )
+        if not all(isinstance(name, str) for name in names):
+            raise ParameterError("labels are not all text: turn them into text with str()")
+        if len(set(names)) < self.num_users:
+            raise ParameterError("labels holds a name twice: give every user one of their own")
+        object.__setattr__(self, "labels", names)
 
     @classmethod
     def from_edges(
@@ -103,9 +113,13 @@ class Graph:
         >>> Graph.from_edges([(2, 0), (0, 1)]).neighbours_of(0).tolist()
         [1, 2]
         """
-        asked = None if num_users is None else _require_users(num_users)
+        asked = None if num_users is None else require_at_least("num_users", num_users, 1)
         pairs, number = require_edges(edges, asked)
-        _require_users(number)
+        if number > MOST_USERS:
+            raise ParameterError(
+                f"num_users = {number:,} is above {MOST_USERS:,}: number users from 0 without "
+                "gaps, or work on one component at a time"
+            )
         first, second = pairs.astype(np.int64).T
         low, high = np.minimum(first, second), np.maximum(first, second)
         is_proper = low != high
@@ -136,7 +150,7 @@ class Graph:
         return self.neighbours.size // 2
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
+    def degrees(self) -> Indices:
         """Number of neighbours of each user, shape (n,); a new array."""
         return np.diff(self.starts)
 
@@ -180,7 +194,7 @@ class Graph:
         """Return the label of a user, or the number."""
         return str(user) if self.labels is None else self.labels[user]
 
-    def stationary_law(self) -> NDArray[np.float64]:
+    def stationary_law(self) -> Floats:
         """Return the law pi_j = degree_j / (2 m), which one step of the random walk keeps.
 
         Returns
@@ -228,7 +242,7 @@ class Graph:
         numbers: NDArray[np.int32] = rank[found]
         return numbers
 
-    def largest_component(self) -> tuple["Graph", NDArray[np.int64]]:
+    def largest_component(self) -> tuple["Graph", Indices]:
         """Return the largest connected component, and which users are in it.
 
         Returns
@@ -326,34 +340,7 @@ class Graph:
         return csr_array((ones, self.neighbours, self.starts), shape=(self.num_users,) * 2)
 
 
-def _require_users(num_users: SupportsIndex) -> int:
-    """Return the number of users if it is in [1, 2^31 - 1], else raise `ParameterError`."""
-    number = require_at_least("num_users", num_users, 1)
-    if number > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {number:,} is above {MOST_USERS:,}: number users from 0 without gaps, "
-            "or work on one component at a time"
-        )
-    return number
-
-
-def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
-    """Return the labels as a tuple, or raise unless they are one for each user, all different."""
-    names = tuple(labels)
-    if len(names) != num_users:
-        raise ParameterError(
-            f"labels has {len(names):,} entries for {num_users:,} users: give one a user"
-        )
-    if not all(isinstance(name, str) for name in names):
-        raise ParameterError("labels are not all text: turn them into text with str()")
-    if len(set(names)) < num_users:
-        raise ParameterError("labels holds a name twice: give every user one of their own")
-    return names
-
-
-def require_places(
-    name: str, places: SupportsIndex | ArrayLike, num_users: int
-) -> NDArray[np.int64]:
+def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Indices:
     """Return places as an array of at most one axis if they are users' numbers, else raise."""
     array = np.asarray(places)
     if array.size == 0 and array.ndim == 1:

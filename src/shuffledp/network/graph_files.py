@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.collection.source.edge_files import (
-    numbers_of,
-    read_edges,
-    read_two_columns,
-)
+from shuffledp.collection.source.edge_files import numbers_of, read_edges, read_two_columns
 from shuffledp.collection.source.tables import scan
 from shuffledp.core.errors import DataError
+from shuffledp.core.reports import Indices
 from shuffledp.network.graph import Graph
 
 if TYPE_CHECKING:
@@ -66,9 +62,11 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     """
     location = Path(path)
     try:
-        if ids is not None:
-            return _graph_of_survey(read_edges(location, ids), ids)
-        return _graph_of_labels(read_two_columns(location), location)
+        if ids is None:
+            return _graph_of_labels(read_two_columns(location), location)
+        names = tuple(str(name) for name in ids)
+        labels = None if all(name == str(row) for row, name in enumerate(names)) else names
+        return Graph.from_edges(read_edges(location, ids), num_users=len(names), labels=labels)
     except DataError:
         if (num_columns := _num_columns(location)) <= 2:
             raise
@@ -76,13 +74,6 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
             f"{location.name} has {num_columns} columns: weights are not used, each neighbour is "
             "equally likely; keep the two columns that count"
         ) from None
-
-
-def _graph_of_survey(edges: NDArray[np.int64], ids: Sequence[str]) -> Graph:
-    """Return the graph of edges between people of a survey."""
-    names = tuple(str(name) for name in ids)
-    is_numbered = all(name == str(row) for row, name in enumerate(names))
-    return Graph.from_edges(edges, num_users=len(names), labels=None if is_numbered else names)
 
 
 def _num_columns(location: Path) -> int:
@@ -103,12 +94,15 @@ def _num_columns(location: Path) -> int:
 
 def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
     """Return the graph of edges between names that are text; see `read_graph`."""
+    import polars as pl
+
     if location.suffix.lower() not in _PARQUET and _starts_with_header(table, location.name):
         table = table[1:]
     columns = [numbers_of(table[name], None) for name in ("first", "second")]
     if all(is_known.all() for _, is_known in columns):
         return _graph_of_numbers(np.stack([found for found, _ in columns], axis=1), location.name)
-    names = _names_in_order(table)
+    both = table.select(pl.concat_list("first", "second").explode()).to_series()
+    names = both.unique(maintain_order=True).to_list()  # line by line
     ends = [numbers_of(table[name], names)[0] for name in ("first", "second")]
     return Graph.from_edges(np.stack(ends, axis=1), num_users=len(names), labels=names)
 
@@ -128,20 +122,7 @@ def _starts_with_header(table: "pl.DataFrame", origin: str) -> bool:
     return True
 
 
-def _names_in_order(table: "pl.DataFrame") -> list[str]:
-    """Return the names in the order of their first places, line by line."""
-    import polars as pl
-
-    row = pl.int_range(pl.len(), dtype=pl.Int64)
-    places = [
-        table.select(name=pl.col(column), place=2 * row + shift)
-        for shift, column in enumerate(("first", "second"))
-    ]
-    firsts = pl.concat(places).group_by("name").agg(pl.col("place").min())
-    return firsts.sort("place")["name"].to_list()
-
-
-def _graph_of_numbers(pairs: NDArray[np.int64], origin: str) -> Graph:
+def _graph_of_numbers(pairs: Indices, origin: str) -> Graph:
     """Return the graph of edges between numbers, in increasing order of these."""
     if pairs.size == 0:
         raise DataError(f"{origin} has no rows: give an edge a row")

@@ -2,20 +2,23 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, Required, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.reports import Floats, Indices
 from shuffledp.network.positions import FEW_ROUNDINGS, PositionBounds
 from shuffledp.network.privacy import (
     WeightedWalk,
     Weights,
     network_walk_delta,
     network_walk_epsilon,
+    published_all_thinned_epsilon,
+    published_single_epsilon,
 )
 
 ReportingProtocol = Literal["all", "single"]
@@ -45,9 +48,9 @@ class Hiding:
 
     # For each other user a chance, by coins of their own, with which their report hides that of
     # *any* user at least as well as one in a uniform shuffle would; rounded down.
-    overlaps: NDArray[np.float64]
+    overlaps: Floats
     # At least the chance of each user to hold it at the end.
-    position_law: NDArray[np.float64]
+    position_law: Floats
     # At least the chance that two independent copies of it end at one place.
     collision: float
     # Node whose position tells most, as far as the bounds say.
@@ -107,7 +110,7 @@ class Hiding:
 
         What is known to hold ``for_all`` of them is not searched for again.
         """
-        users = self._hidden_best(self.bounds, profile, share, terms)
+        users = self._weighings(profile, terms)[-1].hidden_best(share)
         overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
         hidden = min(found.upper, for_all)
@@ -117,10 +120,8 @@ class Hiding:
         self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
     ) -> bool:
         """Tell whether a central target is proved to be met for this share of the users."""
-        for bounds in self._choices:
-            users = self._hidden_best(bounds, profile, share, terms)
-            walk = _weighted(bounds, profile, terms)
-            if not unmet(walk, bounds, users, epsilon=epsilon, delta=terms["delta"]).size:
+        for weighing in self._weighings(profile, terms):
+            if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
                 return True
         found = network_walk_delta(
             profile,
@@ -133,28 +134,27 @@ class Hiding:
         )
         return found.upper <= terms["delta"]
 
-    @property
-    def _choices(self) -> tuple[PositionBounds, ...]:
-        """Bounds relative to different laws Q, each of which will do."""
-        lowered = self.bounds.lowered
-        return (self.bounds,) if lowered is None else (self.bounds, lowered)
+    def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
+        """Return what the published theorem gives in its corrected form, rounded up.
 
-    def _limit(self, profile: LocalProfile, terms: Terms) -> float:
-        """Return what a trusted shuffler of these users gives."""
-        count = max(self.bounds.low.size - terms.get("num_dishonest", 0), 1)
-        delta = terms["delta"]
-        return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
+        None where it says nothing; it may exceed epsilon0.
+        """
+        delta, collision = terms["delta"], self.collision
+        if delta == 0.0 or profile.delta0 > 0.0:
+            return None
+        if terms.get("protocol", "all") == "single":
+            found = published_single_epsilon(profile.epsilon0, collision=collision, delta=delta)
+        else:
+            honest = max(self.overlaps.size - terms.get("num_dishonest", 0), 0)
+            found = published_all_thinned_epsilon(
+                profile.epsilon0, overlaps=self.overlaps[:honest], collision=collision, delta=delta
+            )
+        return found.upper if math.isfinite(found.upper) else None
 
-    def _hidden_best(
-        self, bounds: PositionBounds, profile: LocalProfile, share: float, terms: Terms
-    ) -> NDArray[np.int64]:
-        """Return a share of the users, without those whose position tells most; these first."""
-        tilt = 0.0
-        if share < 1.0:
-            ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
-            tilt = 0.65 * self._limit(profile, terms) / ratio
-        kept = max(math.ceil(share * bounds.low.size), 1)
-        return np.argsort(-bounds.tells(tilt), kind="stable")[bounds.low.size - kept :]
+    def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
+        """Return what is known relative to several laws Q; what mostly proves more is first."""
+        laws = (self.bounds,) if self.bounds.lowered is None else (self.bounds.lowered, self.bounds)
+        return [Weighing(bounds, profile, terms) for bounds in laws]
 
     def _weighed_epsilon(
         self, profile: LocalProfile, share: float, enough: float, terms: Terms
@@ -163,29 +163,15 @@ class Hiding:
 
         It cannot where ``enough`` is as good as a trusted shuffler already.
         """
-        delta = terms["delta"]
-        if not delta > 0.0 or enough <= (1.0 + _NEAR) * self._limit(profile, terms):
-            return math.inf
-        least = math.inf
-        for bounds in reversed(self._choices):  # the lowered law mostly proves more
-            walk = _weighted(bounds, profile, terms)
-            if walk.is_known:
-                users = self._hidden_best(bounds, profile, share, terms)
+        weighings, least = self._weighings(profile, terms), math.inf
+        if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighings[0].limit():
+            return least
+        for weighing in weighings:
+            if weighing.walk.is_known:
                 # A second law is looked at where it may gain a thousandth on the first.
                 known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
-                least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=known))
+                least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
         return least
-
-
-def _low(bounds: PositionBounds) -> NDArray[np.float64]:
-    """Return overlaps of all users but one with the reference law, rising, rounded down."""
-    return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
-
-
-def _weighted(bounds: PositionBounds, profile: LocalProfile, terms: Terms) -> WeightedWalk:
-    """Return the weighted blanket over the reference law."""
-    dishonest = terms.get("num_dishonest", 0)
-    return WeightedWalk(profile, _low(bounds), delta=terms["delta"], num_dishonest=dishonest)
 
 
 # The worst of many users is found to within this, relatively.
@@ -201,56 +187,79 @@ _MOST_EVALUATIONS = 40
 _PART = 4
 
 
-def weights_of(bounds: PositionBounds, users: NDArray[np.int64]) -> Weights:
+@dataclass(eq=False)
+class Weighing:
+    """The weighted blanket of users' positions relative to one law Q."""
+
+    bounds: PositionBounds
+    profile: LocalProfile
+    terms: Terms
+
+    @cached_property
+    def walk(self) -> WeightedWalk:
+        """The blanket, of everybody's overlaps."""
+        delta, dishonest = self.terms["delta"], self.terms.get("num_dishonest", 0)
+        return WeightedWalk(self.profile, _low(self.bounds), delta=delta, num_dishonest=dishonest)
+
+    def limit(self) -> float:
+        """Return what a trusted shuffler of these users gives."""
+        count = max(self.bounds.low.size - self.terms.get("num_dishonest", 0), 1)
+        delta = self.terms["delta"]
+        return account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
+
+    def hidden_best(self, share: float) -> Indices:
+        """Return a share of the users, without those whose position tells most; these first."""
+        tilt = 0.0
+        if share < 1.0:
+            ratio = math.tanh(0.5 * min(self.profile.epsilon0, 1.0)) or 1.0
+            tilt = 0.65 * self.limit() / ratio
+        kept = max(math.ceil(share * self.bounds.low.size), 1)
+        return np.argsort(-self.bounds.tells(tilt), kind="stable")[self.bounds.low.size - kept :]
+
+    def is_met(self, users: Indices, epsilon: float) -> bool:
+        """Tell whether a target is proved to be met for users, all together."""
+        return self.walk.delta(weights_of(self.bounds, users), epsilon) <= self.terms["delta"]
+
+    def worst_epsilon(self, users: Indices, enough: float) -> float:
+        """Return an epsilon that holds for each of some users, most telling first; or ``enough``.
+
+        The most telling user is accounted for alone, and then whoever needs more.
+        """
+        worst, group, delta = 0.0, users[:1], self.terms["delta"]
+        if not self.is_met(group, _WORTH * enough):
+            return enough
+        while group.size and worst < _WORTH * enough:
+            worst = max(worst, self.walk.epsilon(weights_of(self.bounds, group), delta))
+            group = self.unmet(users[1:], (1.0 + _SLACK) * worst)
+        return enough if group.size else min((1.0 + _SLACK) * worst, enough)
+
+    def unmet(self, users: Indices, epsilon: float) -> Indices:
+        """Return some of the users, most telling first, for whom a target is not proved to be met.
+
+        Whatever holds for weights that dominate those of a group holds for each of it; groups whose
+        common weights do worse are split, until there is one user, or that was done often enough.
+        """
+        pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
+        while pending:
+            group = pending.pop()
+            left -= 1
+            if not group.size or self.is_met(group, epsilon):
+                continue
+            if group.size == 1:
+                return group
+            if left <= 0:
+                return np.concatenate([group, *pending])
+            part = max(group.size // _PART, 1)
+            pending += [group[part:], group[:part]]
+        return np.empty(0, np.int64)
+
+
+def _low(bounds: PositionBounds) -> Floats:
+    """Return overlaps of all users but one with the reference law, rising, rounded down."""
+    return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
+
+
+def weights_of(bounds: PositionBounds, users: Indices) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
     return Weights(values, masses, bounds.error, missed)
-
-
-def worst_epsilon(
-    walk: WeightedWalk,
-    bounds: PositionBounds,
-    users: NDArray[np.int64],
-    *,
-    delta: float,
-    enough: float,
-) -> float:
-    """Return an epsilon that holds for each of some users, most telling first; ``enough`` at most.
-
-    The most telling user is accounted for alone, and then whoever needs more.
-    """
-    if walk.delta(weights_of(bounds, users[:1]), _WORTH * enough) > delta:
-        return enough
-    worst, group = 0.0, users[:1]
-    while group.size and worst < _WORTH * enough:
-        worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
-        group = unmet(walk, bounds, users[1:], epsilon=(1.0 + _SLACK) * worst, delta=delta)
-    return enough if group.size else min((1.0 + _SLACK) * worst, enough)
-
-
-def unmet(
-    walk: WeightedWalk,
-    bounds: PositionBounds,
-    users: NDArray[np.int64],
-    *,
-    epsilon: float,
-    delta: float,
-) -> NDArray[np.int64]:
-    """Return some of the users, most telling first, for whom a target is not proved to be met.
-
-    Whatever holds for weights that dominate those of a group holds for each of it; groups whose
-    common weights do worse are split, until there is one user, or that was done often enough.
-    """
-    pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
-    while pending:
-        group = pending.pop()
-        left -= 1
-        if not group.size or walk.delta(weights_of(bounds, group), epsilon) <= delta:
-            continue
-        if group.size == 1:
-            return group
-        if left <= 0:
-            return np.concatenate([group, *pending])
-        part = max(group.size // _PART, 1)
-        pending += [group[part:], group[:part]]
-    return np.empty(0, np.int64)

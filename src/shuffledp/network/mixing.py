@@ -7,8 +7,8 @@ time, and spectral bounds, which cost none but need more rounds to say the same.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, Unpack, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,18 +19,14 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
+from shuffledp.network import spectrum
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, Terms
-from shuffledp.network.privacy import (
-    NETWORK_ASSUMPTIONS,
-    network_walk_epsilon,
-)
+from shuffledp.network.positions import PositionBounds, exact_position_bounds
+from shuffledp.network.privacy import NETWORK_ASSUMPTIONS, network_walk_epsilon
 from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
+from shuffledp.network.spectrum import DENSE_USERS, Spectrum
 from shuffledp.network.walk import RandomWalk
-
-if TYPE_CHECKING:
-    from shuffledp.network.positions import PositionBounds
-    from shuffledp.network.spectrum import Spectrum
 
 Positions = Literal["auto", "exact", "spectral"]
 
@@ -63,15 +59,13 @@ _FEWEST_USERS = 3
 _MOST_ROUNDS = 10_000_000
 
 
+@dataclass(eq=False)
 class _Kept:
     """What is known of the walk of one laziness on a graph; it does not refer to the graph."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self.spectrum: Spectrum | None = None
-        self.finer: Spectrum | None = None
-        self.rounds_to_mix: int | None = None
-        self.followed = FollowedLaws()
+    spectra: dict[int | None, Spectrum] = field(default_factory=dict)  # by pairs sought
+    rounds_to_mix: int | None = None
+    followed: FollowedLaws = field(default_factory=FollowedLaws)
 
 
 # For as long as there is the graph, so that a second account of it takes little.
@@ -126,30 +120,32 @@ class NetworkMixing:
         self._remote: dict[int, PositionBounds] = {}
 
     @property
-    def spectrum(self) -> "Spectrum":
+    def spectrum(self) -> Spectrum:
         """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
-        from shuffledp.network.spectrum import walk_spectrum
+        return self._spectrum_of("eigenvalues", None)
 
-        if self._kept.spectrum is None:
-            self._report("eigenvalues", 0, 1)
-            self._kept.spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
-            self._report("eigenvalues", 1, 1)
-        return self._kept.spectrum
+    def _spectrum_of(self, stage: str, num_pairs: int | None) -> Spectrum:
+        """Return the spectrum with so many eigenpairs."""
+        if num_pairs not in self._kept.spectra:
+            self._report(stage, 0, 1)
+            self._kept.spectra[num_pairs] = spectrum.walk_spectrum(
+                self.graph, laziness=self.walk.laziness, num_pairs=num_pairs
+            )
+            self._report(stage, 1, 1)
+        return self._kept.spectra[num_pairs]
 
     @property
     def rounds_to_mix(self) -> int:
         """After how many rounds eigenvalues show that the separation is below 0.01."""
-        from shuffledp.network.spectral_bounds import rounds_to_mix
-
         if self._kept.rounds_to_mix is None:
-            self._kept.rounds_to_mix = rounds_to_mix(self.spectrum)
+            self._kept.rounds_to_mix = spectrum.rounds_to_mix(self.spectrum)
         return self._kept.rounds_to_mix
 
-    def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
+    def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
         """Return bounds on where every report may be after so many rounds."""
         return self.position_bounds_at((rounds,))[0]
 
-    def position_bounds_at(self, rounds: Iterable[SupportsIndex]) -> "tuple[PositionBounds, ...]":
+    def position_bounds_at(self, rounds: Iterable[SupportsIndex]) -> tuple[PositionBounds, ...]:
         """Return bounds for several numbers of rounds: exact laws take one pass for all of them."""
         numbers = [require_at_least("rounds", each, 0) for each in rounds]
         wanted = [each for each in dict.fromkeys(numbers) if each not in self._exact]
@@ -230,7 +226,7 @@ class NetworkMixing:
         if target >= profile.epsilon0 and profile.delta0 <= terms["delta"]:
             return 0
 
-        def is_enough(bounds: "PositionBounds") -> bool:
+        def is_enough(bounds: PositionBounds) -> bool:
             return Hiding.of(bounds).meets(profile, epsilon=target, share=share, **terms)
 
         def is_shown(rounds: int) -> bool:
@@ -248,7 +244,7 @@ class NetworkMixing:
                 return self._fewest_exact(is_enough, affordable)
         return most
 
-    def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
+    def _fewest_exact(self, is_enough: Callable[[PositionBounds], bool], most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
 
         One pass where the bounds of all rounds can be kept, otherwise one for a grid, and one for
@@ -261,12 +257,11 @@ class NetworkMixing:
         first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
         if first == len(grid):  # the spectral bound was sharper at its own rounds
             return most
-        if step > 1:
-            between = range(grid[first - 1] + 1 if first else 1, grid[first])
-            self._compute(between)
-            later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
-            return between[later] if later < len(between) else grid[first]
-        return grid[first]
+        # Of every number of rounds the grid has there are none between.
+        between = range(grid[first - 1] + 1 if first else 1, grid[first])
+        self._compute(between)
+        later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
+        return between[later] if later < len(between) else grid[first]
 
     def limit(
         self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
@@ -285,28 +280,20 @@ class NetworkMixing:
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
-        from shuffledp.network.spectral_bounds import spectral_position_bounds
+        bounds = spectrum.spectral_position_bounds(self.spectrum, rounds)
+        return float(np.quantile(bounds.chi_square, share)) <= _HOPELESS * max(within, 0.01)
 
-        chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
-        return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
-
-    def _spectral(self, rounds: int) -> "PositionBounds":
+    def _spectral(self, rounds: int) -> PositionBounds:
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
-        from shuffledp.network.spectral_bounds import spectral_position_bounds
-
         if rounds == 0:
-            return spectral_position_bounds(self.spectrum, rounds)
+            return spectrum.spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
-            spectrum = self._spectrum_for(rounds)
-            self._remote[rounds] = remote_position_bounds(
-                self.walk, spectrum, rounds, self._kept.followed
-            )
+            known, followed = self._spectrum_for(rounds), self._kept.followed
+            self._remote[rounds] = remote_position_bounds(self.walk, known, rounds, followed)
         return self._remote[rounds]
 
-    def _spectrum_for(self, rounds: int) -> "Spectrum":
+    def _spectrum_for(self, rounds: int) -> Spectrum:
         """Return the spectrum, with more eigenpairs where so many rounds need these."""
-        from shuffledp.network.spectrum import DENSE_USERS, walk_spectrum
-
         found, users = self.spectrum, self.graph.num_users
         is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
         if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
@@ -316,23 +303,19 @@ class NetworkMixing:
         largest = -math.log(found.stationary_law.min())
         if not 0.6 * largest <= decay <= largest + _ENOUGH:
             return found
-        if self._kept.finer is None:
-            self._report("more eigenvalues", 0, 1)
-            laziness = self.walk.laziness
-            self._kept.finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
-            self._report("more eigenvalues", 1, 1)
-        return self._kept.finer
+        return self._spectrum_of("more eigenvalues", _MANY_PAIRS)
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
         users = self.graph.num_users
-        if self.positions == "exact" and users > _MOST_EXACT_USERS:
+        if self.positions != "exact":
+            return self.positions == "auto" and rounds <= self._affordable_rounds()
+        if users > _MOST_EXACT_USERS:
             raise ParameterError(
                 f"positions = 'exact' follows each of {users:,} users, and is for "
                 f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
             )
-        is_affordable = self.positions == "auto" and rounds <= self._affordable_rounds()
-        return self.positions == "exact" or is_affordable
+        return True
 
     def _affordable_rounds(self) -> int:
         """Return after how many rounds all users are followed exactly without being asked to."""
@@ -342,8 +325,6 @@ class NetworkMixing:
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
-        from shuffledp.network.positions import exact_position_bounds
-
         # Asked for, it may take hours; otherwise some seconds.
         hint = " (quicker: positions='spectral')" if self.positions == "exact" else ""
         found = exact_position_bounds(

@@ -11,21 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress
-from shuffledp.core.reports import read_only
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
-    columns_at_a_time,
     move_laws,
-    over_start_blocks,
+    over_starts,
     point_laws,
     relative_error,
 )
@@ -82,15 +81,15 @@ class PositionBounds:
     """
 
     rounds: int
-    low: NDArray[np.float64] = field(repr=False)
-    high: NDArray[np.float64] = field(repr=False)
-    collision: NDArray[np.float64] = field(repr=False)
+    low: Floats = field(repr=False)
+    high: Floats = field(repr=False)
+    collision: Floats = field(repr=False)
     method: str
-    reference: NDArray[np.float64] = field(repr=False)
-    chi_square: NDArray[np.float64] = field(repr=False)
-    grid: NDArray[np.float64] = field(repr=False)
+    reference: Floats = field(repr=False)
+    chi_square: Floats = field(repr=False)
+    grid: Floats = field(repr=False)
     tails: NDArray[np.float32] = field(repr=False)
-    followed: NDArray[np.int64] | None = field(default=None, repr=False)
+    followed: Indices | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
     lowered: "PositionBounds | None" = field(default=None, repr=False)
@@ -102,7 +101,7 @@ class PositionBounds:
                 raise ParameterError(f"{name} has a number that is not >= 0")
             object.__setattr__(self, name, read_only(array))
 
-    def tells(self, tilt: float) -> NDArray[np.float64]:
+    def tells(self, tilt: float) -> Floats:
         """Return, for each user, a number that grows with how much their position tells.
 
         The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
@@ -113,12 +112,10 @@ class PositionBounds:
             return 1.0 + self.chi_square
         points = self.grid[1:]
         each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
-        told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
+        told: Floats = self.tails @ np.diff(each, prepend=0.0)
         return told
 
-    def weights(
-        self, users: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    def weights(self, users: Indices) -> tuple[Floats, Floats, float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is
@@ -132,33 +129,17 @@ class PositionBounds:
             is_row = np.isin(users, self.followed)
             others, tails = users[~is_row], tails[self.followed.searchsorted(users[is_row])]
         if others.size:
-            largest = float(self.high[others].max())
-            law = chi_square_law(float(self.chi_square[others].max()), largest)
+            variance, highest = self.chi_square[others].max(), self.high[others].max()
+            law = chi_square_law(float(variance), float(highest))
             if others.size == users.size:
                 return *law, 0.0
             tails = np.vstack([tails, tails_of(*law, self.grid)])
         is_beyond = float(self.high[users].max()) > float(self.grid[-1])
-        return *dominating_law(self.grid, tails), 1.0 if is_beyond else self.lost
-
-
-class _Reference(NamedTuple):
-    """What laws are compared with after some rounds."""
-
-    rounds: int
-    law: NDArray[np.float64]
-    places: NDArray[np.int64]  # where the law is positive
-    inverses: NDArray[np.float64]  # of the law there
-    grid: NDArray[np.float64]  # of ratios to the law
-
-
-class _Extremes(NamedTuple):
-    """What was found after each of some rounds, one a row."""
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    lost: NDArray[np.float64]
-    tails: NDArray[np.float32]
+        largest = tails.max(axis=0).astype(np.float64)
+        largest[0] = 1.0
+        own = largest - np.append(largest[1:], 0.0)
+        values, has = self.grid[1:], own > 0.0
+        return values[has], own[has] / values[has], 1.0 if is_beyond else self.lost
 
 
 def exact_position_bounds(
@@ -168,24 +149,66 @@ def exact_position_bounds(
 
     The reference is the stationary law where nobody is ever absent and the graph is connected, with
     a lowered law beside it; else the mean of all position laws. On a bipartite graph without
-    laziness, and on one of several components, ``low`` is therefore 0. Error budget:
-    `relative_error`, and what was set to 0 on the way (`move_laws`), on the safe side of each
-    number. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a second on
+    laziness, and on one of several components, ``low`` is therefore 0.
+
+    Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 what
+    place j lost by setting small numbers to 0, at most tau over all places (`move_laws`). A true
+    probability p has c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
+    (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
+    non-negative numbers have a relative error of at most n 2^-53 more.
+
+    Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a second on
     two cores; memory: 35 MB, and 300 bytes for each user and asked round.
     """
     asked = [walk.require_rounds(number) for number in rounds]
     if not asked:
         return ()
-    stops = sorted(set(asked))
-    relative_error(walk, stops[-1])  # refuses before the work
-    references = _references(walk, stops)
-    found = _all_extremes(walk, references, on_progress)
+    stops, num_users = sorted(set(asked)), walk.num_users
+    # Sums of num_users numbers, each with this error twice; too many rounds are refused here.
+    widened = 1.0 + (num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1])
+    references, largest = _references(walk, stops)
+    grid = weight_grid(largest)
+    extremes = np.zeros((len(references), 4, num_users))
+    tails = np.zeros((len(references), num_users, grid.size - 1), np.float32)
+
+    def note(first: int, last: int) -> None:
+        laws = point_laws(walk, np.arange(first, last))
+        flushed = done = 0
+        for row, (stop, law) in enumerate(references):
+            flushed += move_laws(walk, laws, done, stop)
+            done = stop
+            places = np.flatnonzero(law)
+            tails[row, first:last] = tails_of_laws(laws, law, places, grid, widened)
+            there = laws[places]
+            squares = np.einsum("ij,ij->j", there, there)
+            there *= (1.0 / law[places])[:, None]
+            lost = np.full(last - first, flushed * LEAST_PROBABILITY)
+            extremes[row, :, first:last] = there.min(axis=0), there.max(axis=0), squares, lost
+
+    over_starts(num_users, note, on_progress or no_progress)
     bounds: dict[int, PositionBounds] = {}
-    for row, reference in enumerate(references):
-        each = _rounded(walk, reference, _Extremes(*(array[row] for array in found)))
-        first = bounds.setdefault(each.rounds, each)
+    for (stop, law), (low, high, squares, lost), above in zip(
+        references, extremes, tails, strict=True
+    ):
+        error = relative_error(walk, stop) + FEW_ROUNDINGS
+        of_sums = error + num_users * 2.0**-53
+        up, steepest = 1.0 + error, (1.0 / law[law > 0.0]).max()
+        each = PositionBounds(
+            rounds=stop,
+            low=max(1.0 - error, 0.0) * low,
+            high=up * (high + lost * steepest),
+            collision=np.minimum(up * up * (1.0 + of_sums) * squares + 4.0 * lost, 1.0),
+            method="exact",
+            reference=law,
+            chi_square=second_moments(grid, above) - 1.0,
+            grid=grid,
+            tails=above,
+            error=4.0 * of_sums,
+            lost=float(lost.max(initial=0.0)),
+        )
+        first = bounds.setdefault(stop, each)
         if first is not each:
-            bounds[each.rounds] = replace(first, lowered=each)
+            bounds[stop] = replace(first, lowered=each)
     return tuple(bounds[number] for number in asked)
 
 
@@ -195,38 +218,27 @@ def has_stationary_reference(walk: RandomWalk) -> bool:
     return not walk.absences and graph.num_edges > 0 and graph.num_components == 1
 
 
-def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
-    """Return what laws are compared with after each of some increasing numbers of rounds."""
-    stationary: list[NDArray[np.float64]] = []
+def _references(walk: RandomWalk, stops: list[int]) -> tuple[list[tuple[int, Floats]], float]:
+    """Return what laws are compared with after increasing rounds, and how large ratios may be."""
     if has_stationary_reference(walk):
         pi = walk.graph.stationary_law()
-        stationary = _lowered_laws(walk, pi, stops)
-        steepest = 1.0 / min(float(law.min()) for law in [pi, *stationary])
-    by_mean = weight_grid(2.0 * walk.num_users)  # no law is more than num_users times the mean
-    load, reached = np.ones(walk.num_users), np.ones(walk.num_users)
-    references = []
-    done = 0
-    for row, stop in enumerate(stops):
-        for round_number in range(done, stop):
-            move_laws(walk, load, round_number, round_number + 1)
-            move_laws(walk, reached, round_number, round_number + 1)
+        lowered = _lowered_laws(walk, pi, stops)
+        steepest = 1.0 / min(float(law.min()) for law in [pi, *lowered])
+        pairs = zip(stops, lowered, strict=True)
+        return [(stop, law) for stop, below in pairs for law in (pi, below)], steepest
+    load, reached, references = np.ones(walk.num_users), np.ones(walk.num_users), []
+    for done, stop in pairwise([0, *stops]):
+        for number in range(done, stop):
+            move_laws(walk, load, number, number + 1)
+            move_laws(walk, reached, number, number + 1)
             # Ones and zeros again: what can be reached is known exactly, however unlikely.
             np.greater(reached, 0.0, out=reached)
-        done = stop
-        if not stationary:
-            mean = load / math.fsum(load)
-            law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
-            references.append(_Reference(stop, *_law_and_places(law), by_mean))
-            continue
-        for law in (pi, stationary[row]):
-            grid = weight_grid(steepest)
-            references.append(_Reference(stop, *_law_and_places(law), grid))
-    return references
+        mean = np.maximum(load / math.fsum(load), _LEAST_REFERENCE)
+        references.append((stop, np.where(reached > 0.0, mean, 0.0)))
+    return references, 2.0 * walk.num_users  # no law is more than num_users times the mean
 
 
-def _lowered_laws(
-    walk: RandomWalk, pi: NDArray[np.float64], stops: list[int]
-) -> list[NDArray[np.float64]]:
+def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats]:
     """Return a law Q after each of some rounds that is smaller than pi where few reports come.
 
     A sample of users says where. Whose position tells most is guessed: the value at v of P^t of a
@@ -251,77 +263,16 @@ def _lowered_laws(
     return laws
 
 
-def _law_and_places(
-    law: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return a law, where it is positive, and its inverses there."""
-    places = np.flatnonzero(law)
-    return law, places, 1.0 / law[places]
-
-
-def _all_extremes(
-    walk: RandomWalk,
-    references: list[_Reference],
-    on_progress: Progress | None,
-) -> _Extremes:
-    """Move the laws of all reports, and note what is asked of them after each of the rounds."""
+def tails_of_laws(
+    laws: Floats, reference: Floats, places: Indices, grid: Floats, widened: float
+) -> NDArray[np.float32]:
+    """Return tails on a grid of ratios to a reference, positive at ``places`` alone, by column."""
     from shuffledp.network import walk_kernels as kernels
 
-    shape = (len(references), walk.num_users)
-    width = references[0].grid.size - 1
-    lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
-    found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
-    widened = (
-        1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, references[-1].rounds)
-    )
-
-    def note(first: int, last: int) -> None:
-        laws = point_laws(walk, np.arange(first, last))
-        flushed = done = 0
-        for row, (stop, _, places, inverses, grid) in enumerate(references):
-            flushed += move_laws(walk, laws, done, stop)
-            done = stop
-            low, high, squares = (array[row, first:last] for array in found[:3])
-            kernels.extremes(laws, places, inverses, low, high, squares)
-            found.lost[row, first:last] = flushed * LEAST_PROBABILITY
-            shares = np.zeros((last - first, width))
-            kernels.add_weights(laws, places, inverses, grid, shares)
-            tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
-            found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
-
-    at_a_time = columns_at_a_time(walk.num_users)
-    for _ in over_start_blocks(walk.num_users, at_a_time, note, on_progress):
-        pass
-    return found
-
-
-def _rounded(walk: RandomWalk, reference: _Reference, found: _Extremes) -> PositionBounds:
-    """Return bounds from computed extremes, each rounded to the safe side.
-
-    Let e be the relative error of a probability, and x_j >= 0 what place j lost by setting small
-    numbers to 0, at most tau over all places. A true probability p has
-    c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
-    (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
-    non-negative numbers have a relative error of at most n 2^-53 more.
-    """
-    rounds = reference.rounds
-    error = relative_error(walk, rounds) + FEW_ROUNDINGS
-    of_sums = error + walk.num_users * 2.0**-53
-    up, down = 1.0 + error, 1.0 - error
-    lost = float(found.lost.max(initial=0.0))
-    return PositionBounds(
-        rounds=rounds,
-        low=np.maximum(down, 0.0) * found.low,
-        high=up * (found.high + found.lost * reference.inverses.max()),
-        collision=np.minimum(up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost, 1.0),
-        method="exact",
-        reference=reference.law,
-        chi_square=second_moments(reference.grid, found.tails) - 1.0,
-        grid=reference.grid,
-        tails=found.tails,
-        error=4.0 * of_sums,
-        lost=lost,
-    )
+    shares = np.zeros((laws.shape[1], grid.size - 1))
+    kernels.add_weights(laws, places, 1.0 / reference[places], grid, shares)
+    tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
+    return rounded_up(np.minimum(tails * widened, 1.0))
 
 
 # The grid is finest near 1, where the ratios of all who are hidden well lie: to share a ratio
@@ -350,16 +301,14 @@ _NOTHING = 1e-9
 _STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
 
 
-def weight_grid(largest: float) -> NDArray[np.float64]:
+def weight_grid(largest: float) -> Floats:
     """Return the grid from 0 to at least ``largest``."""
     top = float(_POINTS[-1])
     above = max(math.ceil(math.log(max(largest / top, 1.0)) / math.log(_RATIO)), 0) + 1
     return np.append(_POINTS, top * _RATIO ** np.arange(1, above + 1))
 
 
-def chi_square_law(
-    chi_square: float, largest: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def chi_square_law(chi_square: float, largest: float) -> tuple[Floats, Floats]:
     """Return a law that dominates, in convex order, all laws on [0, h] of mean 1 and variance <= c.
 
     Parameters
@@ -403,16 +352,13 @@ def chi_square_law(
     inner_means = np.where(excess > 0.0, 0.5 * wide / (root + excess), 0.5 * (root - excess))
     points = [Fraction(0), *map(Fraction, inner.tolist()), Fraction(top)]
     means = [Fraction(1), *map(Fraction, inner_means.tolist()), Fraction(0)]
-    slopes = [
-        (means[k + 1] - means[k]) / (points[k + 1] - points[k]) for k in range(len(points) - 1)
-    ]
+    corners = pairwise(zip(points, means, strict=True))
+    slopes = [(after - mean) / (end - point) for (point, mean), (end, after) in corners]
     masses = [late - early for early, late in pairwise([Fraction(-1), *slopes, Fraction(0)])]
     return np.array(points, np.float64), np.array([max(each, 0) for each in masses], np.float64)
 
 
-def tails_of(
-    values: NDArray[np.float64], masses: NDArray[np.float64], grid: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def tails_of(values: Floats, masses: Floats, grid: Floats) -> NDArray[np.float32]:
     """Return the tails at grid[1:] of a law put on a grid that covers it, rounded up."""
     below = np.minimum(grid.searchsorted(values, side="right") - 1, grid.size - 2)
     part = np.clip((values - grid[below]) / np.diff(grid)[below], 0.0, 1.0)
@@ -422,43 +368,25 @@ def tails_of(
     return rounded_up(np.minimum(tails * (1.0 + _MARGIN), 1.0))
 
 
-def rounded_up(tails: NDArray[np.float64]) -> NDArray[np.float32]:
+def rounded_up(tails: Floats) -> NDArray[np.float32]:
     """Return tails as the next larger floats of half the size; at most 1, and 0 stays 0."""
     above = np.nextafter(tails.astype(np.float32), np.float32(2.0))
     return np.where(tails > 0.0, np.minimum(above, np.float32(1.0)), np.float32(0.0))
 
 
-def dominating_law(
-    grid: NDArray[np.float64], tails: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a law that dominates, in convex order, all those with tails at most these, a row each.
-
-    Where it has mass, and masses; what is missing from 1 is at 0.
-    """
-    largest = tails.max(axis=0).astype(np.float64)
-    largest[0] = 1.0
-    own = largest - np.append(largest[1:], 0.0)
-    has = own > 0.0
-    return grid[1:][has], own[has] / grid[1:][has]
-
-
-def second_moments(grid: NDArray[np.float64], tails: NDArray[np.float32]) -> NDArray[np.float64]:
+def second_moments(grid: Floats, tails: NDArray[np.float32]) -> Floats:
     """Return E_Q rho^2 of the laws of these tails, a row each, rounded up; at least 1."""
-    moments: NDArray[np.float64] = np.array(
-        [float(row.astype(np.float64) @ np.diff(grid)) for row in tails]
-    )
+    moments = np.array([row.astype(np.float64) @ np.diff(grid) for row in tails])
     return np.maximum(moments * (1.0 + _MARGIN), 1.0)
 
 
-def worst_hidden(chi_squares: NDArray[np.float64]) -> int:
+def worst_hidden(chi_squares: Floats) -> int:
     """Return the user whose position tells most, of those whom some Q can hide well."""
     hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
     return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
 
 
-def lowered_shares(
-    sample: NDArray[np.float64], weights: NDArray[np.float64], chi_square: float
-) -> NDArray[np.float64]:
+def lowered_shares(sample: Floats, weights: Floats, chi_square: float) -> Floats:
     """Return by how much to lower Q at each column of places, so that more users hide the worst.
 
     ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
@@ -468,13 +396,13 @@ def lowered_shares(
     if not sample.shape[1]:
         return np.ones(0)
 
-    def lost(shares: NDArray[np.float64]) -> float:
+    def lost(shares: Floats) -> float:
         told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
         return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
 
     # Above the middle many users lose more than others gain.
     tried = np.quantile(sample, _QUANTILES, axis=0)
-    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    best: Floats = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
     for step in _SHARE_STEPS:
         # Raising c at a column tells less, and takes from those whose least ratio is there.
         ratios = np.maximum(sample / best, _NOTHING)

@@ -17,44 +17,30 @@ docs/results/network.md has all proofs.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shuffledp.accounting.amplification import stated_blanket
-from shuffledp.accounting.amplification.atom_law import (
-    SMALLEST_DELTA,
-    AtomLaw,
-    atom_delta_above,
-    atom_epsilon_above,
-)
+from shuffledp.accounting.amplification import atom_law, random_crowd, registry, stated_blanket
+from shuffledp.accounting.amplification.atom_law import AtomLaw
 from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.random_crowd import (
-    CrowdLaw,
-    crowd_delta,
-    crowd_epsilon,
-    crowd_of,
-    tail_mean,
-)
-from shuffledp.accounting.amplification.registry import (
-    account_delta,
-    account_epsilon,
-    carried_over,
-    least_over,
-)
+from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
     require_non_negative,
+    require_open_unit,
 )
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Floats
 
 NETWORK_PROTOCOLS = ("all", "single")
 
@@ -92,19 +78,12 @@ class _Walk:
     ``labels`` bounds from above what P_v gives to each place; None where nothing is known.
     """
 
-    overlaps: NDArray[np.float64]
-    labels: NDArray[np.float64] | None
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether it is a uniform shuffle of all reports."""
-        return self.labels is None and bool(np.all(self.overlaps == 1.0))
+    overlaps: Floats
+    labels: Floats | None
+    is_all: bool  # whether holders hand in all they hold
 
 
-_renamed = partial(carried_over, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS)
-
-
-def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _require_unit(name: str, values: ArrayLike) -> Floats:
     """Return probabilities as an array, or raise."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0.0) & (array <= 1.0)):  # NaN fails
@@ -134,7 +113,36 @@ def _checked_walk(
             "law of the victim's last holder, an entry for each user"
         )
     honest = np.sort(chances)[: chances.size - num_dishonest]
-    return _Walk(honest, law if protocol == "single" else None)
+    return _Walk(honest, law if protocol == "single" else None, protocol == "all")
+
+
+def _least(
+    walk: _Walk,
+    account: Callable[..., Bound],
+    curved: Callable[[Bound, Bound], tuple[Bound, float]],
+    *,
+    with_lower: bool,
+    hides: bool = True,
+) -> Bound:
+    """Return the least of what one report alone gives and, if others hide it, what the walk does.
+
+    ``account`` is that of a uniform shuffle. ``curved`` takes its bounds for all users and for one,
+    and returns a bound that names the method, and the upper end, for any other walk.
+    """
+    uniform = account(num_users=walk.overlaps.size + 1, with_lower=with_lower and walk.is_all)
+    best = single = account(num_users=1, with_lower=False)
+    upper = single.upper
+    if hides and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):
+        best, upper = uniform, uniform.upper
+    elif hides and single.upper > 0.0:
+        best, upper = curved(uniform, single)
+    method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
+    if not upper < single.upper:
+        best, upper, method = single, single.upper, "local"
+    found = registry.carried_over(
+        best, method=method, upper=upper, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS
+    )
+    return registry.least_over([found], uniform.lower)
 
 
 def network_walk_epsilon(
@@ -201,22 +209,16 @@ def network_walk_epsilon(
     """
     delta = require_delta(delta)
     walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
-    num_users = len(walk.overlaps) + 1
-    asks_uniform = with_lower and protocol == "all"
-    uniform = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=asks_uniform)
-    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = [_renamed(single, method="local", upper=single.upper)]
-    if walk.is_uniform and delta > 0.0:
-        method = f"network-walk/{uniform.method}"
-        found.append(_renamed(uniform, method=method, upper=uniform.upper))
-    elif delta > 0.0 and single.upper > 0.0:
+    account = partial(account_epsilon, profile, delta=delta)
+
+    def curved(_: Bound, single: Bound) -> tuple[Bound, float]:
         curve = _Curve(profile, walk, delta)
-        size = curve.law.sizes[0]
-        guess = account_epsilon(profile, num_users=size, delta=delta, with_lower=False)
-        epsilon = crowd_epsilon(curve.delta, delta, highest=single.upper, guess=guess.upper)
-        if epsilon < single.upper:
-            found.append(_renamed(guess, method=curve.name(guess), upper=epsilon))
-    return least_over(found, uniform.lower)
+        guess = account(num_users=curve.law.sizes[0], with_lower=False)
+        return guess, random_crowd.crowd_epsilon(
+            curve.delta, delta, highest=single.upper, guess=guess.upper
+        )
+
+    return _least(walk, account, curved, with_lower=with_lower, hides=delta > 0.0)
 
 
 def network_walk_delta(
@@ -256,24 +258,16 @@ def network_walk_delta(
     """
     epsilon = require_non_negative("epsilon", epsilon)
     walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
-    num_users = len(walk.overlaps) + 1
-    asks_uniform = with_lower and protocol == "all"
-    uniform = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=asks_uniform)
-    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
-    found = [_renamed(single, method="local", upper=single.upper)]
-    if walk.is_uniform:
-        method = f"network-walk/{uniform.method}"
-        found.append(_renamed(uniform, method=method, upper=uniform.upper))
-    elif single.upper > 0.0:
+    account = partial(account_delta, profile, epsilon=epsilon)
+
+    def curved(uniform: Bound, _: Bound) -> tuple[Bound, float]:
         # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
-        curve = _Curve(profile, _Walk(np.ones_like(walk.overlaps), walk.labels), 1.0)
-        curve = _Curve(profile, walk, min(uniform.upper, curve.delta(epsilon)))
-        size = curve.law.sizes[0]
-        named = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
-        value = max(curve.delta(epsilon), SMALLEST_DELTA)
-        if value < single.upper:
-            found.append(_renamed(named, method=curve.name(named), upper=value))
-    return least_over(found, uniform.lower)
+        everybody = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
+        curve = _Curve(profile, walk, min(uniform.upper, everybody.delta(epsilon)))
+        named = account(num_users=curve.law.sizes[0], with_lower=False)
+        return named, max(curve.delta(epsilon), atom_law.SMALLEST_DELTA)
+
+    return _least(walk, account, curved, with_lower=with_lower)
 
 
 class _Curve:
@@ -281,39 +275,32 @@ class _Curve:
 
     def __init__(self, profile: LocalProfile, walk: _Walk, delta: float) -> None:
         self._profile = profile
-        self.law: CrowdLaw = crowd_of(walk.overlaps, delta=delta)
+        self.law = random_crowd.crowd_of(walk.overlaps, delta=delta)
         self._taken = {} if walk.labels is None else _places_taken(walk.labels, self.law.sizes)
-
-    def name(self, bound: Bound) -> str:
-        """Return the method's name, after what a uniform shuffle of the crowd uses."""
-        return f"network-walk{'-single' if self._taken else ''}/{bound.method}"
 
     def delta(self, epsilon: float) -> float:
         """Return the upper bound at one epsilon."""
-        worst = self._uniform(1, epsilon)
-        return crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
+        conditional = partial(self._conditional, epsilon)
+        return random_crowd.crowd_delta(self.law, conditional, self._uniform(epsilon, 1))
 
-    def _uniform(self, size: int, epsilon: float) -> float:
+    def _uniform(self, epsilon: float, size: int) -> float:
         return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
 
-    def _conditional(self, size: int, *, epsilon: float) -> float:
+    def _conditional(self, epsilon: float, size: int) -> float:
         """Return d(m): for every crowd of at least m."""
-        everything = self._uniform(size, epsilon)
+        everything = self._uniform(epsilon, size)
         if size not in self._taken:
             return everything
-        values = [self._sampled(taken, size, epsilon) for taken, _ in self._taken[size]]
-        return tail_mean(values, [miss for _, miss in self._taken[size]], everything)
+        values = []
+        for drawn, _ in self._taken[size]:
+            fraction = sampling_fraction(drawn, size)
+            inside = self._uniform(inner_epsilon(epsilon, fraction), drawn)
+            values.append(round_up(fraction * inside))  # T(k, m)
+        misses = [miss for _, miss in self._taken[size]]
+        return random_crowd.tail_mean(values, misses, everything)
 
-    def _sampled(self, drawn: int, size: int, epsilon: float) -> float:
-        """Return T(k, m)."""
-        fraction = sampling_fraction(drawn, size)
-        inside = self._uniform(drawn, inner_epsilon(epsilon, fraction))
-        return round_up(fraction * inside)
 
-
-def _places_taken(
-    labels: NDArray[np.float64], sizes: tuple[int, ...]
-) -> dict[int, list[tuple[int, float]]]:
+def _places_taken(labels: Floats, sizes: tuple[int, ...]) -> dict[int, list[tuple[int, float]]]:
     """Return for each size m pairs (k, r), k ascending: m reports are at most at k places, save r.
 
     ``labels`` are upper bounds of mu; a place that is more likely taken is one more place taken.
@@ -356,8 +343,8 @@ class Weights:
     have, ``missed`` the a of (W), rounded up.
     """
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    values: Floats
+    masses: Floats
     accuracy: float = 0.0
     missed: float = 0.0
 
@@ -384,18 +371,13 @@ class WeightedWalk:
     """
 
     def __init__(
-        self,
-        profile: LocalProfile,
-        overlaps: ArrayLike,
-        *,
-        delta: float,
-        num_dishonest: int = 0,
+        self, profile: LocalProfile, overlaps: ArrayLike, *, delta: float, num_dishonest: int = 0
     ) -> None:
         chances = np.sort(np.asarray(overlaps, dtype=np.float64))
         honest = chances.size - require_at_least("num_dishonest", num_dishonest, 0)
         self._profile = profile
         self._laws = _blanket_laws(profile)
-        self._crowd = crowd_of(chances[: max(honest, 0)], delta=delta)
+        self._crowd = random_crowd.crowd_of(chances[: max(honest, 0)], delta=delta)
         self._width, self._tolerance = _WIDTHS[self._crowd.sizes[0] >= _LARGE_CROWD]
 
     @property
@@ -411,9 +393,11 @@ class WeightedWalk:
         laws = [_weighted(law, weights) for law in self._laws]
 
         def conditional(size: int) -> float:
-            return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
+            return max(
+                atom_law.atom_delta_above(law, size, epsilon, width=self._width) for law in laws
+            )
 
-        hidden = crowd_delta(self._crowd, conditional, worst)
+        hidden = random_crowd.crowd_delta(self._crowd, conditional, worst)
         if weights.missed == 0.0:
             return hidden
         # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
@@ -426,12 +410,12 @@ class WeightedWalk:
         if not self._laws or not delta > 0.0 or single == 0.0:
             return single
         guess = max(
-            atom_epsilon_above(
+            atom_law.atom_epsilon_above(
                 _weighted(law, weights), self._crowd.sizes[-1], delta, single, width=1e-3
             )
             for law in self._laws
         )
-        return crowd_epsilon(
+        return random_crowd.crowd_epsilon(
             lambda epsilon: self.delta(weights, epsilon),
             delta,
             highest=single,
@@ -462,3 +446,98 @@ def _weighted(law: AtomLaw, weights: Weights) -> AtomLaw:
         np.outer(weights.values, law.ratios1).ravel(),
         accuracy=law.accuracy + weights.accuracy,
     )
+
+
+_PAPER = "Liew et al. 2022, arXiv:2204.03919"
+_PROOF = "proved in the shuffledp documentation, results/network"
+
+_PUBLISHED_ASSUMPTIONS = (
+    "The adversary sees who hands in which reports at the end, and knows the graph and the values "
+    "of all others. He sees no earlier hop, and no user colludes with him.",
+    "All counted users are honest; their reports move independently of one another and of what "
+    "they say. The randomizer is pure epsilon0-LDP.",
+    "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
+)
+
+# From here on e^epsilon0 is no comfortable float, and the formulas say nothing.
+_LARGEST_EPSILON0 = 100.0
+
+# Room for rounding in sums of probabilities.
+_SUM_ROUNDING = 1e-13
+
+
+def _published(
+    epsilon0: float, root: float, delta: float, *, power: float, method: str, theorem: str
+) -> Bound:
+    """Return c^2 r^2 / 2 + c r sqrt(2 ln(1/delta)), c = p^power (p - 1), p = e^epsilon0."""
+    loss, constant = require_non_negative("epsilon0", epsilon0), math.inf
+    if loss <= _LARGEST_EPSILON0:
+        constant = round_up(math.exp(power * loss) * exp_minus_one_upper(loss), operations=512)
+    step = constant * root
+    upper = 0.5 * step * step + step * math.sqrt(-2.0 * math.log(delta))
+    return Bound(
+        lower=None,
+        upper=round_up(upper, operations=32),
+        method=f"network-published-{method}",
+        source=f"{_PAPER}, {theorem}; {_PROOF}",
+        assumptions=_PUBLISHED_ASSUMPTIONS,
+    )
+
+
+def _require_collision(collision: float) -> float:
+    """Return a collision probability in (0, 1], or raise."""
+    value = require_non_negative("collision", collision)
+    if not 0.0 < value <= 1.0 + _SUM_ROUNDING:
+        raise ParameterError(
+            f"collision = {collision} is not in (0, 1]: it is the sum of squares of a law"
+        )
+    return min(value, 1.0)
+
+
+def _published_all(
+    epsilon0: float, num_users: int, collision: float, delta: float, method: str
+) -> Bound:
+    """Return Theorem 5.3 with r = sqrt(1/n + (1 - 1/n) S) + sqrt(ln(1/delta)/n), at most 1."""
+    n = float(num_users)
+    mean = math.sqrt(1.0 / n + (1.0 - 1.0 / n) * collision)
+    root = min(round_up(mean + math.sqrt(-math.log(delta) / n), operations=16), 1.0)
+    return _published(epsilon0, root, delta, power=2.0, method=method, theorem="Theorem 5.3")
+
+
+def published_all_epsilon(
+    epsilon0: float, *, num_users: int, collision: float, delta: float
+) -> Bound:
+    """Return epsilon by Theorem 5.3, for reports whose holders are i.i.d. as at stationarity.
+
+    False for others. Errs upwards. Half of delta is for the counts, half for the composition;
+    ``collision`` is S, or an upper bound of it. It is the formula's value and may exceed epsilon0,
+    even be ``inf``.
+    """
+    number, spread = require_at_least("num_users", num_users, 1), _require_collision(collision)
+    half = 0.5 * require_open_unit("delta", delta)
+    return _published_all(epsilon0, number, spread, half, "all")
+
+
+def published_all_thinned_epsilon(
+    epsilon0: float, *, overlaps: ArrayLike, collision: float, delta: float
+) -> Bound:
+    """Return epsilon by Theorem 5.3 after finitely many rounds, for the crowd of the victim's law.
+
+    Errs upwards and may exceed epsilon0. A third of delta is for the size of the crowd, a third for
+    the counts, a third for the composition.
+    """
+    spread = _require_collision(collision)
+    third = require_open_unit("delta", delta) / 3.0 * (1.0 - _SUM_ROUNDING)
+    others, _ = survival_levels(overlaps, [third])[0]
+    return _published_all(epsilon0, others + 1, spread, third, "all-thinned")
+
+
+def published_single_epsilon(epsilon0: float, *, collision: float, delta: float) -> Bound:
+    """Return epsilon by Theorems 5.5 and 5.6, where empty holders send a randomized dummy.
+
+    Errs upwards and may exceed epsilon0. With empty answers that can be told from reports it is
+    false.
+    """
+    root = round_up(math.sqrt(_require_collision(collision)))
+    theorem, inside = "Theorems 5.5 and 5.6", require_open_unit("delta", delta)
+    return _published(epsilon0, root, inside, power=1.0, method="single", theorem=theorem)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import Stage
@@ -21,11 +22,11 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Reports
-from shuffledp.network.account import MOST, published_epsilon
+from shuffledp.network.account import MOST
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol
+from shuffledp.network.hiding import Hiding, ReportingProtocol, Terms
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.shuffler import ByHolder, NetworkBatch, NetworkShuffler, OnBatch
+from shuffledp.network.shuffler import NetworkBatch, NetworkShuffler, OnBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +41,6 @@ class NetworkArrangement:
     protocol: ReportingProtocol = "all"
     on_batch: OnBatch | None = None
 
-    @property
-    def shuffler(self) -> NetworkShuffler:
-        """The walk of so many rounds."""
-        return NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
-
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
@@ -56,11 +52,7 @@ class NetworkArrangement:
                 "user one row with an answer, and leave out of the graph whoever has none"
             )
         bound = self.mixing.epsilon(
-            profile,
-            rounds=self.rounds,
-            delta=delta,
-            protocol=self.protocol,
-            with_lower=with_lower,
+            profile, rounds=self.rounds, delta=delta, protocol=self.protocol, with_lower=with_lower
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
@@ -74,7 +66,15 @@ class NetworkArrangement:
     ) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""
         del dtype, row_shape, directory  # reports are kept as they come
-        return InMemoryShuffle(ByHolder(self.shuffler, self.on_batch), entropy)
+        return InMemoryShuffle(self, entropy)
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the reports that are handed in, by rising number of their holder."""
+        walk = NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
+        batch = walk.shuffle(reports, entropy)
+        if self.on_batch is not None:
+            self.on_batch(batch)
+        return batch.reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class NetworkPlan:
         profile: LocalProfile,
         *,
         delta: float,
-        on_batch: Callable[[NetworkBatch], None] | None = None,
+        on_batch: OnBatch | None = None,
     ) -> NetworkArrangement:
         """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds
@@ -169,37 +169,30 @@ class NetworkPlan:
         max_epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
-        on_batch: Callable[[NetworkBatch], None] | None = None,
+        on_batch: OnBatch | None = None,
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
         For a target it is the one that a plan for a uniform shuffle chooses, with somewhat more
         noise.
         """
-        num_users = self.mixing.graph.num_users
-        if epsilon is None:
-            name = randomizer or next(iter(question.candidates()))
-            near = chosen_candidates(question, name)[name](epsilon0 or 0.0)
-        else:
-            near = make_plan(
-                question,
-                num_users=num_users,
-                epsilon=epsilon,
-                max_epsilon0=max_epsilon0,
-                delta=delta,
-                randomizer=randomizer,
-            ).randomizer
-            name = near.name
-        return make_plan(
+        planned = partial(
+            make_plan,
             question,
-            num_users=num_users,
+            num_users=self.mixing.graph.num_users,
             epsilon=epsilon,
             epsilon0=epsilon0,
             max_epsilon0=max_epsilon0,
             delta=delta,
-            shuffling=self.arrangement(near.profile, delta=delta, on_batch=on_batch),
-            randomizer=name,
         )
+        if epsilon is None:
+            name = randomizer or next(iter(question.candidates()))
+            near = chosen_candidates(question, name)[name](epsilon0 or 0.0)
+        else:
+            near = planned(randomizer=randomizer).randomizer
+            name = near.name
+        shuffling = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
+        return planned(shuffling=shuffling, randomizer=name)
 
 
 def facts_of_walk(
@@ -217,7 +210,7 @@ def facts_of_walk(
 
     ``left`` is what of delta is not spent on anything else.
     """
-    published, _ = published_epsilon(profile, hiding, left, protocol)
+    published = hiding.published_epsilon(profile, delta=left, protocol=protocol)
     uniform = guarantee_for(profile, users.num_users, delta=delta, with_lower=False)
     is_less = published is not None and published < profile.epsilon0
     return {
@@ -237,37 +230,21 @@ def facts_of_walk(
 
 
 def network_facts(
-    plan: NetworkPlan,
-    result: Result,
-    batch: NetworkBatch,
-    *,
-    on_progress: Progress | None = None,
+    plan: NetworkPlan, result: Result, batch: NetworkBatch, *, on_progress: Progress | None = None
 ) -> NetworkFacts:
     """Return what a report says about the exchange of one run; up to ten more bounds of epsilon."""
     mixing, rounds = plan.mixing, batch.rounds
     graph, profile, delta = mixing.graph, result.randomizer.profile, result.guarantee.delta_upper
-    hiding = mixing.hiding(rounds)
-    shared = facts_of_walk(
-        graph,
-        profile,
-        hiding,
-        delta=delta,
-        left=delta,
-        rounds=rounds,
-        protocol=plan.protocol,
-        laziness=mixing.walk.laziness,
-    )
-    epsilons, most = [], []
-    numbers = curve_rounds(rounds)
+    terms, numbers = Terms(delta=delta, protocol=plan.protocol), curve_rounds(rounds)
+    epsilons: dict[int, float] = {}
+    most: dict[int, float] = {}
     for done, number in enumerate(numbers, start=1):
-        here = mixing.hiding(number)
-        bound = here.epsilon(profile, delta=delta, protocol=plan.protocol, with_lower=False)
-        is_last = number == rounds
-        epsilons.append((number, result.guarantee.epsilon_upper if is_last else bound.upper))
-        most.append(
-            (number, here.epsilon_of_share(profile, MOST, delta=delta, for_all=bound.upper))
-        )
+        hiding = mixing.hiding(number)
+        epsilons[number] = hiding.epsilon(profile, with_lower=False, **terms).upper
+        most[number] = hiding.epsilon_of_share(profile, MOST, for_all=epsilons[number], delta=delta)
         (on_progress or no_progress)("accounting", done, len(numbers))
+    epsilons[rounds] = result.guarantee.epsilon_upper
+    hiding = mixing.hiding(rounds)
     return NetworkFacts(
         graph=plan.name,
         num_self_loops=graph.num_self_loops,
@@ -275,12 +252,21 @@ def network_facts(
         are_rounds_chosen=plan.rounds is None,
         spectral_gap=mixing.spectrum.spectral_gap,
         worst_user=graph.name_of(hiding.worst_user),
-        epsilon_by_rounds=tuple(epsilons),
+        epsilon_by_rounds=tuple(epsilons.items()),
         most_held=graph.num_users * float(graph.stationary_law().max()),
         num_released=len(batch.holders),
         num_dummies=batch.num_dummies,
-        most_by_rounds=tuple(most),
-        **shared,
+        most_by_rounds=tuple(most.items()),
+        **facts_of_walk(
+            graph,
+            profile,
+            hiding,
+            delta=delta,
+            left=delta,
+            rounds=rounds,
+            protocol=plan.protocol,
+            laziness=mixing.walk.laziness,
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import read_only
+from shuffledp.core.reports import Indices, read_only
 from shuffledp.network.walk import RandomWalk, simulate_positions
 
 #: What holders hand in: all their reports, or one of them and nothing of the others.
@@ -148,7 +148,7 @@ class NetworkShuffler:
         )
 
 
-def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> NDArray[np.int64]:
+def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Indices:
     """Return reports by rising holder, those of one holder in uniformly random order.
 
     A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
@@ -156,24 +156,9 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> NDArray[np
     uniform, and independent from holder to holder.
     """
     shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
-    result: NDArray[np.int64] = shuffled[np.argsort(holders[shuffled], kind="stable")]
+    result: Indices = shuffled[np.argsort(holders[shuffled], kind="stable")]
     return result
 
 
 OnBatch: TypeAlias = Callable[[NetworkBatch], None]
 """Is handed what holders hand in, once, before the first block of it is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByHolder:
-    """A plain shuffler of a network: reports come out, ``on_batch`` learns who handed in what."""
-
-    network: NetworkShuffler
-    on_batch: OnBatch | None = None
-
-    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the reports that are handed in, by rising number of their holder."""
-        batch = self.network.shuffle(reports, entropy)
-        if self.on_batch is not None:
-            self.on_batch(batch)
-        return batch.reports

@@ -1,6 +1,6 @@
 """Reports on their way through a network: the walk, the laws of where they are, a simulation."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.reports import read_only
+from shuffledp.core.progress import Progress
+from shuffledp.core.reports import Floats, Indices, read_only
 from shuffledp.network.graph import Graph, require_places
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
@@ -74,9 +74,21 @@ class RandomWalk:
     absences: Sequence[NDArray[np.bool_]] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        masks = (_as_mask(f"absences[{r}]", m, self.num_users) for r, m in enumerate(self.absences))
-        object.__setattr__(self, "laziness", _rounded_laziness(self.laziness))
-        object.__setattr__(self, "absences", tuple(masks))
+        laziness = require_finite("laziness", self.laziness)
+        if not 0.0 <= laziness < 1.0:
+            raise ParameterError(
+                f"laziness = {laziness} is not in [0, 1): it is the probability to stay; try 0.2"
+            )
+        scale = 2.0**LAZINESS_BITS
+        object.__setattr__(self, "laziness", round(laziness * scale) / scale)
+        masks = tuple(np.array(mask) for mask in self.absences)  # which nobody else can change
+        for number, mask in enumerate(masks):
+            if mask.shape != (self.num_users,) or mask.dtype != np.bool_:
+                raise ParameterError(
+                    f"absences[{number}] has shape {mask.shape} and dtype {mask.dtype}: give a "
+                    f"boolean for each of the {self.num_users} users"
+                )
+        object.__setattr__(self, "absences", tuple(read_only(mask) for mask in masks))
 
     @property
     def num_users(self) -> int:
@@ -93,7 +105,7 @@ class RandomWalk:
             )
         return number
 
-    def stay_and_move(self, round_number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def stay_and_move(self, round_number: int) -> tuple[Floats, Floats]:
         """Return the probabilities that a report stays, and that it goes to a given neighbour.
 
         By the holder, in a round counted from 0. ``stay`` is exact, ``move`` rounded once.
@@ -110,7 +122,7 @@ class RandomWalk:
 
 def position_distribution(
     walk: RandomWalk, start: SupportsIndex | ArrayLike, rounds: SupportsIndex
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the law of the holder of a report after some rounds.
 
     Parameters
@@ -152,14 +164,14 @@ def position_distribution(
     return laws[:, 0].copy() if starts.ndim == 0 else np.ascontiguousarray(laws.T)
 
 
-def point_laws(walk: RandomWalk, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def point_laws(walk: RandomWalk, starts: Indices) -> Floats:
     """Return the laws before the first round, one a column: shape (num_users, len(starts))."""
     laws = np.zeros((walk.num_users, starts.size))
     laws[starts, np.arange(starts.size)] = 1.0
     return laws
 
 
-def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int) -> int:
+def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
     """Move laws, one a column, from after ``first`` rounds to after ``last`` rounds, in place.
 
     Returns how often a probability below 1e-280 was set to 0: all that is lost by that, over all
@@ -208,11 +220,7 @@ def columns_at_a_time(num_users: int) -> int:
 
 
 def simulate_positions(
-    walk: RandomWalk,
-    rounds: SupportsIndex,
-    entropy: Entropy,
-    *,
-    starts: ArrayLike | None = None,
+    walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: ArrayLike | None = None
 ) -> NDArray[np.int32]:
     """Move reports as the walk says, and return who holds them.
 
@@ -252,6 +260,8 @@ def simulate_positions(
     >>> simulate_positions(RandomWalk(pair), 3, Entropy.from_seed(0))
     array([1, 0], dtype=int32)
     """
+    from shuffledp.network import walk_kernels as kernels
+
     number = walk.require_rounds(rounds)
     if starts is None:
         holders = np.arange(walk.num_users, dtype=np.int32)
@@ -260,55 +270,17 @@ def simulate_positions(
         if places.ndim != 1:
             raise ParameterError(f"starts = {starts!r} is a single place: give a list of places")
         holders = places.astype(np.int32)
-    nobody = read_only(np.zeros(0, dtype=np.bool_))
+    threshold = np.uint64(walk.laziness * 2.0**LAZINESS_BITS)  # exact
+    rows, nobody = (walk.graph.starts, walk.graph.neighbours), read_only(np.zeros(0, np.bool_))
     for round_number in range(number):
         away = walk.absences[round_number] if walk.absences else nobody
         for first in range(0, holders.size, _WALKERS_AT_A_TIME):
             group = holders[first : first + _WALKERS_AT_A_TIME]
-            _move_walkers(walk.graph, walk.laziness, away, group, entropy)
+            coins, done = entropy.words(group.size if threshold else 0), 0
+            while done < group.size:
+                half_words = entropy.words((group.size - done + 1) // 2).view(np.uint32)
+                done = kernels.step_walkers(*rows, away, threshold, coins, half_words, group, done)
     return holders
-
-
-def _move_walkers(
-    graph: Graph,
-    laziness: float,
-    away: NDArray[np.bool_],
-    holders: NDArray[np.int32],
-    entropy: Entropy,
-) -> None:
-    """Move walkers by a round, in place."""
-    from shuffledp.network import walk_kernels as kernels
-
-    threshold = np.uint64(laziness * 2.0**LAZINESS_BITS)  # exact
-    coins = entropy.words(holders.size if threshold else 0)
-    done = 0
-    while done < holders.size:
-        half_words = entropy.words((holders.size - done + 1) // 2).view(np.uint32)
-        done = kernels.step_walkers(
-            graph.starts, graph.neighbours, away, threshold, coins, half_words, holders, done
-        )
-
-
-def _rounded_laziness(laziness: float) -> float:
-    """Return the multiple of 2^-53 nearest to a laziness in [0, 1), else raise."""
-    number = require_finite("laziness", laziness)
-    if not 0.0 <= number < 1.0:
-        raise ParameterError(
-            f"laziness = {number} is not in [0, 1): it is the probability to stay; try 0.2"
-        )
-    scale = 2.0**LAZINESS_BITS
-    return round(number * scale) / scale
-
-
-def _as_mask(name: str, mask: NDArray[np.bool_], num_users: int) -> NDArray[np.bool_]:
-    """Return a read-only copy of a mask over users, else raise."""
-    array = np.array(mask)  # a copy, which nobody else can change
-    if array.shape != (num_users,) or array.dtype != np.bool_:
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a boolean for each of "
-            f"the {num_users} users"
-        )
-    return read_only(array)
 
 
 # Compiled loops run outside the interpreter's lock. More threads would share the cache that the
@@ -334,19 +306,10 @@ def over_rows(num_users: int, work: Callable[[int, int], _Result]) -> list[_Resu
         return list(pool.map(work, bounds[:-1], bounds[1:]))
 
 
-def over_start_blocks(
-    num_users: int,
-    width: int,
-    work: Callable[[int, int], _Result],
-    on_progress: Progress | None = None,
-) -> Iterator[_Result]:
-    """Yield the results of work(first, last) on consecutive blocks of starts, in order.
-
-    The results do not depend on how many threads there are.
-    """
-    report, starts = on_progress or no_progress, range(0, num_users, width)
+def over_starts(num_users: int, work: Callable[[int, int], None], report: Progress) -> None:
+    """Call work(first, last) for blocks of starts whose laws fit the cache, on two threads."""
+    width = columns_at_a_time(num_users)
+    ends = [*range(width, num_users, width), num_users]
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        results = pool.map(lambda first: work(first, min(first + width, num_users)), starts)
-        for first, result in zip(starts, results, strict=True):
-            report("position laws", min(first + width, num_users), num_users)
-            yield result
+        for end, _ in zip(ends, pool.map(work, [0, *ends[:-1]], ends), strict=True):
+            report("position laws", end, num_users)

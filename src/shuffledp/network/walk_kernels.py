@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
+from shuffledp.core.reports import Floats, Indices
 
 _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
 
@@ -19,11 +20,11 @@ FLUSH_BELOW = 1e-280
 
 @njit(cache=True, nogil=True)
 def step_laws(
-    starts: NDArray[np.int64],
+    starts: Indices,
     neighbours: NDArray[np.int32],
-    stay: NDArray[np.float64],
-    laws: NDArray[np.float64],
-    moving: NDArray[np.float64],
+    stay: Floats,
+    laws: Floats,
+    moving: Floats,
     first: int,
     last: int,
 ) -> int:
@@ -48,9 +49,7 @@ def step_laws(
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(
-    chosen: NDArray[np.int32], rows: NDArray[np.float64], total: NDArray[np.float64]
-) -> None:
+def _add_rows(chosen: NDArray[np.int32], rows: Floats, total: Floats) -> None:
     """Add some rows to ``total``; four at a time, so that it is read and written less often."""
     whole = chosen.size - chosen.size % 4
     for e in range(0, whole, 4):
@@ -68,7 +67,7 @@ def _add_rows(
 
 @njit(cache=True, nogil=True)
 def step_walkers(
-    starts: NDArray[np.int64],
+    starts: Indices,
     neighbours: NDArray[np.int32],
     away: NDArray[np.bool_],
     threshold: np.uint64,
@@ -113,24 +112,23 @@ def additions_of_means(most_neighbours: int) -> int:
 
 @njit(cache=True, nogil=True)
 def chebyshev_step(
-    starts: NDArray[np.int64],
+    starts: Indices,
     neighbours: NDArray[np.int32],
     laziness: float,
-    move: float,
     factor: float,
-    current: NDArray[np.float64],
-    out: NDArray[np.float64],
-    squares: NDArray[np.float64],
+    current: Floats,
+    out: Floats,
     first: int,
     last: int,
-) -> None:
+) -> Floats:
     """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
 
     Four numbers of 8 bytes are read for each neighbour, as many as a vector register holds.
 
-    ``squares`` becomes the sum of degree_i f_i^2 of each new column over these rows.
+    Returns the sum of degree_i f_i^2 of each new column over these rows.
     """
-    squares[:] = 0.0
+    squares = np.zeros(4)
+    move = 1.0 - laziness
     for i in range(first, last):
         begin, end = starts[i], starts[i + 1]
         degree = end - begin
@@ -154,43 +152,11 @@ def chebyshev_step(
             value = factor * mean - out[i, k]
             out[i, k] = value
             squares[k] += degree * value * value
+    return squares
 
 
 @njit(cache=True, nogil=True)
-def extremes(
-    laws: NDArray[np.float64],
-    places: NDArray[np.int64],
-    inverses: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    squares: NDArray[np.float64],
-) -> None:
-    """Fill in what is asked of laws, one a column of ``laws`` (num_users, width).
-
-    Over ``places``, with ``inverses`` of the reference law there: least and greatest ratio of
-    each column, sum of squares. At all other places the laws are 0.
-    """
-    low[:] = np.inf
-    high[:] = 0.0
-    squares[:] = 0.0
-    for i in range(places.size):
-        row = laws[places[i]]
-        inverse = inverses[i]
-        for b in range(low.size):
-            value = row[b]
-            low[b] = min(low[b], value * inverse)
-            high[b] = max(high[b], value * inverse)
-            squares[b] += value * value
-
-
-@njit(cache=True, nogil=True)
-def add_weights(
-    laws: NDArray[np.float64],
-    places: NDArray[np.int64],
-    inverses: NDArray[np.float64],
-    grid: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def add_weights(laws: Floats, places: Indices, inverses: Floats, grid: Floats, out: Floats) -> None:
     """Add what each column of ``laws`` gives to a grid of ratios, to ``out``.
 
     ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
