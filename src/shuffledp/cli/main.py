@@ -9,34 +9,17 @@ import os
 import signal
 import sys
 import warnings
+from collections import UserDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from shuffledp._version import __version__
-from shuffledp.cli.account import account
-from shuffledp.cli.attack import attack, learnability
-from shuffledp.cli.bounds import bounds
 from shuffledp.cli.console import say
-from shuffledp.cli.demo import demo
-from shuffledp.cli.deployment import collect as collect_batch
-from shuffledp.cli.deployment import serve, task
-from shuffledp.cli.estimate import estimate
-from shuffledp.cli.explain import explain
-from shuffledp.cli.leakage import leakage
-from shuffledp.cli.monitor import monitor
-from shuffledp.cli.network_account import account as network_account
-from shuffledp.cli.network_account import curve
-from shuffledp.cli.network_collect import collect
-from shuffledp.cli.network_peer import peer
-from shuffledp.cli.network_prepare import prepare, relay
-from shuffledp.cli.operations import keys, restore
-from shuffledp.cli.plan import plan
-from shuffledp.cli.run import run
-from shuffledp.cli.send import send
 from shuffledp.core import progress
 from shuffledp.core.errors import LowerEndWarning, PlanWarning, ShuffledpError
 
@@ -46,7 +29,36 @@ UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(UserDict[str, Any]):
+    """Commands by name, each imported from its module when it is asked for."""
+
+    def __init__(self, **names: str) -> None:
+        """Take the names of the commands of each module."""
+        super().__init__({name: module for module, each in names.items() for name in each.split()})
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(import_module(f"shuffledp.cli.{self.data[name]}"), name)
+
+
+@click.group(
+    commands=_Commands(
+        account="account",
+        attack="attack learnability",
+        bounds="bounds",
+        demo="demo",
+        deployment="collect serve task",
+        estimate="estimate",
+        explain="explain",
+        leakage="leakage",
+        main="network",
+        monitor="monitor",
+        operations="keys restore",
+        plan="plan",
+        run="run",
+        send="send",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="shuffledp", message="%(prog)s %(version)s")
 def cli() -> None:
     """Collect answers to a sensitive question privately, in the shuffle model.
@@ -56,39 +68,20 @@ def cli() -> None:
     """
 
 
-@click.group()
+@click.group(
+    commands=_Commands(
+        network_account="account curve",
+        network_collect="collect",
+        network_peer="peer",
+        network_prepare="prepare relay",
+    )
+)
 def network() -> None:
     """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
 
     account and curve say how private that is after how many rounds; prepare, relay, peer and
     collect do it. `shuffledp run --shuffler network` simulates it on one machine.
     """
-
-
-for command in (network_account, curve, prepare, relay, peer, collect):
-    network.add_command(command)
-
-for command in (
-    plan,
-    run,
-    estimate,
-    explain,
-    account,
-    bounds,
-    leakage,
-    attack,
-    learnability,
-    network,
-    monitor,
-    task,
-    serve,
-    send,
-    collect_batch,
-    keys,
-    restore,
-    demo,
-):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

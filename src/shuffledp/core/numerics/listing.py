@@ -113,7 +113,7 @@ def _steps_needed(law: Numbers, at_least: float) -> Numbers:
     slope = -np.log(np.minimum((room - begin) / (begin + 1.0) * odds, 1.0))
     curvature = (1.0 + odds) ** 2 / (room * odds)
     steps = exponent / (slope + np.sqrt(slope * slope + exponent * curvature))
-    return 8.0 + np.fmin(np.nan_to_num(steps), top - begin)
+    return 8.0 + np.clip(np.nan_to_num(steps), 0.0, top - begin)
 
 
 def _row_sums(law: Numbers, at_least: float) -> tuple[float, float]:
