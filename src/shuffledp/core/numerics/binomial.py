@@ -53,7 +53,8 @@ def stirling_error(n: Numbers) -> Numbers:
         - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
         / square
     ) / large
-    return (n < 16.0) * _STIRLING_ERRORS[np.int64(np.minimum(n, 15.0))] + (n >= 16.0) * series
+    found: Numbers = (n < 16.0) * _STIRLING_ERRORS[np.int64(np.minimum(n, 15.0))]
+    return found + (n >= 16.0) * series
 
 
 @np.errstate(all="ignore")
