@@ -1,7 +1,7 @@
 """Compiled loops: the recurrence, and nodes of contour integrals."""
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,7 +19,7 @@ _FEWEST_ELSEWHERE = 16.0
 _ROTATIONS = 64
 
 
-stirling_error: Callable[[float], float] = njit(cache=True, nogil=True)(binomial.stirling_error)
+stirling_error: Any = njit(cache=True, nogil=True)(binomial.stirling_error)
 
 
 @njit(cache=True, nogil=True)
