@@ -176,6 +176,7 @@ def test_volatile_keys_are_left_out_and_have_reasons():
 
 # ---------------------------------------------------------------- what programs read
 def test_each_schema_is_of_a_command_and_refuses_what_is_not_its_own():
+    cli.list_commands(click.Context(cli))  # imports them all
     groups = {"": cli.commands} | {
         f"{name} ": command.commands
         for name, command in cli.commands.items()

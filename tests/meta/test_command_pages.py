@@ -9,6 +9,8 @@ from shuffledp.cli.main import cli
 
 PAGES = Path(__file__).parents[2] / "docs" / "commands"
 
+cli.list_commands(click.Context(cli))  # imports them all
+
 #: Those of a group are on pages of their own, after the group's name.
 COMMANDS = {
     "-".join(filter(None, (group, name))): command

@@ -11,9 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,11 +25,6 @@ REFUSED = 2
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
-
-
-# The modules of this folder add their commands to `cli`.
-for module in iter_modules([str(Path(__file__).parent)]):
-    import_module(f"shuffledp.cli.{module.name}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

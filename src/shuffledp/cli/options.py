@@ -7,8 +7,10 @@ import csv
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +27,27 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Commands, which the modules of this folder add when they are imported."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command's name alone, where there is one."""
+        modules = {module.name for module in iter_modules([str(Path(__file__).parent)])}
+        if cmd_name not in self.commands:
+            for module in sorted(modules & {cmd_name} or modules):
+                import_module(f"shuffledp.cli.{module}")
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Import all modules."""
+        self.get_command(ctx, "")
+        return super().list_commands(ctx)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="shuffledp", message="%(prog)s %(version)s")
 def cli() -> None:
     """Collect answers to a sensitive question privately, in the shuffle model.

@@ -1,6 +1,7 @@
 """Compiled loops: the fullest bin's recurrence, nodes of contour integrals, splines near ties."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,7 +19,7 @@ _FEWEST_ELSEWHERE = 16.0
 _ROTATIONS = 64
 
 
-stirling_error = njit(cache=True, nogil=True)(binomial.stirling_error)
+stirling_error: Any = njit(cache=True, nogil=True)(binomial.stirling_error)
 
 
 @njit(cache=True, nogil=True)

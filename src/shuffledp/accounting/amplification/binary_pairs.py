@@ -17,6 +17,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from shuffledp.core.numerics.binomial import Numbers
 
@@ -37,12 +38,13 @@ class TwoBinomials(NamedTuple):
     num_low: Numbers
     q: float
 
-    def chances(self, r: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    def chances(self, r: ArrayLike) -> tuple[Numbers, Numbers, Numbers]:
         """Return tilted by r^s the chance of a likely one, that of none, and of an unlikely one."""
+        r = np.asarray(r, np.float64)
         scale = self.q + (1.0 - self.q) * r
         return (1.0 - self.q) * r / scale, self.q / scale, self.q * r / (1.0 - self.q + self.q * r)
 
-    def tilted_moments(self, r: Numbers) -> tuple[Numbers, Numbers]:
+    def tilted_moments(self, r: ArrayLike) -> tuple[Numbers, Numbers]:
         """Return mean and variance of S under the law tilted by r^s, 0 < r <= 1."""
         high, off, low = self.chances(r)
         mean = self.num_high * high + self.num_low * low
@@ -160,7 +162,7 @@ class BinaryPairs:
         kappa is such an M, and within 1 of its mean (Darroch 1964); docs/results/binary-exact.md.
         """
         law, others = TwoBinomials(ones, zeros, self._q), ones + zeros
-        mean, _ = law.tilted_moments(np.float64(self._kappa))
+        mean, _ = law.tilted_moments(self._kappa)
         last = np.floor(mean + 2.0 + 2e-15 * others)  # more than the rounding of the mean
         r = np.minimum(law.saddle_tilt(last), 1.0)
         exponent, size = law.log_tilted_mass(last, r)
@@ -173,7 +175,7 @@ class BinaryPairs:
         law, others = TwoBinomials(ones, zeros, self._q), ones + zeros
         root = np.sqrt(others)
         below_pole = np.exp(-0.7 / np.maximum(root * math.sqrt(self._q * (1.0 - self._q)), 1.0))
-        mean, _ = law.tilted_moments(np.float64(self._kappa))
+        mean, _ = law.tilted_moments(self._kappa)
         s = np.clip(np.floor(mean + 1.0), 1.0, np.maximum(others, 1.0))
         delta, error = np.full(s.shape, self._gain), np.full(s.shape, 1e-12 * self._gain)
         direction, i = np.zeros(s.shape), np.flatnonzero(others > 0.0)

@@ -27,7 +27,6 @@ from shuffledp.accounting.amplification.atom_law import (
 from shuffledp.accounting.amplification.binary_pairs import BinaryPairs
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics.binomial import Numbers
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -217,7 +216,11 @@ class BinaryRandomizedResponse:
             over = ~(found <= target)  # NaN is no proof
             starts, lengths, found = starts[over], lengths[over], found[over]
             middles = starts + np.floor(0.5 * lengths)
-            alone = np.where(lengths > 1.0, pairs.lower(middles, self._others - middles), np.inf)
+            alone = np.where(
+                lengths > 1.0,
+                pairs.lower(middles, self._others - middles),
+                np.nan_to_num(found, nan=np.inf),
+            )
             if np.any(alone > target):
                 worst = int(alone.argmax())
                 return self._zoomed(pairs, starts[worst], starts[worst] + lengths[worst] - 1.0)
@@ -231,24 +234,19 @@ class BinaryRandomizedResponse:
             starts, lengths = starts[lengths > 0.0], lengths[lengths > 0.0]
         return None
 
-    def _pair(self, epsilon: float, ones: float) -> tuple[BinaryPairs, Numbers, Numbers]:
-        """Return deltas at one epsilon, and one number of ones with that of zeros."""
-        pairs = BinaryPairs(self._epsilon0, epsilon)
-        return pairs, np.array([ones]), np.array([self._others - ones])
-
     def _lower(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded down."""
         if epsilon >= self._epsilon0:
             return 0.0
-        pairs, *data = self._pair(epsilon, ones)
-        return float(pairs.lower(*data)[0])
+        data = np.array([ones]), np.array([self._others - ones])
+        return float(BinaryPairs(self._epsilon0, epsilon).lower(*data)[0])
 
     def _upper(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded up."""
         if epsilon >= self._epsilon0:
             return 0.0
-        pairs, *data = self._pair(epsilon, ones)
-        return float(pairs.upper(*data, SMALLEST_DELTA)[0])
+        data = np.array([ones]), np.array([self._others - ones])
+        return float(BinaryPairs(self._epsilon0, epsilon).upper(*data, SMALLEST_DELTA)[0])
 
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""

@@ -53,7 +53,9 @@ def stirling_error(n: Numbers) -> Numbers:
         - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
         / square
     ) / large
-    return (n < 16.0) * _STIRLING_ERRORS[np.int64(np.minimum(n, 15.0))] + (n >= 16.0) * series
+    listed = _STIRLING_ERRORS[np.int64(np.minimum(n, 15.0))]
+    found: Numbers = (n < 16.0) * listed + (n >= 16.0) * series
+    return found
 
 
 @np.errstate(all="ignore")
@@ -77,7 +79,9 @@ def chernoff_exponent(n: ArrayLike, k: ArrayLike, p: ArrayLike, q: ArrayLike) ->
     The deviance of k, which is that of its likelihood at p against that at k / n.
     """
     n, k, p, q = (np.asarray(each, np.float64) for each in (n, k, p, q))
-    return deviance(np.stack([k, n - k]), np.stack([n * p + 0.0 * k, n * q + 0.0 * k])).sum(axis=0)
+    both = deviance(np.stack([k, n - k]), np.stack([n * p + 0.0 * k, n * q + 0.0 * k]))
+    exponent: Numbers = both[0] + both[1]
+    return exponent
 
 
 @np.errstate(all="ignore")

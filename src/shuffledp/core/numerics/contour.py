@@ -81,8 +81,8 @@ class TermLaw(NamedTuple):
 def _saddle_point(law: TermLaw, largest: float) -> float:
     """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
 
-    The root of n kappa'(theta) = 2 / theta, by Newton steps, with bisection on a logarithmic scale
-    in between: a Newton step from too far out gets nowhere.
+    The root of n kappa'(theta) = 2 / theta, by Newton steps and bisection on a logarithmic scale in
+    turn: a Newton step from too far out gets nowhere.
     """
     low, high = 0.0, largest
     deviation = math.sqrt(law.num_terms * law.tilted_moments(0.0)[1])
@@ -96,11 +96,10 @@ def _saddle_point(law: TermLaw, largest: float) -> float:
             low = theta
             if theta >= largest:
                 return largest
-        step = slope / max(law.num_terms * variance + 2.0 / (theta * theta), 1e-300)
-        if high <= 1.002 * low or abs(step) <= 1e-3 * theta:
+        following = theta - slope / max(law.num_terms * variance + 2.0 / (theta * theta), 1e-300)
+        if high <= 1.002 * low:
             break
-        following = theta - step
-        if turn % 4 == 3 or not low < following < high:
+        if turn % 2 == 1 or not low < following < high:
             following = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 0.3 * theta
         theta = min(max(following, 0.1 * theta), largest)
     return theta

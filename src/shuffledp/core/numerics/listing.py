@@ -99,10 +99,10 @@ def listed_positive_part(law: TermLaw, most: int, log_unit: float) -> tuple[floa
     below = peak * start / (room - start + 1.0) * inverse
     upwards = room, start, last, peak, value, spread, exponent
     downwards = room, room - start + 1.0, room - first, below, value - step, spread, exponent
-    law = np.hstack([np.stack(upwards)[:, rows], np.stack(downwards)[:, down]])
-    up = np.arange(law.shape[1]) < rows.size
-    law = np.vstack([law, np.where(up, odds, inverse), np.where(up, step, -step)])
-    total, error = _row_sums(law, at_least)
+    parts = np.hstack([np.stack(upwards)[:, rows], np.stack(downwards)[:, down]])
+    up = np.arange(parts.shape[1]) < rows.size
+    parts = np.vstack([parts, np.where(up, odds, inverse), np.where(up, step, -step)])
+    total, error = _row_sums(parts, at_least)
     return total / num_terms, error * _UNIT * (2.0 + masses.size) / num_terms
 
 
@@ -113,7 +113,8 @@ def _steps_needed(law: Numbers, at_least: float) -> Numbers:
     slope = -np.log(np.minimum((room - begin) / (begin + 1.0) * odds, 1.0))
     curvature = (1.0 + odds) ** 2 / (room * odds)
     steps = exponent / (slope + np.sqrt(slope * slope + exponent * curvature))
-    return 8.0 + np.fmin(np.nan_to_num(steps), top - begin)
+    needed: Numbers = 8.0 + np.clip(np.nan_to_num(steps), 0.0, top - begin)
+    return needed
 
 
 def _row_sums(law: Numbers, at_least: float) -> tuple[float, float]:
