@@ -170,14 +170,10 @@ def check_profile_states_the_law(make: Make) -> bool:
     """Check that the accountant is told this law, and no analysis of another family."""
     for randomizer in [law for law, _ in laws(make)] + [make(LARGE_K, 1.0)]:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
-        law = {
-            "epsilon0": randomizer.epsilon0,
-            "delta0": 0.0,
-            "domain_size": randomizer.domain_size,
-        }
-        for name, true in law.items():
-            stated = getattr(profile, name)
-            demand(stated == true, f"{what} {name} = {stated}, not {true}")
+        size = profile.domain_size
+        demand(profile.epsilon0 == randomizer.epsilon0, f"{what} epsilon0 = {profile.epsilon0}")
+        demand(profile.delta0 == 0.0, f"{what} delta0 = {profile.delta0}, not 0")
+        demand(size == randomizer.domain_size, f"{what} {size} categories")
         allowed = {RandomizerFamily.ANY, RandomizerFamily.OTHER, randomizer.name}
         other = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
         demand(profile.family in allowed, other)
@@ -389,10 +385,19 @@ def _demand_shares(
 
 def _columns_of(law: ExactLaw, reports: Reports) -> NDArray[np.int64]:
     """Return the column of the channel that each report stands for."""
-    column_of = {row: number for number, row in enumerate(_rows(law.columns.data))}
-    found = [column_of.get(row, -1) for row in _rows(reports.data)]
-    demand(min(found) >= 0, f"{law} draws reports that report_columns does not list")
-    return np.array(found, dtype=np.int64)
+    data = np.concatenate([law.columns.data, reports.data])
+    width = data.dtype.itemsize * math.prod(data.shape[1:])
+    rows = np.zeros((len(data), -(-width // 8) * 8), dtype=np.uint8)
+    rows[:, :width] = np.ascontiguousarray(data).reshape(len(data), -1).view(np.uint8)
+    words = rows.view(np.uint64)
+    keys, number = np.unique(
+        words[:, 0] if words.shape[1] == 1 else words, axis=0, return_inverse=True
+    )
+    num_columns = law.columns.num_reports
+    demand(len(keys) == num_columns, f"{law} draws reports that report_columns does not list")
+    column_of = np.empty(num_columns, dtype=np.int64)
+    column_of[number[:num_columns]] = np.arange(num_columns)
+    return column_of[number[num_columns:]]
 
 
 def check_samples_follow_the_channel(make: Make) -> bool:
