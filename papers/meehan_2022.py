@@ -45,8 +45,7 @@ from releases import (
 )
 from shuffledp import Entropy
 from shuffledp.groups import Groups, KendallMallows
-from shuffledp.groups.attacks.adversaries import gaussian_process_guess
-from shuffledp.groups.attacks.adversaries import attack_by_gaussian_process
+from shuffledp.groups.attacks.adversaries import attack_by_gaussian_process, gaussian_process_guess
 from shuffledp.groups.attacks.survey import AttackedSurvey
 from shuffledp.groups.reference_orders import paper_sensitivity, sensitivity
 from shuffledp.randomizers import KRandomizedResponse
