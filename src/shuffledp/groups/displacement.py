@@ -92,21 +92,6 @@ class PublicPlaces:
         return cls(cells=middles[places.place_of][:, None], side=0.5, name="ranks by value")
 
     @classmethod
-    def in_space(cls, coordinates: ArrayLike, metric: str, groups: Groups, alpha: float) -> Self:
-        """Return cells for noise that makes these groups about alpha-private; alpha in (0, inf]."""
-        points = points_of_people(coordinates, metric, groups.num_users)
-        unit, name = "units", "cells of a grid"
-        if metric == "haversine":
-            points, unit, name = points * EARTH_RADIUS, "m", "cells in space"
-        points = points - points.min(axis=0)
-        scale = place_tree.largest_star(groups, points) / alpha
-        extent = max(float(points.max()), 1e-280)
-        wanted = min(max(scale / _CELLS_PER_SCALE, extent / _MOST_CELLS), extent / _FEWEST_CELLS)
-        side = 2.0 ** math.floor(math.log2(wanted))
-        cells = np.rint(points / side).astype(np.int64)
-        return cls(cells=cells, side=side, unit=unit, name=name)
-
-    @classmethod
     def for_groups(
         cls, groups: Groups, alpha: float, coordinates: ArrayLike | None, metric: str
     ) -> Self:
@@ -123,7 +108,17 @@ class PublicPlaces:
             )
         if metric == "absolute" or points.ndim == 1 or points.shape[1] == 1:
             return cls.by_rank(points)
-        return cls.in_space(points, metric, groups, alpha if alpha > 0.0 else 1.0)
+        points = points_of_people(points, metric, groups.num_users)
+        unit, name = "units", "cells of a grid"
+        if metric == "haversine":
+            points, unit, name = points * EARTH_RADIUS, "m", "cells in space"
+        points = points - points.min(axis=0)
+        scale = place_tree.largest_star(groups, points) / (alpha if alpha > 0.0 else 1.0)
+        extent = max(float(points.max()), 1e-280)
+        wanted = min(max(scale / _CELLS_PER_SCALE, extent / _MOST_CELLS), extent / _FEWEST_CELLS)
+        side = 2.0 ** math.floor(math.log2(wanted))
+        cells = np.rint(points / side).astype(np.int64)
+        return cls(cells=cells, side=side, unit=unit, name=name)
 
     @property
     def num_users(self) -> int:

@@ -229,15 +229,20 @@ class Grouping:
 
     def _by_columns(self, path: Path) -> "OpenedGroups":
         """Form groups by the distance between public values."""
-        metric = self.metric_used
+        radius, metric = self.radius, self.metric_used
         points = read_coordinates(path, self.by, metric=metric)
         if self.group_size is not None:
             groups = Groups.from_nearest(points, self.group_size, metric=metric)
-        else:
-            radius = self.radius
-            if isinstance(radius, str):
-                radius = parse_length(radius) if metric == "haversine" else _plain_number(radius)
-            groups = Groups.from_distance(points, radius or 0.0, metric=metric)
+            return OpenedGroups(groups=groups, grouping=self, coordinates=points)
+        if isinstance(radius, str) and metric == "haversine":
+            radius = parse_length(radius)
+        try:
+            distance = float(radius or 0.0)
+        except ValueError:
+            raise ParameterError(
+                f"radius = {radius!r} is not a number: units such as km are for metric haversine"
+            ) from None
+        groups = Groups.from_distance(points, distance, metric=metric)
         return OpenedGroups(groups=groups, grouping=self, coordinates=points)
 
 
@@ -265,16 +270,6 @@ class OpenedGroups:
         if name == DisplacementShuffler.name:
             return DisplacementShuffler.for_groups(self.groups, alpha, **where)
         return MallowsShuffler.for_groups(self.groups, alpha, distance=distance, **where)
-
-
-def _plain_number(text: str) -> float:
-    """Return a radius in the unit of the columns."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(
-            f"radius = {text!r} is not a number: units such as km are for metric haversine"
-        ) from None
 
 
 def _num_rows(path: Path, ids: "Sequence[str] | None", num_users: int | None) -> int:

@@ -140,11 +140,17 @@ def largest_assignment(groups: Groups, cells: Integers) -> float:
     some 15 % too large in the plane. Cost: O(memberships), and up to a second for assignment
     problems.
     """
-    if cells.shape[1] == 1:
-        return max((int(each.max()) for each in _on_a_line(groups, cells)), default=0)
+    largest, solved = 0.0, 0
+    if cells.shape[1] == 1:  # twice the sum of distances from a median, exact
+        for members, starts, sizes in _blocks(groups):
+            values = cells[members, 0]
+            values = values[np.lexsort((values, np.repeat(np.arange(sizes.size), sizes)))]
+            medians = np.repeat(values[starts + sizes // 2], sizes)
+            sums = np.add.reduceat(np.abs(values - medians), starts)
+            largest = max(largest, 2 * int(sums.max()))
+        return largest
     points = cells.astype(np.float64)
     stars = np.concatenate([*_stars(groups, points), np.zeros(0)])
-    largest, solved = 0.0, 0
     for group in np.argsort(-stars, kind="stable"):
         star = float(stars[group])
         if star <= largest:
@@ -162,27 +168,16 @@ def largest_star(groups: Groups, points: Floats) -> float:
     return max((float(each.max()) for each in _stars(groups, points)), default=0.0)
 
 
-def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], Integers]]:
-    """Yield members of some groups at a time, with where each group starts among them."""
+def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], Integers, Integers]]:
+    """Yield members of some groups at a time, where each starts among them, and its size."""
     for rows in blocks_of(groups.starts):
         starts = groups.starts[rows.start : rows.stop + 1]
-        yield groups.members[starts[0] : starts[-1]], starts - starts[0]
-
-
-def _on_a_line(groups: Groups, cells: Integers) -> Iterator[Integers]:
-    """Yield twice the sums of distances from a median of each group, exact."""
-    for members, bounds in _blocks(groups):
-        starts, sizes = bounds[:-1], np.diff(bounds)
-        values = cells[members, 0]
-        values = values[np.lexsort((values, np.repeat(np.arange(sizes.size), sizes)))]
-        medians = values[starts + sizes // 2]
-        yield 2 * np.add.reduceat(np.abs(values - np.repeat(medians, sizes)), starts)
+        yield groups.members[starts[0] : starts[-1]], starts[:-1] - starts[0], np.diff(starts)
 
 
 def _stars(groups: Groups, points: Floats) -> Iterator[Floats]:
     """Yield the star bound of each group, rounded up."""
-    for members, bounds in _blocks(groups):
-        starts, sizes = bounds[:-1], np.diff(bounds)
+    for members, starts, sizes in _blocks(groups):
         held = points[members]
         centres = np.add.reduceat(held, starts) / sizes[:, None]
         least = np.full(sizes.size, np.inf)

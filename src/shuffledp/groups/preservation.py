@@ -30,14 +30,6 @@ def required_members(subset_size: int, eta: float) -> int:
     return math.ceil(Fraction(repr(float(eta))) * size)
 
 
-def _share_of(members: int, subset_size: int) -> float:
-    """Return a share that requires so many members, read as the decimal it prints as."""
-    share = members / subset_size
-    if required_members(subset_size, share) > members:
-        share = math.nextafter(share, 0.0)
-    return share
-
-
 def preserved_share(
     draws: Iterable[Integers], places: ArrayLike, *, delta: float, confidence: float = 0.95
 ) -> float:
@@ -56,4 +48,9 @@ def preserved_share(
     stayed = np.sort([int(np.isin(draw[subset], subset).sum()) for draw in draws])
     chances = binom.cdf(np.arange(stayed.size), stayed.size, chance)
     enough = np.flatnonzero(chances <= 1.0 - level)
-    return _share_of(int(stayed[enough[-1]]), subset.size) if enough.size else 0.0
+    if not enough.size:
+        return 0.0
+    share = float(stayed[enough[-1]] / subset.size)
+    # Read as the decimal that it prints as, it requires no more members than have stayed.
+    is_above = required_members(subset.size, share) > stayed[enough[-1]]
+    return math.nextafter(share, 0.0) if is_above else share

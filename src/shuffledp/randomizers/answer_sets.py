@@ -409,7 +409,17 @@ def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAto
     if num_parts == 1:
         return atoms
     ratio = Fraction(max(atom.ratio0 for atom in atoms)) * _RAISED
-    slot = _slot_law(atoms, ratio)
+    # Masses by powers of the ratio that dominate a slot's exact law, with means of 1: means must be
+    # exact, or products would not dominate products. The floats are within two units in the last
+    # place of the exact law; all masses and ratios are raised by more than that, and reports of
+    # ratios (1, 1) have what is left of the mean.
+    slot = {
+        (int(atom.ratio0 > 1.0), int(atom.ratio1 > 1.0)): Fraction(atom.mass) * _RAISED
+        for atom in atoms
+    }
+    slot.pop((0, 0), None)
+    used = sum((mass * ratio**power0 for (power0, _), mass in slot.items()), Fraction(0))
+    slot[0, 0] = max(1 - used, Fraction(0))
     unit = max(mass.denominator for mass in slot.values())  # of all, since floats are dyadic
     steps = {powers: int(mass * unit) for powers, mass in slot.items()}
     masses = {(0, 0): 1}
@@ -427,22 +437,6 @@ def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAto
         for (power0, power1), mass in masses.items()
     ]
     return (outward_pairs(listed) if slot[0, 0] > 0 else ()) or rounded_atoms(listed)
-
-
-def _slot_law(atoms: tuple[BlanketAtom, ...], ratio: Fraction) -> dict[tuple[int, int], Fraction]:
-    """Return masses by powers of the ratio that dominate a slot's exact law, with means of 1.
-
-    Means must be exact, or products would not dominate products. The floats are within two units
-    in the last place of the exact law; all masses and ratios are raised by more than that, and
-    reports of ratios (1, 1) have what is left of the mean.
-    """
-    masses = {
-        (int(atom.ratio0 > 1.0), int(atom.ratio1 > 1.0)): Fraction(atom.mass) * _RAISED
-        for atom in atoms
-    }
-    masses.pop((0, 0), None)
-    used = sum((mass * ratio**power0 for (power0, _), mass in masses.items()), Fraction(0))
-    return {**masses, (0, 0): max(1 - used, Fraction(0))}
 
 
 #: Randomizers of a set of answers by name; each takes ``k``, ``max_answers`` and ``epsilon0``.

@@ -38,7 +38,21 @@ def text_blocks(texts: Texts, *, argument: str) -> Iterator[tuple[Bytes, Integer
     """
     source = _checked(texts, argument)
     for start in range(0, len(source), _BLOCK):
-        encoded = _encode(source[start : start + _BLOCK], start, argument)
+        encoded, block = [], source[start : start + _BLOCK]
+        block = block.tolist() if isinstance(block, np.ndarray) else block
+        for position, text in enumerate(block, start):
+            try:
+                encoded.append(str.encode(text))
+            except UnicodeEncodeError:
+                raise DomainError(
+                    f"{argument}[{position}] has a lone surrogate, which no valid Unicode text "
+                    "has: decode the file that it comes from with errors='replace'"
+                ) from None
+            except TypeError:
+                raise DomainError(
+                    f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it "
+                    "into a str, or leave such users out"
+                ) from None
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         if int(lengths.max()) > LONGEST_TEXT_BYTES:
             position = int(np.argmax(lengths > LONGEST_TEXT_BYTES))
@@ -67,26 +81,6 @@ def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
             "text a user"
         )
     return texts
-
-
-def _encode(block: Sequence[Any] | NDArray[Any], start: int, argument: str) -> list[bytes]:
-    """Return the bytes of each text of a block."""
-    listed = block.tolist() if isinstance(block, np.ndarray) else block
-    encoded = []
-    for position, text in enumerate(listed, start):
-        try:
-            encoded.append(str.encode(text))
-        except UnicodeEncodeError:
-            raise DomainError(
-                f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: "
-                "decode the file that it comes from with errors='replace'"
-            ) from None
-        except TypeError:
-            raise DomainError(
-                f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into "
-                "a str, or leave such users out"
-            ) from None
-    return encoded
 
 
 #: Length of a key.

@@ -282,7 +282,14 @@ class OptimizedLocalHashing(HashedReports):
     name: ClassVar[str] = "optimized-local-hashing"
 
     def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        num_buckets, threshold, epsilon0 = _settle_with_buckets(self.domain_size, epsilon0)
+        # The loss that is settled on for g may lie just below the step where g is best. Then the g
+        # that is best there settles within that loss, and so on: g never rises on the way, so it
+        # ends, and asking for the loss gives the same law again.
+        best, num_buckets = optimal_num_buckets(self.domain_size, epsilon0), 0
+        while best != num_buckets:
+            num_buckets = best
+            threshold, epsilon0 = settle_response(num_buckets, epsilon0)
+            best = optimal_num_buckets(self.domain_size, epsilon0)
         return {"num_buckets": num_buckets, "threshold": threshold}, epsilon0
 
 
@@ -360,21 +367,6 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
     after = _next_prime(root + 1)
     before = next(g for g in range(root + 1, 1, -1) if _is_prime(g))
     return after if (before - 1) * (after - 1) < squared_optimum else before
-
-
-def _settle_with_buckets(k: int, epsilon0: float) -> tuple[int, int, float]:
-    """Return g, T and the loss, such that asking for this loss gives the same three again.
-
-    The loss that is settled on for g may lie just below the step where g is best. Then the g that
-    is best there settles within that loss, and so on: g never rises on the way, so it ends.
-    """
-    num_buckets = optimal_num_buckets(k, epsilon0)
-    while True:
-        threshold, epsilon0 = settle_response(num_buckets, epsilon0)
-        best = optimal_num_buckets(k, epsilon0)
-        if best == num_buckets:
-            return num_buckets, threshold, epsilon0
-        num_buckets = best
 
 
 def _next_prime(number: int) -> int:

@@ -8,7 +8,6 @@ from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-_BYTE = np.uint64(8)
 _FINAL = np.uint64(0xFF)
 _LENGTH_SHIFT = np.uint64(56)
 _PAIR_LENGTH = np.uint64(16 << 56)
@@ -66,44 +65,24 @@ def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.ui
 
 
 @njit(cache=True, nogil=True)
-def _hash_bytes(
-    key0: np.uint64, key1: np.uint64, buffer: Bytes, start: int, stop: int
-) -> np.uint64:
-    """Return SipHash-2-4 of ``buffer[start:stop]``."""
-    v0, v1, v2, v3 = _start(key0, key1)
-    length = stop - start
-    whole = start + (length & ~7)
-    for at in range(start, whole, 8):
-        block = np.uint64(0)
-        for j in range(8):
-            block |= np.uint64(buffer[at + j]) << np.uint64(8 * j)
-        v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
-    block = np.uint64(length) << _LENGTH_SHIFT  # modulo 256, as the shift drops the rest
-    shift = np.uint64(0)
-    for at in range(whole, stop):
-        block |= np.uint64(buffer[at]) << shift
-        shift += _BYTE
-    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
-    return _finish(v0, v1, v2, v3)
-
-
-@njit(cache=True, nogil=True)
 def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, out: Words) -> None:
     """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
     start = 0
     for i in range(ends.size):
-        out[i] = _hash_bytes(key0, key1, buffer, start, ends[i])
+        v0, v1, v2, v3 = _start(key0, key1)
+        whole = start + ((ends[i] - start) & ~7)
+        for at in range(start, whole, 8):
+            block = np.uint64(0)
+            for j in range(8):
+                block |= np.uint64(buffer[at + j]) << np.uint64(8 * j)
+            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+        # Modulo 256, as the shift drops the rest.
+        block = np.uint64(ends[i] - start) << _LENGTH_SHIFT
+        for at in range(whole, ends[i]):
+            block |= np.uint64(buffer[at]) << np.uint64(8 * (at - whole))
+        v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+        out[i] = _finish(v0, v1, v2, v3)
         start = ends[i]
-
-
-@njit(cache=True, nogil=True)
-def hash_pair(key0: np.uint64, key1: np.uint64, first: np.uint64, second: np.uint64) -> np.uint64:
-    """Return SipHash-2-4 of the 16 bytes of two words, each little-endian."""
-    v0, v1, v2, v3 = _start(key0, key1)
-    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, first)
-    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, second)
-    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, _PAIR_LENGTH)
-    return _finish(v0, v1, v2, v3)
 
 
 _BYTE_MASK = np.uint64(0xFF)
@@ -158,7 +137,12 @@ def sum_cells(
     # By hash function first: one row of the table stays in the first-level cache.
     for j in range(table.shape[0]):
         for i in range(digests.size):
-            out[i] += table[j, hash_pair(key0, key1, digests[i], np.uint64(j)) & mask]
+            # The hash of the 16 bytes of two words, each little-endian.
+            v0, v1, v2, v3 = _start(key0, key1)
+            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, digests[i])
+            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, np.uint64(j))
+            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, _PAIR_LENGTH)
+            out[i] += table[j, _finish(v0, v1, v2, v3) & mask]
 
 
 _ONE_BYTE = np.uint8(1)

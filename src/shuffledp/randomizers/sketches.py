@@ -9,7 +9,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, SupportsIndex
+from typing import ClassVar
 
 import numpy as np
 
@@ -116,7 +116,14 @@ class CountMeanSketch:
 
     def __post_init__(self) -> None:
         key = keyed_hash.require_key(self.key)
-        num_hashes, num_buckets = require_sizes(self.num_hashes, self.num_buckets)
+        # Powers of two, so that uniform random bits are uniform hash functions and buckets.
+        num_hashes = checks.require_power_of_two("num_hashes", self.num_hashes, 1, _MOST_HASHES)
+        num_buckets = checks.require_power_of_two("num_buckets", self.num_buckets, 2, _MOST_BUCKETS)
+        if num_hashes * num_buckets > _MOST_CELLS:
+            raise ParameterError(
+                f"num_hashes * num_buckets = {num_hashes * num_buckets} is above {_MOST_CELLS}: "
+                "the server keeps a count for each; take fewer hash functions"
+            )
         asked = require_non_negative("epsilon0", self.epsilon0)
         threshold, epsilon0 = settle_flips(asked, num_flips=2)
         law = {"num_hashes": num_hashes, "num_buckets": num_buckets, "threshold": threshold}
@@ -376,18 +383,3 @@ class CountMeanSketch:
         """Return how often each bit is set: hash functions by buckets."""
         cells = counts.support[: self.num_hashes * self.num_buckets]
         return cells.reshape(self.num_hashes, self.num_buckets)
-
-
-def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tuple[int, int]:
-    """Return both numbers if they are powers of two in their ranges, else raise.
-
-    Powers of two, so that uniform random bits are uniform hash functions and buckets.
-    """
-    hashes = checks.require_power_of_two("num_hashes", num_hashes, 1, _MOST_HASHES)
-    buckets = checks.require_power_of_two("num_buckets", num_buckets, 2, _MOST_BUCKETS)
-    if hashes * buckets > _MOST_CELLS:
-        raise ParameterError(
-            f"num_hashes * num_buckets = {hashes * buckets} is above {_MOST_CELLS}: the server "
-            "keeps a count for each; take fewer hash functions"
-        )
-    return hashes, buckets

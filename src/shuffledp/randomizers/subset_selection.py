@@ -123,28 +123,24 @@ class SubsetSelection(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.domain_size)
-        rows = np.zeros((truth.size, bytes_per_row(self.domain_size)), dtype=np.uint8)
-        for start in range(0, truth.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            self._draw_subsets(rows[block], truth[block].astype(np.uint32), entropy)
-        return Reports(data=rows, fingerprint=self.fingerprint)
-
-    def _draw_subsets(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
-        """Set the bits of a block of empty rows."""
-        num_others, threshold = self.domain_size - 1, self.threshold
-        if _ignores_input(self.domain_size, self.subset_size, threshold):
-            # No category has the code k: all k of them are others, and no coin is below 0.
-            codes, num_others = np.full_like(codes, self.domain_size), self.domain_size
-            threshold = 0
         from shuffledp.randomizers.randomizer_kernels import place_members
 
-        coins = entropy.words(codes.size)
-        law = np.uint64(threshold), num_others, self.subset_size
-        goal, placed = codes.size * self.subset_size, 0
-        while placed < goal:
-            words = entropy.words(min(-(-(goal - placed) // 2), _WORD_BUFFER))
-            placed = place_members(rows, codes, coins, words.view(np.uint32), *law, placed)
+        k, size, threshold = self.domain_size, self.subset_size, self.threshold
+        truth = require_codes(values, k)
+        rows = np.zeros((truth.size, bytes_per_row(k)), dtype=np.uint8)
+        is_blind = _ignores_input(k, size, threshold)
+        # No category has the code k: all k of them are others, and no coin is below 0.
+        threshold, num_others = (0, k) if is_blind else (threshold, k - 1)
+        law = np.uint64(threshold), num_others, size
+        for start in range(0, truth.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            codes = truth[block].astype(np.uint32)
+            codes = np.full_like(codes, k) if is_blind else codes
+            coins, goal, placed = entropy.words(codes.size), codes.size * size, 0
+            while placed < goal:
+                halves = entropy.words(min(-(-(goal - placed) // 2), _WORD_BUFFER)).view(np.uint32)
+                placed = place_members(rows[block], codes, coins, halves, *law, placed)
+        return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
         """Return which categories each report names. See `CategoryRandomizer`."""

@@ -28,8 +28,7 @@ def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
     upper end the only law at most ``epsilon0`` is the one that ignores its input. Source:
     Kairouz, Bonawitz, Ramage 2016, q = 1 / (e^epsilon0 + k - 1).
     """
-    unclamped = _ceil_of_words_over(exp_lower(epsilon0) + (k - 1))
-    return min(unclamped, WORD_VALUES // k)
+    return min(math.ceil(WORD_VALUES / (exp_lower(epsilon0) + (k - 1))), WORD_VALUES // k)
 
 
 def flip_threshold(epsilon0: float) -> int:
@@ -85,8 +84,3 @@ def exp_lower(exponent: float) -> Fraction:
     rounded = _DECIMAL.exp(Decimal(min(exponent, _SATURATED_EPSILON0)))
     # `exp` rounds to nearest, so one unit in the last place down is below the true value.
     return Fraction(rounded.next_minus(_DECIMAL))
-
-
-def _ceil_of_words_over(divisor: Fraction) -> int:
-    """Return ceil(2^64 / divisor), exactly."""
-    return math.ceil(WORD_VALUES / divisor)
