@@ -90,9 +90,10 @@ def confined(
             if at > 0.0 and weight < _NEGLIGIBLE:
                 break
         for index in range(pad - reach + 1, pad + num_strides + reach + 1):
-            added[index] = 0.0
+            total = 0.0
             for c in range(2 * half):
-                added[index] += rule[c] * terms[index - half + c]
+                total += rule[c] * terms[index - half + c]
+            added[index] = total
         level[pad] = terms[pad]
         for index in range(pad + 1, pad + num_strides + reach + 1):
             level[index] = level[index - 1] + added[index]

@@ -189,12 +189,7 @@ def open_histories(  # one keyword an option
 
     report = on_progress or no_progress
     length = None if periods is None else require_periods(periods)
-    labels = () if categories is None else tables.checked_domain(categories)
-    if categories is not None and len(labels) < 2:
-        raise DomainError(
-            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
-            "in categories=[...]"
-        )
+    labels = _labels(categories)
     names = (user, time, value)
     if len(set(names)) < len(names):
         raise ParameterError(
@@ -248,6 +243,17 @@ def open_histories(  # one keyword an option
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
         users=who, values=what, offsets=offsets,
     )  # fmt: skip
+
+
+def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
+    """Return the labels of categories; none for booleans."""
+    labels = () if categories is None else tables.checked_domain(categories)
+    if categories is not None and len(labels) < 2:
+        raise DomainError(
+            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
+            "in categories=[...]"
+        )
+    return labels
 
 
 # ---------------------------------------------------------------- columns
