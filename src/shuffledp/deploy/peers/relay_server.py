@@ -90,6 +90,18 @@ class RelayService:
         terms = self.relay.terms
         return terms.slots[node] * (terms.inner_bytes + 1) + _MOST_HEAD_BYTES
 
+    def done(self) -> Response:
+        """Move on if that was the last that the phase waited for; there is nothing to say."""
+        self.advance()
+        return Response(status_code=204)
+
+    def node_of(self, request: Request) -> int:
+        """Return whom a request is about."""
+        node = int(request.path_params["node"])
+        if node >= self.relay.terms.num_users:
+            raise HTTPException(404, f"node {node} is not in [0, {self.relay.terms.num_users})")
+        return node
+
     async def run(self, until_collected: Callable[[], None] | None = None) -> None:
         """Move on whenever it is time, until cancelled."""
         while True:
@@ -103,58 +115,33 @@ class RelayService:
             await asyncio.sleep(_TICK_SECONDS)
 
 
-def _done(service: RelayService) -> Response:
-    """Move on if that was the last that the phase waited for; there is nothing to say."""
-    service.advance()
-    return Response(status_code=204)
-
-
-def _for_peers(service: RelayService) -> dict[tuple[str, str], http.Endpoint]:
-    """Return what peers ask and send, by method and path."""
+def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
+    """Return the application: what peers ask and send, the analyzer, and anybody."""
     relay = service.relay
-
-    def node_of(request: Request) -> int:
-        node = int(request.path_params["node"])
-        if node >= relay.terms.num_users:
-            raise HTTPException(404, f"node {node} is not in [0, {relay.terms.num_users})")
-        return node
 
     async def roster(_: Request) -> Response:
         return http.data_of(relay.roster.to_bytes())
 
     async def register(request: Request) -> Response:
-        node = node_of(request)
+        node = service.node_of(request)
         relay.register(await http.body_of(request, REGISTRATION_BYTES), node=node)
-        return _done(service)
+        return service.done()
 
     async def send(request: Request) -> Response:
-        node, number = node_of(request), request.path_params["round"]
+        node, number = service.node_of(request), request.path_params["round"]
         body = await http.body_of(request, service.most_batch_bytes(node))
         relay.accept_batch(body, round_number=number, node=node)
-        return _done(service)
+        return service.done()
 
     async def mail(request: Request) -> Response:
-        node, number = node_of(request), request.path_params["round"]
+        node, number = service.node_of(request), request.path_params["round"]
         return http.data_of(relay.mail(node, number, http.token_of(request)))
 
     async def hand_in(request: Request) -> Response:
-        node = node_of(request)
+        node = service.node_of(request)
         body = await http.body_of(request, service.most_hand_in_bytes(node))
         relay.accept_hand_in(body, node=node)
-        return _done(service)
-
-    return {
-        ("GET", "/roster"): roster,
-        ("PUT", "/registration/{node:number}"): register,
-        ("PUT", "/rounds/{round:number}/batches/{node:number}"): send,
-        ("GET", "/rounds/{round:number}/mail/{node:number}"): mail,
-        ("PUT", "/hand-in/{node:number}"): hand_in,
-    }
-
-
-def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
-    """Return the application: for peers, and what the analyzer, and anybody, asks."""
-    relay = service.relay
+        return service.done()
 
     async def status(_: Request) -> Response:
         return JSONResponse(relay.status())
@@ -165,21 +152,23 @@ def make_app(service: RelayService, until_collected: Callable[[], None] | None =
     async def forget_hand_ins(request: Request) -> Response:
         relay.forget_hand_ins(http.token_of(request))
         service.was_collected = True
-        return _done(service)
+        return service.done()
 
     async def record(request: Request) -> Response:
         return JSONResponse({"absent": relay.record(http.token_of(request))})
 
-    return http.application(
-        _for_peers(service)
-        | {
-            ("GET", "/status"): status,
-            ("GET", "/hand-ins"): hand_ins,
-            ("DELETE", "/hand-ins"): forget_hand_ins,
-            ("GET", "/record"): record,
-        },
-        [lambda: service.run(until_collected)],
-    )
+    endpoints: dict[tuple[str, str], http.Endpoint] = {
+        ("GET", "/roster"): roster,
+        ("PUT", "/registration/{node:number}"): register,
+        ("PUT", "/rounds/{round:number}/batches/{node:number}"): send,
+        ("GET", "/rounds/{round:number}/mail/{node:number}"): mail,
+        ("PUT", "/hand-in/{node:number}"): hand_in,
+        ("GET", "/status"): status,
+        ("GET", "/hand-ins"): hand_ins,
+        ("DELETE", "/hand-ins"): forget_hand_ins,
+        ("GET", "/record"): record,
+    }
+    return http.application(endpoints, [lambda: service.run(until_collected)])
 
 
 def serve_relay(
