@@ -172,7 +172,7 @@ def remote_position_bounds(
         np.maximum(1.0 - away * (1.0 + MARGIN), found[0], out=of_groups[0])
         np.minimum((1.0 + away) * (1.0 + MARGIN), found[1], out=of_groups[1])
         np.maximum(laws[0], base.low[:, None], out=laws[0])
-        np.minimum(laws[1], base.high[:, None], out=laws[1])
+        np.clip(laws[1], 0.0, base.high[:, None], out=laws[1])
         pi, places = spectrum.stationary_law, [*rows[:, None], *groups]
         masses = np.array([pi[each].sum() for each in places])
         known = _Known(pi, laws, places, masses, rows.size, chi_square)
