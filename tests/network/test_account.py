@@ -13,6 +13,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.network.account import account_network, network_curve, spread_rounds
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
+from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
 
 ANY = LocalProfile(epsilon0=1.0)
@@ -106,6 +107,15 @@ def test_bad_arguments_are_refused():
             account_network(graph, ANY, **{"rounds": 3, "delta": 1e-3, **arguments})
     with pytest.raises(ParameterError, match="bipartite"):
         account_network(star_graph(5), ANY, rounds=3, delta=1e-3)
+
+
+def test_what_holds_for_more_users_holds_for_fewer(monkeypatch):
+    found = {0.5: 0.2, 0.9: 0.4, 0.99: 0.3}
+    monkeypatch.setattr(Hiding, "epsilon_of_share", lambda self, profile, share, **_: found[share])
+    asked = {"rounds": 2, "delta": 1e-3, "users": "all", "with_lower": False}
+    account = account_network(complete_with_pendant(20), ANY, **asked)
+    assert account.epsilon.upper > 0.4
+    assert account.epsilon_of_shares == ((0.5, 0.2), (0.9, 0.3), (0.99, 0.3))
 
 
 PROFILE = LocalProfile(epsilon0=1.0)

@@ -313,8 +313,8 @@ def certified_norm(
 
     def norms_of(functions: Floats) -> Floats:
         """Return at least the norms of the columns."""
-        squares = np.einsum("i,ij,ij->j", pi, functions, functions)
-        return np.sqrt(squares) * (1.0 + loss_of_norms)
+        norms: Floats = np.sqrt(np.einsum("i,ij,ij->j", pi, functions, functions))
+        return norms * (1.0 + loss_of_norms)
 
     def remove_known(functions: Floats) -> None:
         """Subtract in place what columns have of the known eigenfunctions."""

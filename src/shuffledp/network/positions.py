@@ -177,13 +177,9 @@ def exact_position_bounds(
         for row, (stop, law) in enumerate(references):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
-            places = np.flatnonzero(law)
-            tails[row, first:last] = tails_of_laws(laws, law, places, grid, widened)
-            there = laws[places]
-            squares = np.einsum("ij,ij->j", there, there)
-            there *= (1.0 / law[places])[:, None]
-            lost = np.full(last - first, flushed * LEAST_PROBABILITY)
-            extremes[row, :, first:last] = there.min(axis=0), there.max(axis=0), squares, lost
+            found = tails_of_laws(laws, law, grid, widened)
+            tails[row, first:last], extremes[row, :3, first:last] = found
+            extremes[row, 3, first:last] = flushed * LEAST_PROBABILITY
 
     over_starts(num_users, note, on_progress or no_progress)
     bounds: dict[int, PositionBounds] = {}
@@ -264,15 +260,16 @@ def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats
 
 
 def tails_of_laws(
-    laws: Floats, reference: Floats, places: Indices, grid: Floats, widened: float
-) -> NDArray[np.float32]:
-    """Return tails on a grid of ratios to a reference, positive at ``places`` alone, by column."""
+    laws: Floats, reference: Floats, grid: Floats, widened: float
+) -> tuple[NDArray[np.float32], Floats]:
+    """Return tails of ratios to a reference, by column, and what `add_weights` finds of them."""
     from shuffledp.network import walk_kernels as kernels
 
+    places = np.flatnonzero(reference)
     shares = np.zeros((laws.shape[1], grid.size - 1))
-    kernels.add_weights(laws, places, 1.0 / reference[places], grid, shares)
+    found = kernels.add_weights(laws, places, 1.0 / reference[places], grid, shares)
     tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
-    return rounded_up(np.minimum(tails * widened, 1.0))
+    return rounded_up(np.minimum(tails * widened, 1.0)), found
 
 
 # The grid is finest near 1, where the ratios of all who are hidden well lie: to share a ratio

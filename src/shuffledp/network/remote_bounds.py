@@ -172,7 +172,7 @@ def remote_position_bounds(
         np.maximum(1.0 - away * (1.0 + MARGIN), found[0], out=of_groups[0])
         np.minimum((1.0 + away) * (1.0 + MARGIN), found[1], out=of_groups[1])
         np.maximum(laws[0], base.low[:, None], out=laws[0])
-        np.minimum(laws[1], base.high[:, None], out=laws[1])
+        np.clip(laws[1], 0.0, base.high[:, None], out=laws[1])
         pi, places = spectrum.stationary_law, [*rows[:, None], *groups]
         masses = np.array([pi[each].sum() for each in places])
         known = _Known(pi, laws, places, masses, rows.size, chi_square)
@@ -246,7 +246,7 @@ def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBo
     chi = chi_square.copy() if (shares == 1.0).all() else chi * (1.0 + MARGIN) - 1.0 + MARGIN
     grid = positions.weight_grid(float(1.0 / law.min()))
     tails = np.zeros((num_rows, grid.size - 1), np.float32)
-    rows, everywhere = np.array([each[0] for each in places[:num_rows]], int), np.arange(pi.size)
+    rows = np.array([each[0] for each in places[:num_rows]], int)
     width = columns_at_a_time(pi.size)
     for first in range(0, num_rows, width):
         chosen = slice(first, min(first + width, num_rows))
@@ -254,7 +254,7 @@ def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBo
         high[rows[chosen]] = (upper[:, chosen] * by_place[:, None]).max(axis=0)
         laws = upper[:, chosen] * pi[:, None]
         widened = 1.0 + (pi.size + 64) * 2.0**-50
-        tails[chosen] = positions.tails_of_laws(laws, law, everywhere, grid, widened)
+        tails[chosen] = positions.tails_of_laws(laws, law, grid, widened)[0]
     chi[rows] = np.minimum(chi[rows], positions.second_moments(grid, tails) - 1.0)
     return replace(
         base,

@@ -144,11 +144,7 @@ class NetworkPlan:
     protocol: ReportingProtocol = "all"
 
     def arrangement(
-        self,
-        profile: LocalProfile,
-        *,
-        delta: float,
-        on_batch: OnBatch | None = None,
+        self, profile: LocalProfile, *, delta: float, on_batch: OnBatch | None = None
     ) -> NetworkArrangement:
         """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds

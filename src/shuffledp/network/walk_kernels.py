@@ -156,13 +156,20 @@ def chebyshev_step(
 
 
 @njit(cache=True, nogil=True)
-def add_weights(laws: Floats, places: Indices, inverses: Floats, grid: Floats, out: Floats) -> None:
+def add_weights(
+    laws: Floats, places: Indices, inverses: Floats, grid: Floats, out: Floats
+) -> Floats:
     """Add what each column of ``laws`` gives to a grid of ratios, to ``out``.
 
     ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
     points is shared by them such that the mean of x under the reference law stays: the upper one
     gets p (x - below) above / (x (above - below)), and the lower one the rest.
+
+    Returns the least and the greatest ratio of each column, and its sum of squares, a row each.
     """
+    extremes = np.zeros((3, out.shape[0]))
+    low, high, squares = extremes
+    low[:] = np.inf
     per_unit = 1.0 / np.min(np.diff(grid))
     # A table of the points below finds most ratios at once.
     marks = np.arange(int(min(2.0, grid[-1]) * per_unit) + 1) / per_unit
@@ -170,7 +177,12 @@ def add_weights(laws: Floats, places: Indices, inverses: Floats, grid: Floats, o
     last = grid.size - 2
     for i in range(places.size):
         row = laws[places[i]]
-        for b in range(out.shape[0]):
+        for b in range(low.size):
+            x = row[b] * inverses[i]
+            low[b] = min(low[b], x)
+            high[b] = max(high[b], x)
+            squares[b] += row[b] * row[b]
+        for b in range(low.size):
             p = row[b]
             if p == 0.0:
                 continue
@@ -187,3 +199,4 @@ def add_weights(laws: Floats, places: Indices, inverses: Floats, grid: Floats, o
             out[b, k] += up
             if k > 0:
                 out[b, k - 1] += p - up
+    return extremes
