@@ -31,11 +31,12 @@ class _Commands(click.Group):
     """Commands, which the modules of this folder add when they are imported."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command's name alone, where there is one."""
+        """Import the module of a command's name alone, if that is enough."""
         modules = {module.name for module in iter_modules([str(Path(__file__).parent)])}
-        if cmd_name not in self.commands:
-            for module in sorted(modules & {cmd_name} or modules):
-                import_module(f"shuffledp.cli.{module}")
+        for chosen in (modules & {cmd_name}, modules):
+            if cmd_name not in self.commands:
+                for module in sorted(chosen):
+                    import_module(f"shuffledp.cli.{module}")
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -57,7 +58,7 @@ def cli() -> None:
     """
 
 
-@cli.group()
+@cli.group(cls=_Commands)
 def network() -> None:
     """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
 
