@@ -8,8 +8,8 @@ import pytest
 from oracles.laplace_pairs import laplace_profile
 from oracles.profiles import k_rr
 from shuffledp.accounting import calibration, composed, composition, convolution
+from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
-from shuffledp.accounting.amplification.binary_pairs import BinaryPairs, TwoBinomials
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.calibration import epsilon_upper
 from shuffledp.accounting.discretization import loss_on_lattice, value_at
@@ -17,7 +17,8 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics import contour, positive_part
+from shuffledp.core.numerics import positive_part, positive_part_kernels
+from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
@@ -30,39 +31,43 @@ def divergences(monkeypatch):
     count = [0]
 
     def counting(function):
-        def counted(self, ones, *arguments):
-            count[0] += ones.size
-            return function(self, ones, *arguments)
+        def counted(*arguments):
+            count[0] += 1
+            return function(*arguments)
 
         return counted
 
-    monkeypatch.setattr(BinaryPairs, "upper", counting(BinaryPairs.upper))
-    monkeypatch.setattr(BinaryPairs, "lower", counting(BinaryPairs.lower))
+    monkeypatch.setattr(kernels, "pair_divergence_upper", counting(kernels.pair_divergence_upper))
+    monkeypatch.setattr(kernels, "pair_divergence", counting(kernels.pair_divergence))
+    monkeypatch.setattr(kernels, "first_excess", kernels.first_excess.py_func)
+    monkeypatch.setattr(kernels, "worst_sampled", kernels.worst_sampled.py_func)
     return count
 
 
 @pytest.mark.parametrize("epsilon0", [1e-8, 1e-6, 0.01, 1.0, 8.0, 30.0])
 @pytest.mark.parametrize("num_users", [10**3, 10**6, 10**9, 10**15])
 def test_no_pair_needs_many_nodes_however_far_out(monkeypatch, epsilon0, num_users):
-    nodes = []
+    nodes = [0]
 
-    def counting(self, s, tilt):
-        nodes.append(float(self.nodes(s, tilt)[1].sum()) + 1.0)
-        return points(self, s, tilt)
+    def counting(high, low, q, s, tilt):
+        nodes[0] += trapezoidal_nodes(high, low, q, s, tilt)[1]
+        return points(high, low, q, s, tilt)
 
-    points = TwoBinomials.points_and_tail
-    monkeypatch.setattr(TwoBinomials, "points_and_tail", counting)
+    points = kernels.points_and_tail
+    monkeypatch.setattr(kernels, "points_and_tail", counting)
+    monkeypatch.setattr(kernels, "divergence_terms", kernels.divergence_terms.py_func)
     others = num_users - 1.0
     deviation = 2.0 * math.sinh(0.5 * epsilon0) / math.sqrt(num_users)
     standardised = [t * deviation / epsilon0 for t in (0.0, 1.0, 6.0, 20.0, 36.0, 45.0)]
     for share in (*standardised, 0.5, 0.999, 1.0 - 1e-8):
         if share >= 1.0:
             continue
-        pairs = BinaryPairs(epsilon0, epsilon0 * share)
+        excess = math.exp(epsilon0 * share) * math.expm1(epsilon0 * (1.0 - share))
+        rates = (math.expm1(epsilon0), math.expm1(epsilon0 * share), excess)
         for ones in (0.0, others // 3.0, others):
-            nodes.clear()
-            pairs.lower(np.array([ones]), np.array([others - ones]))
-            assert sum(nodes) <= 2000, (share, ones)
+            nodes[0] = 0
+            kernels.pair_divergence.py_func(ones, others - ones, *rates)
+            assert nodes[0] <= 2000, (share, ones)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +219,9 @@ def test_rare_terms_are_listed_as_far_as_it_takes(monkeypatch):
     listed = []
     original = positive_part._listed
 
-    def recording(law, most):
+    def recording(num_terms, most, *law):
         listed.append(most)
-        return original(law, most)
+        return original(num_terms, most, *law)
 
     monkeypatch.setattr(positive_part, "_listed", recording)
     masses, differences = np.full(3, 1e-12), np.array([3.0, 2.0, -1.0])
@@ -275,12 +280,12 @@ def test_one_epsilon_takes_few_tilts(monkeypatch):
 def test_points_of_curves_take_few_nodes(monkeypatch):
     nodes = []
 
-    def counting(law, width, most_nodes, log_unit):
-        nodes.append(most_nodes)
-        return enclosed(law, width, most_nodes, log_unit)
+    def contour(*arguments):
+        nodes.append(arguments[6])
+        return enclosed(*arguments)
 
-    enclosed = positive_part.contour_positive_part
-    monkeypatch.setattr(positive_part, "contour_positive_part", counting)
+    enclosed = positive_part_kernels.enclose_positive_part
+    monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
     hadamard = make_randomizer("hadamard-response", domain_size=100, epsilon0=120.0).profile
     (ShuffledRelease(profile=hadamard, num_users=1009) * 10).epsilon(1e-6)
     assert len(nodes) <= 30  # 77 once
@@ -305,20 +310,22 @@ def test_no_secant_is_drawn_from_the_least_value_that_there_is():
 def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
     """41 atoms a node made composed accounts of discrete Laplace take 2 to 20 s."""
     sizes, unseen = [], []
-    summed = contour._contour_sum
+    summed = positive_part_kernels.contour_sum
 
-    def recording(law, grid, deviation, unseen_mass):
-        sizes.append(law.masses.size)
-        unseen.append(law.num_terms * unseen_mass)
-        return summed(law, grid, deviation, unseen_mass)
+    def recording(num_terms, base, weights, *arguments):
+        sizes.append(weights.size)
+        unseen.append(num_terms * arguments[-1])
+        return summed(num_terms, base, weights, *arguments)
 
     law = AtomLaw.from_atoms(laplace_profile(60.0).attack)
-    monkeypatch.setattr(contour, "_contour_sum", recording)
+    compiled = positive_part_kernels.enclose_positive_part
+    monkeypatch.setattr(positive_part_kernels, "contour_sum", recording)
+    monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", compiled.py_func)
     for epsilon in (20.0, 30.0, 35.0, 42.0):
         few = atom_delta(law, 10**9, epsilon, width=WIDE_WIDTH)
         assert 0.0 < few.lower <= few.upper
         with monkeypatch.context() as patched:
-            patched.setattr(contour, "_UNSEEN", 0.0)
+            patched.setattr(positive_part_kernels, "seen", lambda _, *law: (*law, 0.0))
             everything = atom_delta(law, 10**9, epsilon, width=WIDE_WIDTH)
         assert max(few.lower, everything.lower) <= min(few.upper, everything.upper)
         assert few.upper - few.lower <= (everything.upper - everything.lower) + 1e-10 * few.upper
@@ -331,13 +338,13 @@ def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
 def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
     """A first try at a width of 1e-4 was in vain for most points."""
     widths = []
-    enclosed = positive_part.contour_positive_part
+    enclosed = positive_part_kernels.enclose_positive_part
 
-    def counting(law, width, *arguments):
-        widths.append(width)
-        return enclosed(law, width, *arguments)
+    def contour(*arguments):
+        widths.append(arguments[5])
+        return enclosed(*arguments)
 
-    monkeypatch.setattr(positive_part, "contour_positive_part", counting)
+    monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
     laplace = laplace_profile(1.392)
     (ShuffledRelease(profile=laplace, num_users=79) * 10).delta(2.3279)
     assert len(widths) <= 1000  # 1680 once

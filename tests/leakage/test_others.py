@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.informed_guesses import informed_guess, known_laws, others_law
-from shuffledp.core.numerics.binomial import binomial_pmf
+from shuffledp.core.numerics.binomial_kernels import binomial_pmf
 from shuffledp.leakage.others import (
     Coins,
     Kind,

@@ -1,4 +1,4 @@
-"""Loops that run uncompiled, where numba cannot be imported: the same reports."""
+"""Loops that run uncompiled, where numba cannot be imported: the same reports and bounds."""
 
 import subprocess
 import sys
@@ -9,6 +9,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from printed_numbers import PROMISED
+from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports
@@ -174,6 +176,22 @@ def test_a_seed_gives_the_same_reports(randomizer, values):
     for field in ("support", "total", "total_of_squares"):
         if hasattr(again, field):
             assert np.array_equal(getattr(again, field), getattr(aggregate, field))
+
+
+# Also where what is compiled overflows to infinity and plain Python would raise.
+@pytest.mark.parametrize("epsilon0", [1e-6, 0.5, 8.0, 199.0])
+@pytest.mark.parametrize(
+    ("name", "k"), [("k-rr", 2), ("k-rr", 50), ("optimized-unary", 5), ("hadamard-response", 9)]
+)
+def test_the_same_bounds_on_delta(name, k, epsilon0):
+    profile = make_randomizer(name, domain_size=k, epsilon0=epsilon0).profile
+    for num_users in (1, 10, 9000, 10**15):
+        asked = {"num_users": num_users, "epsilon": 0.3 * epsilon0, "with_lower": False}
+        expected = account_delta(profile, **asked)
+        with numba_blocked():
+            found = account_delta(profile, **asked)
+        assert found.method == expected.method
+        assert found.upper == pytest.approx(expected.upper, rel=PROMISED, abs=0.0)
 
 
 # A light client: neither numba nor polars. Estimates lie at most ten of their standard errors from

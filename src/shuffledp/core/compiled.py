@@ -1,7 +1,7 @@
 """The decorator of compiled loops; where numba cannot be imported, they run as plain Python.
 
-It stands in ``*_kernels.py`` of the randomizers and of what they share, which are imported inside
-functions: numba takes a second to load.
+It stands in ``*_kernels.py`` of the randomizers, of the accounting for one batch and of what they
+share, which are imported inside functions: numba takes a second to load.
 """
 
 import sys

@@ -1,13 +1,12 @@
 """Compiled loops: the fullest bin's recurrence, nodes of contour integrals, splines near ties."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shuffledp.core.numerics import binomial
+from shuffledp.core.numerics.binomial_kernels import deviance_series, stirling_error
 
 # Nothing below this changes a probability of the recurrence: a level has at most some 1e7 terms.
 _NEGLIGIBLE = 1e-30
@@ -17,25 +16,6 @@ _FEWEST_ELSEWHERE = 16.0
 
 # Steps by rotation between two fresh sines and cosines.
 _ROTATIONS = 64
-
-
-stirling_error: Any = njit(cache=True, nogil=True)(binomial.stirling_error)
-
-
-@njit(cache=True, nogil=True)
-def deviance_series(x: float, mean: float, difference: float) -> float:
-    """Return x ln(x / mean) + mean - x by its series in difference = x - mean, below x + mean."""
-    v = difference / (x + mean)
-    total = difference * v
-    term = 2.0 * x * v
-    v *= v
-    for j in range(1, 1000):
-        term *= v
-        following = total + term / (2 * j + 1)
-        if following == total:
-            break
-        total = following
-    return total
 
 
 @njit(cache=True, nogil=True)

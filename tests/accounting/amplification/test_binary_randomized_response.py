@@ -9,12 +9,24 @@ from hypothesis import strategies as st
 from oracles.binary import BinaryConvolution
 from oracles.multiprecision import binary_delta
 from oracles.profiles import any_randomizer, k_rr
-from shuffledp.accounting.amplification.binary_pairs import BinaryPairs
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
+from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+    first_excess,
+    log_divergence_upper,
+    pair_divergence,
+    pair_divergence_upper,
+    saddle_tilt,
+)
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.errors import OutOfRegimeError
 
 SHARES = (0.0, 0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 0.95)
+
+
+def rates(epsilon0, epsilon):
+    """p - 1, e - 1 and p - e."""
+    excess = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
+    return math.expm1(epsilon0), math.expm1(epsilon), excess
 
 
 @pytest.mark.parametrize("epsilon0", [0.05, 0.3, 1.0, 3.0, 8.0, 15.0, 21.0])
@@ -69,10 +81,14 @@ def test_stretches_agree_with_every_number_of_ones(num_users):
     # Beyond 2,000 users the data are settled in stretches; here each one is also looked at.
     epsilon0, delta = 1.0, 1e-6
     found = BinaryRandomizedResponse(epsilon0, num_users).enclose_epsilon(delta, epsilon0)
-    ones = np.arange(num_users, dtype=float)
-    data = ones, num_users - 1.0 - ones
-    at_upper = BinaryPairs(epsilon0, found.upper).lower(*data).max()
-    at_lower = BinaryPairs(epsilon0, found.lower).lower(*data).max()
+    at_upper = max(
+        pair_divergence(float(j), float(num_users - 1 - j), *rates(epsilon0, found.upper))[0]
+        for j in range(num_users)
+    )
+    at_lower = max(
+        pair_divergence(float(j), float(num_users - 1 - j), *rates(epsilon0, found.lower))[0]
+        for j in range(num_users)
+    )
     assert at_upper <= delta < at_lower * (1.0 + 1e-9)
     assert found.upper - found.lower <= 5e-6 * found.upper
 
@@ -149,40 +165,53 @@ def test_large_batches():
 def test_one_pair_against_convolution(high, low, epsilon0, share):
     n, epsilon = high + low + 1, epsilon0 * share
     exact = BinaryConvolution(epsilon0, n).deltas(epsilon)[high]
-    pairs, data = BinaryPairs(epsilon0, epsilon), (np.array([float(high)]), np.array([float(low)]))
-    lower, upper = pairs.lower(*data)[0], pairs.upper(*data, 1e-300)[0]
-    # The oracle is good to as much.
-    assert lower <= exact * (1.0 + 1e-12) + 1e-15
-    assert upper >= exact * (1.0 - 1e-12) - 1e-15
-    assert upper - lower <= 1e-10 * exact + 1e-11 * min(math.exp(epsilon), 1e3)
+    arguments = (float(high), float(low), *rates(epsilon0, epsilon))
+    value, size = pair_divergence(*arguments)
+    assert value == pytest.approx(exact, rel=1e-10, abs=1e-14 * size)
+    assert pair_divergence_upper(*arguments, 1e-300) >= exact * (1.0 - 1e-12) - 1e-15 * size
 
 
 @pytest.mark.parametrize("num_users", [2, 31, 300])
 @pytest.mark.parametrize("epsilon0", [0.05, 1.0, 8.0, 21.0])
 def test_what_is_left_by_a_chernoff_bound_is_above_the_divergence(num_users, epsilon0):
     for share in (*SHARES, 0.999):
-        pairs = BinaryPairs(epsilon0, epsilon0 * share)
-        ones = np.arange(num_users, dtype=float)
-        data, exact = (
-            (ones, ones[::-1]),
-            BinaryConvolution(epsilon0, num_users).deltas(epsilon0 * share),
-        )
-        seen = exact > 1e-290
-        assert np.all(pairs.log_upper(*data)[seen] >= np.log(exact[seen]) - 1e-9)
-        for enough in (1e-2, 1e-8, 1e-100):
-            found = np.maximum(pairs.upper(*data, enough), 1e-300)  # which may underflow
-            assert np.all(found >= exact * (1.0 - 1e-11))
+        arguments = rates(epsilon0, epsilon0 * share)
+        for j, exact in enumerate(BinaryConvolution(epsilon0, num_users).deltas(epsilon0 * share)):
+            pair = (float(j), float(num_users - 1 - j), *arguments)
+            if exact > 1e-290:
+                assert log_divergence_upper(*pair) >= math.log(exact) - 1e-9
+            for enough in (1e-2, 1e-8, 1e-100):
+                found = max(pair_divergence_upper(*pair, enough), 1e-300)  # which may underflow
+                assert found >= exact * (1.0 - 1e-11)
 
 
 @given(st.integers(1, 40), st.floats(0.3, 6.0), st.floats(0.0, 0.9), st.floats(0.3, 1.2))
-def test_no_excess_is_missed_and_none_made_up(num_users, epsilon0, share, factor):
+def test_first_excess_skips_nothing(num_users, epsilon0, share, factor):
     deltas = BinaryConvolution(epsilon0, num_users).deltas(epsilon0 * share)
     target = deltas.max() * factor
-    found = BinaryRandomizedResponse(epsilon0, num_users)._excess(epsilon0 * share, target)
-    if found is None:
-        assert np.all(deltas <= target * (1.0 + 1e-10) + 1e-300)
-    else:
-        assert deltas[int(found)] >= target * (1.0 - 1e-6) - 1e-13
+    start = 0.0
+    while start >= 0.0:
+        found = first_excess(num_users - 1.0, *rates(epsilon0, epsilon0 * share), target, start)
+        stop = num_users if found < 0.0 else int(found)
+        # nothing that was passed over exceeds the target
+        assert np.all(deltas[int(start) : stop] <= target * (1.0 + 1e-10) + 1e-300)
+        if found >= 0.0:
+            assert deltas[stop] >= target * (1.0 - 1e-6) - 1e-13
+        start = -1.0 if found < 0.0 or found + 1.0 >= num_users else found + 1.0
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.floats(1e-9, 0.4999), st.floats(0.01, 0.99))
+def test_saddle_tilt_puts_the_mean_at_s(high, low, q, share):
+    if high + low < 2:
+        return
+    s = min(max(round(share * (high + low)), 1), high + low - 1)
+    r = saddle_tilt(float(high), float(low), q, float(s))
+    mean = high * (1.0 - q) * r / (q + (1.0 - q) * r) + low * q * r / (1.0 - q + q * r)
+    assert mean == pytest.approx(s, rel=1e-6)
+
+
+def test_the_last_outcome_needs_an_infinite_tilt():
+    assert saddle_tilt(3.0, 4.0, 0.2, 7.0) == math.inf
 
 
 @pytest.mark.parametrize("profile", [any_randomizer(1.0), k_rr(1.0, 3)])

@@ -17,14 +17,11 @@ not one by one.
 import functools
 import math
 
-import numpy as np
-
 from shuffledp.accounting.amplification.atom_law import (
     MANY_DEVIATIONS,
     SMALLEST_DELTA,
     WIDE_WIDTH,
 )
-from shuffledp.accounting.amplification.binary_pairs import BinaryPairs
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -45,9 +42,6 @@ _FIRST_STEP = 0.05
 # Numbers of ones at which the worst is looked for before every number is settled, and how often it
 # is then looked for more closely; fewer where the result may be wide.
 _SAMPLES, _FEW_SAMPLES = (33, 4), (17, 4)
-
-# Into how many parts at most a stretch of numbers of ones is cut that is not settled at once.
-_MOST_PARTS = 64
 
 # One pair's delta is known to 1e-8 of itself unless its terms cancel altogether.
 _ROUND_OFF_LIMIT = 1e-4
@@ -90,7 +84,7 @@ class BinaryRandomizedResponse:
         At the upper end `enclose` says so, too, if ``delta`` is one that it can tell from 0: what
         is published holds when it is checked.
         """
-        if self._excess(0.0, 0.5 * delta) is None:
+        if self._first_excess(0.0, 0.5 * delta, 0.0) < 0.0:
             return Enclosure(0.0, 0.0)  # no delta is enclosed twice as wide
         lower = self.lower_epsilon(delta, highest)
         worst = self._worst_sampled(lower)
@@ -116,10 +110,11 @@ class BinaryRandomizedResponse:
 
     def _far_epsilon(self, delta: float, lowest: float, highest: float) -> float:
         """Return the least epsilon found that is enough for a ``delta`` below 1e-300."""
-        epsilon = lowest * (1.0 + self._tolerance)
+        epsilon, ones = lowest * (1.0 + self._tolerance), 0.0
         while epsilon < highest:
-            ones = self._excess(epsilon, delta)
-            if ones is None:
+            # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
+            ones = self._first_excess(epsilon, delta, ones)
+            if ones < 0.0:
                 return epsilon
             _, epsilon = last_above_first_below(
                 functools.partial(self._upper, ones=ones), delta, epsilon, highest, guess=epsilon
@@ -137,17 +132,16 @@ class BinaryRandomizedResponse:
 
     def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
         """Return both ends of delta, the upper one at least ``target``, and what looks worst."""
-        most = BinaryPairs(self._epsilon0, epsilon).own
+        most = self._own(epsilon)
         lower, upper = self._lower(epsilon, worst), min(target, most)
         width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
-        while upper < most:  # no crowd makes delta larger than the report alone
-            ones = self._excess(epsilon, upper)
-            if ones is None:
-                break
+        ones = self._first_excess(epsilon, upper, 0.0)
+        while ones >= 0.0 and upper < most:  # no crowd makes delta larger than the report alone
             found, highest = self._lower(epsilon, ones), self._upper(epsilon, ones)
             lower, worst = max(lower, found), ones
             _require_narrow(found, highest)
             upper = min(max(upper, highest) * width, most)
+            ones = self._first_excess(epsilon, upper, ones)
         return lower, upper, worst
 
     def lower_epsilon(self, delta: float, highest: float) -> float:
@@ -184,69 +178,60 @@ class BinaryRandomizedResponse:
 
     def _worst_sampled(self, epsilon: float) -> float:
         """Return the number of ones with the largest delta among a few hundred, or fewer."""
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            worst_sampled,
+        )
+
         if epsilon >= self._epsilon0:
             return 0.0
-        return self._zoomed(BinaryPairs(self._epsilon0, epsilon), 0.0, self._others)
-
-    def _zoomed(self, pairs: BinaryPairs, first: float, last: float) -> float:
-        """Return about the worst number of ones from ``first`` to ``last``."""
         samples, zooms = _SAMPLES if self._width < WIDE_WIDTH else _FEW_SAMPLES
-        best, highest = first, -1.0
-        for _ in range(zooms):
-            step = max((last - first) / (samples - 1.0), 1.0)
-            ones = np.unique(np.minimum(np.floor(first + step * np.arange(samples + 1)), last))
-            deltas = pairs.lower(ones, self._others - ones)
-            if deltas.max() > highest:
-                best, highest = float(ones[deltas.argmax()]), float(deltas.max())
-            first = max(math.floor(best - step), 0.0)
-            last = min(math.ceil(best + step), self._others)
-        return best
+        return worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
 
-    def _excess(self, epsilon: float, target: float) -> float | None:
-        """Return a number of ones whose delta may exceed ``target``; None if there is none.
+    def _own(self, epsilon: float) -> float:
+        """Return delta of the victim's report alone, rounded up."""
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            own_divergence,
+        )
 
-        Adding a user is post-processing, so the data (a ones, others - length + 1 - a zeros)
-        dominate all of a, a + 1, ..., a + length - 1 ones among ``others``: whole stretches are
-        settled at once. What is not is cut into about as many parts as it takes.
-        """
-        pairs = BinaryPairs(self._epsilon0, epsilon)
-        starts, lengths = np.zeros(1), np.array([self._others + 1.0])
-        while starts.size:
-            found = pairs.upper(starts, self._others - lengths + 1.0 - starts, target)
-            over = ~(found <= target)  # NaN is no proof
-            starts, lengths, found = starts[over], lengths[over], found[over]
-            middles = starts + np.floor(0.5 * lengths)
-            alone = np.where(
-                lengths > 1.0,
-                pairs.lower(middles, self._others - middles),
-                np.nan_to_num(found, nan=np.inf),
-            )
-            if np.any(alone > target):
-                worst = int(alone.argmax())
-                return self._zoomed(pairs, starts[worst], starts[worst] + lengths[worst] - 1.0)
-            with np.errstate(all="ignore"):
-                needed = np.log(found / alone) / np.log(target / alone)
-            parts = np.clip(np.ceil(1.1 * np.nan_to_num(needed)), 2, _MOST_PARTS).astype(np.int64)
-            each = np.repeat(np.ceil(lengths / parts), parts)
-            ends, starts = np.repeat(starts + lengths, parts), np.repeat(starts, parts)
-            starts += each * (np.arange(each.size) - np.repeat(np.cumsum(parts) - parts, parts))
-            lengths = np.minimum(each, ends - starts)
-            starts, lengths = starts[lengths > 0.0], lengths[lengths > 0.0]
-        return None
+        ratio_minus_one, _, excess = self._rates(epsilon)
+        return own_divergence(ratio_minus_one, excess)
+
+    def _rates(self, epsilon: float) -> tuple[float, float, float]:
+        """Return p - 1, e - 1 and p - e, the last without cancellation."""
+        excess = math.exp(epsilon) * math.expm1(self._epsilon0 - epsilon)
+        return math.expm1(self._epsilon0), math.expm1(epsilon), excess
+
+    def _first_excess(self, epsilon: float, target: float, start: float) -> float:
+        """Return the first number of ones >= ``start`` with a delta above ``target``, or -1."""
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            first_excess,
+        )
+
+        return first_excess(self._others, *self._rates(epsilon), target, start)
 
     def _lower(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded down."""
         if epsilon >= self._epsilon0:
             return 0.0
-        data = np.array([ones]), np.array([self._others - ones])
-        return float(BinaryPairs(self._epsilon0, epsilon).lower(*data)[0])
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            pair_divergence,
+        )
+
+        value, size = pair_divergence(ones, self._others - ones, *self._rates(epsilon))
+        root = math.sqrt(self._others)
+        return max(value * (1.0 - 1e-12 - 4e-15 * root) - size * (1e-12 + 1e-15 * root), 0.0)
 
     def _upper(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded up."""
         if epsilon >= self._epsilon0:
             return 0.0
-        data = np.array([ones]), np.array([self._others - ones])
-        return float(BinaryPairs(self._epsilon0, epsilon).upper(*data, SMALLEST_DELTA)[0])
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            pair_divergence_upper,
+        )
+
+        return pair_divergence_upper(
+            ones, self._others - ones, *self._rates(epsilon), SMALLEST_DELTA
+        )
 
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.method import HAIR, Method, pure_violation
-from shuffledp.core.numerics.binomial import binomial_pmf
 from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -181,13 +180,14 @@ def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> fl
     with T = e^e1 and s = e^(epsilon - (2m - n) e1) <= 1: both tails are incomplete beta integrals,
     with x = q (1 - y) and x = (1 - q)(1 - y). The integrand is positive, so nothing cancels.
     """
+    from shuffledp.core.numerics.binomial_kernels import binomial_pmf
+
     n = float(num_steps)
     if epsilon >= n * step * (1.0 + 4.0 * _UNIT):
         return 0.0
     # Wrong by one only where the loss equals epsilon up to rounding, and then it adds nothing.
     m = min(math.floor(0.5 * (n + epsilon / step)) + 1.0, n)
-    chances = 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step))
-    mass = float(binomial_pmf(n, m, *chances))
+    mass = binomial_pmf(n, m, 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step)))
     if mass < _SMALLEST_MASS:
         # Too small to keep its accuracy. So far below the mean delta is 1 to all digits, and so far
         # above it at most n times the mass.

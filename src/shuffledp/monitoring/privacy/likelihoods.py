@@ -27,7 +27,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.numerics.binomial import binomial_window
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
@@ -221,6 +220,8 @@ class Crowd:
 
     def quantiles(self, failure: float) -> tuple[int, int]:
         """Return M and N such that fewer, in all or at a level, has a chance below ``failure``."""
+        from shuffledp.core.numerics.binomial_kernels import binomial_window
+
         exponent = math.log((1.0 + self.num_levels) / failure) * _WIDER
         others = float(self.num_users - 1)
         if others == 0.0:

@@ -1,0 +1,368 @@
+"""The mean positive part of a sum of many i.i.d. terms by a contour integral, compiled.
+
+See `shuffledp.core.numerics.positive_part` for what is computed and why it is rigorous.
+"""
+
+import math
+
+import numpy as np
+
+from shuffledp.core.compiled import njit
+
+# exp(-46) = 1e-20: what is left out of sums and integrals, relative to their largest term.
+_NEGLIGIBLE_EXPONENT = 46.0
+
+# Where exp(-t^2 / 2) has become as negligible.
+_FREQUENCY = math.sqrt(2.0 * _NEGLIGIBLE_EXPONENT)
+
+# exp(-25) = 1e-11: what one period's neighbours may add, relative to the answer.
+_ALIAS_EXPONENT = 25.0
+
+# No tilt takes a term's weight beyond exp(600); any positive tilt is valid, if less good.
+_LARGEST_TILT_EXPONENT = 600.0
+
+# Tilting further, for a bound of the aliases, may multiply a weight by exp(100) at most.
+_LARGEST_FURTHER_EXPONENT = 90.0
+
+# ln 1e-300: what is proved to be smaller is not worth a contour.
+_LOG_SMALLEST = -690.7755278982137
+
+# Where a value lies so far out that no tilt reaches it, period and smoothing drive each other up:
+# with this many times the nodes allowed, there is no contour to sum.
+_HOPELESS = 8.0
+
+_UNIT_ROUND_OFF = 2.0**-53
+
+# Chance of a value, tilted and in any of the terms, below which values are left out together.
+_UNSEEN = 1e-15
+
+
+@njit(cache=True, nogil=True)
+def tilted_moments(
+    theta: float, base_mass: float, masses: np.ndarray, differences: np.ndarray
+) -> tuple[float, float, float, float]:
+    """Return ln E[e^(theta D)], mean and variance of D tilted, and the size of the logarithm's sum.
+
+    D is differences[i] with probability masses[i], and 0 with probability base_mass.
+    """
+    excess, size, first = 0.0, 0.0, 0.0
+    for i in range(masses.size):
+        growth = masses[i] * math.expm1(theta * differences[i])
+        excess += growth
+        size += abs(growth)
+        first += masses[i] * math.exp(theta * differences[i]) * differences[i]
+    total = 1.0 + excess
+    mean = first / total
+    second = base_mass * mean * mean  # about the mean: nothing cancels
+    for i in range(masses.size):
+        weight = masses[i] * math.exp(theta * differences[i])
+        second += weight * (differences[i] - mean) ** 2
+    return math.log1p(excess), mean, second / total, size / total
+
+
+@njit(cache=True, nogil=True)
+def saddle_point(
+    num_terms: float,
+    base: float,
+    base_mass: float,
+    masses: np.ndarray,
+    differences: np.ndarray,
+    largest: float,
+) -> float:
+    """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
+
+    The root of n kappa'(theta) = 2 / theta, by Newton steps and bisection on a logarithmic scale in
+    turn: a Newton step from too far out gets nowhere.
+    """
+    low, high = 0.0, largest
+    _, mean, variance, _ = tilted_moments(0.0, base_mass, masses, differences)
+    deviation = math.sqrt(num_terms * variance)
+    theta = 1.5 / deviation if deviation * largest > 1.5 else largest
+    for turn in range(400):
+        _, mean, variance, _ = tilted_moments(theta, base_mass, masses, differences)
+        slope = num_terms * (base + mean) - 2.0 / theta
+        if slope > 0.0:
+            high = theta
+        else:
+            low = theta
+            if theta >= largest:
+                return largest
+        following = theta - slope / max(num_terms * variance + 2.0 / (theta * theta), 1e-300)
+        if high <= 1.002 * low:
+            return theta
+        if turn % 2 == 1 or not low < following < high:
+            following = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 0.3 * theta
+        theta = min(max(following, 0.1 * theta), largest)
+    return theta
+
+
+@njit(cache=True, nogil=True)
+def period_and_aliases(
+    num_terms: float,
+    base: float,
+    base_mass: float,
+    masses: np.ndarray,
+    differences: np.ndarray,
+    smoothing: float,
+    deviation: float,
+    further: float,
+) -> tuple[float, float]:
+    """Return a period T of the trapezoidal sum and what its aliases can add, over e^(n kappa).
+
+    In units in which theta = 1. With S the sum, smoothed: terms k >= 1 are e^(-k T) E(S + k T)_+
+    and at most e^(-k T) (k T + E(S)_+); terms k <= -1 are e^(abs(k) T) E(S - abs(k) T)_+, at most
+    exp(n kappa(1 + l) - abs(k) l T) / (e (1 + l)) for any l > 0, by x_+ <= e^(a x) / (e a).
+    """
+    log_moment, _, _, _ = tilted_moments(1.0, base_mass, masses, differences)
+    log_scale = num_terms * (log_moment + base) + 0.5 * smoothing**2
+    log_answer = -math.log(deviation + 1.0) - 1.0
+    tilt = 1.0 + further
+    log_further, _, _, _ = tilted_moments(tilt, base_mass, masses, differences)
+    log_above = num_terms * (log_further + tilt * base) + 0.5 * (smoothing * tilt) ** 2
+    log_above -= log_scale + 1.0 + math.log(tilt)
+    # E(S)_+ <= e^(n kappa) / e
+    period = 12.0 * deviation
+    right, left = 0.0, 0.0
+    for _ in range(400):
+        right = max(math.log(2.0 * period) - log_scale, math.log(2.0) - 1.0) - period
+        left = log_above - further * period
+        if max(left, right) <= log_answer - _ALIAS_EXPONENT:
+            break
+        period *= 1.15
+    return period, 1.3 * (math.exp(min(right, 700.0)) + math.exp(min(left, 700.0)))
+
+
+@njit(cache=True, nogil=True)
+def seen(
+    num_terms: float, weights: np.ndarray, differences: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the values that matter, and the mass of all others, which then count as the base."""
+    # Without sorting, which takes seconds to compile: all at once, each small enough for that.
+    most, heaviest = _UNSEEN / (num_terms * weights.size), 0
+    for i in range(weights.size):
+        if weights[i] > weights[heaviest]:
+            heaviest = i
+    num_kept, unseen = 0, 0.0
+    kept_weights, kept_differences = np.empty(weights.size), np.empty(weights.size)
+    for i in range(weights.size):
+        if weights[i] > most or i == heaviest:
+            kept_weights[num_kept], kept_differences[num_kept] = weights[i], differences[i]
+            num_kept += 1
+        else:
+            unseen += weights[i]
+    return kept_weights[:num_kept], kept_differences[:num_kept], unseen * (1.0 + 1e-12)
+
+
+@njit(cache=True, nogil=True)
+def contour_sum(
+    num_terms: float,
+    base: float,
+    weights: np.ndarray,
+    differences: np.ndarray,
+    smoothing: float,
+    step: float,
+    last_near: float,
+    first_far: float,
+    last_far: float,
+    deviation: float,
+    unseen: float,
+) -> tuple[float, float, float, float]:
+    """Return the sums for 1 / z^2 and for 1 over e^(n kappa(1)), and the error of each.
+
+    Nodes up to ``last_near`` and from ``first_far`` to ``last_far`` are looked at. ``deviation`` is
+    that of one tilted term: its characteristic function changes in modulus by no more than that per
+    unit of t, so where the modulus is far enough below 1, many nodes can be passed over at once.
+    Values of the mass ``unseen`` were left out: they move the characteristic function by twice it.
+    """
+    # Its n-th power is below exp(-46), also with the others.
+    highest = 1.0 - _NEGLIGIBLE_EXPONENT / num_terms - 2.0 * unseen
+    spread, square_spread = abs(base), 0.0
+    for i in range(weights.size):
+        if weights[i] > 0.0:
+            spread += weights[i] * abs(differences[i])
+            square_spread += weights[i] * differences[i] ** 2
+    total, density, total_error, density_error = 0.0, 0.0, 0.0, 0.0
+    total_size, density_size, num_added = 0.0, 0.0, 0.0
+    node = 0.0
+    while True:
+        t = node * step
+        if last_near < t < first_far:
+            node = np.ceil(first_far / step)  # a float: math.ceil's int64 may overflow
+            t = node * step
+        if t > last_far:
+            break
+        node += 1.0
+        real, imaginary = 0.0, 0.0  # of the tilted characteristic function, minus 1
+        for i in range(weights.size):
+            half = 0.5 * t * differences[i]
+            sine = math.sin(half)
+            real -= 2.0 * weights[i] * sine * sine
+            imaginary += 2.0 * weights[i] * sine * math.cos(half)
+        square = 2.0 * real + real * real + imaginary * imaginary
+        gap = highest - math.sqrt(max(1.0 + square, 0.0))
+        if gap > 0.0:
+            node += min(np.floor(0.999999 * gap / (deviation * step)), 1e15)
+            continue
+        norm = 1.0 + t * t
+        if 1.0 + square < 1e-9:  # only where there are few terms: too close to 0 for a logarithm
+            modulus = 2.0 * math.exp(0.5 * num_terms * math.log(2e-9))
+            total_error += modulus / norm / _UNIT_ROUND_OFF
+            density_error += modulus / _UNIT_ROUND_OFF
+            continue
+        log_modulus = 0.5 * num_terms * math.log1p(square) - 0.5 * (smoothing * t) ** 2
+        phase = num_terms * (t * base + math.atan2(imaginary, 1.0 + real))
+        phase += smoothing * smoothing * t
+        modulus = math.exp(log_modulus) * (1.0 if t == 0.0 else 2.0)
+        cosine, sine = modulus * math.cos(phase), modulus * math.sin(phase)
+        # 1 / z^2 = conj(z)^2 / abs(z)^4
+        total += (cosine * (1.0 - t * t) + sine * 2.0 * t) / norm / norm
+        density += cosine
+        total_size += modulus / norm
+        density_size += modulus
+        num_added += 1.0
+        error = (8.0 + weights.size) * num_terms * t * (spread + t * square_spread)
+        error = 64.0 + (error + 2.1 * num_terms * unseen / _UNIT_ROUND_OFF) / (1.0 + square)
+        total_error += modulus / norm * error
+        density_error += modulus * error
+    total_error += num_added * total_size
+    density_error += num_added * density_size
+    return total, density, total_error * _UNIT_ROUND_OFF, density_error * _UNIT_ROUND_OFF
+
+
+@njit(cache=True, nogil=True)
+def quadrature(
+    num_terms: float,
+    base: float,
+    base_mass: float,
+    masses: np.ndarray,
+    differences: np.ndarray,
+    width: float,
+    most_nodes: float,
+    variance: float,
+    further: float,
+) -> tuple[float, float, float, float, float, float]:
+    """Return the smoothing, where nodes matter (near; from, to), the period and its aliases.
+
+    In units in which theta = 1; ``variance`` is that of one tilted term.
+    """
+    highest, lowest = 0.0, 0.0
+    for i in range(differences.size):
+        highest, lowest = max(highest, differences[i]), min(lowest, differences[i])
+    span = highest - lowest
+    deviation = math.sqrt(num_terms * variance + 1.0)
+    # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)
+    # up to t = pi / span. Smoothing that leaves nothing beyond that needs few nodes; otherwise the
+    # modulus may come back to 1 as often as it likes, and all of the line must be searched.
+    near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (num_terms * variance))
+    first_far, last_far = math.pi / span, 0.0
+    smoothing = _FREQUENCY * span / math.pi
+    finest = math.sqrt(width) * deviation
+    if smoothing > finest or near > first_far:
+        smoothing = finest
+        near = min(near, first_far)
+        last_far = math.inf
+    for _ in range(2):
+        period, aliases = period_and_aliases(
+            num_terms, base, base_mass, masses, differences, smoothing, deviation, further
+        )
+        # No finer than the number of nodes allows.
+        smoothing = max(smoothing, _FREQUENCY * period / (2.0 * math.pi * most_nodes))
+    period, aliases = period_and_aliases(
+        num_terms, base, base_mass, masses, differences, smoothing, deviation, further
+    )
+    near = min(near, _FREQUENCY / smoothing)
+    last_far = max(min(last_far, _FREQUENCY / smoothing), near)
+    return smoothing, near, first_far, last_far, period, aliases
+
+
+@njit(cache=True, nogil=True)
+def enclose_positive_part(
+    num_terms: float,
+    base: float,
+    base_mass: float,
+    masses: np.ndarray,
+    differences: np.ndarray,
+    width: float,
+    most_nodes: float,
+    log_unit: float,
+) -> tuple[float, float]:
+    """Return lower and upper ends of E[(n base + D_1 + ... + D_n)_+] / n times e^log_unit.
+
+    At least one difference is not 0, all are within [-2, 2], and base plus the largest of them is
+    above 0.
+    """
+    largest = 0.0
+    for i in range(masses.size):
+        largest = max(largest, differences[i])
+    most = min(_LARGEST_TILT_EXPONENT / (largest if largest > 0.0 else base), 1e150)
+    theta = saddle_point(num_terms, base, base_mass, masses, differences, most)
+    # From here on in units in which theta = 1.
+    further = _LARGEST_FURTHER_EXPONENT
+    if largest > 0.0:
+        further = _LARGEST_FURTHER_EXPONENT / (theta * largest)
+    base, differences = theta * base, theta * differences
+    log_moment, _, variance, size = tilted_moments(1.0, base_mass, masses, differences)
+    variance = max(variance, 1e-200)
+    relative = (16.0 + masses.size) * _UNIT_ROUND_OFF * (1.0 + num_terms * (size + abs(base)))
+    exponent = num_terms * (log_moment + base)
+    # E[S_+] <= e^(n kappa(theta)) / (e theta)
+    log_factor = log_unit - math.log(theta) - math.log(num_terms)
+    relative += 4.0 * _UNIT_ROUND_OFF * (abs(exponent) + abs(log_factor))
+    log_chernoff = exponent + log_factor - 1.0 + relative
+    if log_chernoff < _LOG_SMALLEST:
+        return 0.0, 0.0
+    weights = masses * np.exp(differences - log_moment)
+    deviation = math.sqrt(num_terms * variance + 1.0)
+    smoothing, near, first_far, last_far, period, aliases = quadrature(
+        num_terms,
+        base,
+        base_mass,
+        masses,
+        differences,
+        width,
+        most_nodes,
+        variance,
+        min(7.0 / deviation, further),
+    )
+    step = 2.0 * math.pi / period
+    if not last_far <= _HOPELESS * most_nodes * step:  # NaN fails too
+        return 0.0, math.exp(min(log_chernoff, 700.0))
+    weights, differences, unseen = seen(num_terms, weights, differences)
+    total, density, total_error, density_error = contour_sum(
+        num_terms,
+        base,
+        weights,
+        differences,
+        smoothing,
+        step,
+        near,
+        first_far,
+        last_far,
+        math.sqrt(variance),
+        unseen,
+    )
+    # Nodes passed over and beyond the last, on both sides: below e^-46 each, times 1 / abs(z)^2.
+    left_out = 2.0 * math.exp(-_NEGLIGIBLE_EXPONENT)
+    total_error += left_out * (1.0 + math.pi / step)
+    density_error += left_out * (1.0 + 2.0 * _FREQUENCY / (smoothing * step))
+    per_node = step / (2.0 * math.pi)
+    upper = per_node * total
+    lower = upper - per_node * smoothing * smoothing * (density + density_error) - aliases
+    upper += per_node * total_error
+    lower -= per_node * total_error
+    log_factor += exponent + 0.5 * smoothing**2
+    relative += 4.0 * _UNIT_ROUND_OFF * smoothing**2
+    return in_units(lower, upper, log_factor, relative, log_chernoff)
+
+
+@njit(cache=True, nogil=True)
+def in_units(
+    lower: float, upper: float, log_factor: float, relative: float, log_chernoff: float
+) -> tuple[float, float]:
+    """Return both ends times e^log_factor, widened by their relative error; Chernoff's at most."""
+    if not (relative < 0.5 and upper > 0.0):
+        return 0.0, math.exp(min(log_chernoff, 700.0))  # round-off dominates
+    upper = math.exp(min(math.log(upper) + log_factor + 2.0 * relative, log_chernoff))
+    if lower <= 0.0:
+        return 0.0, upper
+    return math.exp(math.log(lower) + log_factor - 2.0 * relative), upper
