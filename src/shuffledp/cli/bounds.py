@@ -44,7 +44,6 @@ def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:
     """
     from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
     from shuffledp.collection.results import delta_cautions
-    from shuffledp.report import write_report
 
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     if over is not None and figure is None and not is_json():
@@ -58,6 +57,8 @@ def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:
             curves = bound_curves(scenario, Over(over or "num-users"), progress=progress)
         compared, record = curves.here, curves.to_json_dict()
         if figure is not None:
+            from shuffledp.report import write_report
+
             write_report(curves, figure)
     if scenario.delta is not None:
         print_warnings(delta_cautions(scenario.delta, scenario.num_users))

@@ -64,7 +64,6 @@ def plan(
     """
     from shuffledp.collection.account import calibrate
     from shuffledp.collection.plan import plan as make_plan
-    from shuffledp.report import write_report
 
     words = Asked.of(asked)
     goal = shared.taken(asked, "epsilon", "delta")
@@ -83,6 +82,8 @@ def plan(
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
     chosen = make_plan(_question(words, asked["domain_size"]), **goal)
     if figure is not None:
+        from shuffledp.report import write_report
+
         write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
