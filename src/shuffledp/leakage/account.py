@@ -259,13 +259,20 @@ class Scene:
                 self.response, known, prior=self.prior, num_unknown=num_unknown
             )
         return LeakageAccount(
-            num_users=self.num_users, domain_size=self.domain_size, adversary=adversary,
-            prior=float(self.law().max()), randomizer=randomizer,
+            num_users=self.num_users,
+            domain_size=self.domain_size,
+            adversary=adversary,
+            prior=float(self.law().max()),
+            randomizer=randomizer,
             shuffler=self._sharpened(shuffler),
             both=self._sharpened(both, randomizer, shuffler),
-            truth=self.truth, epsilon0=self.epsilon0, has_uniform_prior=self.prior is None,
-            num_unknown=num_unknown, knowledge=known, is_worst_knowledge=is_worst,
-        )  # fmt: skip
+            truth=self.truth,
+            epsilon0=self.epsilon0,
+            has_uniform_prior=self.prior is None,
+            num_unknown=num_unknown,
+            knowledge=known,
+            is_worst_knowledge=is_worst,
+        )
 
     @property
     def response(self) -> Any:
@@ -447,9 +454,13 @@ def account_leakage(
     values = _values(domain_size, matrix, prior)
     loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
     scene = Scene(
-        num_users=users, domain_size=values, truth=chance, epsilon0=loss, matrix=matrix,
+        num_users=users,
+        domain_size=values,
+        truth=chance,
+        epsilon0=loss,
+        matrix=matrix,
         prior=checked_belief(prior, values),
-    )  # fmt: skip
+    )
     return scene.account(adversary, _counts(known, adversary, users - 1, values))
 
 

@@ -261,9 +261,12 @@ def positions_vulnerability(
     upper = min(min(form.certain + found.upper, form.unshuffled) + slack, 1.0)
     lower = min(form.certain + max(found.lower - slack, 0.0), upper)
     return Bound(
-        lower=lower, upper=upper, method="positions-bounded", source=SOURCE,
+        lower=lower,
+        upper=upper,
+        method="positions-bounded",
+        source=SOURCE,
         assumptions=_INDEPENDENT,
-    )  # fmt: skip
+    )
 
 
 def _places(place_law: ArrayLike) -> _Places:

@@ -107,11 +107,15 @@ def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:
         widths[at] = max(widths[at] // 2 + 1, math.floor(0.505 * widths[at])) * 2
     mine, others = laws[:, [implied]], laws[:, kept]
     return Lattice(
-        implied=implied, kept=kept, widths=widths.tolist(), lengths=lengths, offsets=offsets,
+        implied=implied,
+        kept=kept,
+        widths=widths.tolist(),
+        lengths=lengths,
+        offsets=offsets,
         spreads=numbers @ (mine * others),
         conductances=numbers @ (mine * others / np.maximum(mine + others, 1e-300)),
         tail=2.0 * (size - 1) * math.exp(-log_rare),
-    )  # fmt: skip
+    )
 
 
 def coarse_vulnerability(

@@ -214,10 +214,14 @@ class _Release:
         # A uniform shuffle of the same reports, or of the true answers where their law is not at
         # hand.
         scene = Scene(
-            num_users=users, domain_size=values, truth=truth if has_law else 1.0, matrix=matrix,
+            num_users=users,
+            domain_size=values,
+            truth=truth if has_law else 1.0,
+            matrix=matrix,
             prior=None if belief is None else accounts_of.checked_belief(belief.prior, values),
-            epsilon0=profile.epsilon0, is_brief=True,
-        )  # fmt: skip
+            epsilon0=profile.epsilon0,
+            is_brief=True,
+        )
         prior = scene.law()
         account = scene.account(adversary, None if belief is None else belief.known)
         if not has_law:
@@ -225,9 +229,12 @@ class _Release:
             losses = profile.epsilon0, profile.delta0
             upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
             unknown = Bound(
-                lower=account.prior, upper=max(upper, account.prior), method="local guarantee",
-                source=SOURCE, assumptions=(_LOCAL,),
-            )  # fmt: skip
+                lower=account.prior,
+                upper=max(upper, account.prior),
+                method="local guarantee",
+                source=SOURCE,
+                assumptions=(_LOCAL,),
+            )
             account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
         is_uniform = self.order.name == UNIFORM.name
         if not is_uniform and getattr(getattr(self.order, "shuffler", None), "theta", None) != 0.0:
@@ -254,11 +261,14 @@ class _Release:
         assumptions = (_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT)
         shuffler, both = (
             Bound(
-                lower=each.lower if is_complete else account.prior, upper=1.0,
-                method=order.name, source=SOURCE, assumptions=assumptions,
+                lower=each.lower if is_complete else account.prior,
+                upper=1.0,
+                method=order.name,
+                source=SOURCE,
+                assumptions=assumptions,
             )
             for each in (account.shuffler, account.both)
-        )  # fmt: skip
+        )
         if is_uninformed and isinstance(order, GroupArrangement):
             places = any_shuffler.target_place_law(order.shuffler.model, 0)
             shuffler = _by_place(shuffler, places, 1.0, None, prior)

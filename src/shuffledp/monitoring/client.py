@@ -54,20 +54,34 @@ class ClientFleet:
 
     @classmethod
     def made(
-        cls, design: MonitorDesign, key: bytes, levels: NDArray[Any], keys: NDArray[np.uint64], *,
-        counters: NDArray[np.int32], codes: NDArray[Any],
-    ) -> Self:  # fmt: skip
+        cls,
+        design: MonitorDesign,
+        key: bytes,
+        levels: NDArray[Any],
+        keys: NDArray[np.uint64],
+        *,
+        counters: NDArray[np.int32],
+        codes: NDArray[Any],
+    ) -> Self:
         """Return clients who report at these levels; rows of counters and codes in their order."""
         order = np.argsort(levels, kind="stable")
         slots = np.empty(order.size, dtype=np.int32)
         slots[order] = np.arange(order.size, dtype=np.int32)
         sizes = np.bincount(levels.astype(np.int64), minlength=design.num_levels + 1)[1:]
         return cls(
-            design=design, key=key, slots=slots, ends=np.cumsum(sizes).tolist(), keys=keys[order],
-            num_changes=counters[0], num_increments=counters[1], num_ignored=counters[2],
-            told=codes[0], value=codes[1], before=codes[2],
+            design=design,
+            key=key,
+            slots=slots,
+            ends=np.cumsum(sizes).tolist(),
+            keys=keys[order],
+            num_changes=counters[0],
+            num_increments=counters[1],
+            num_ignored=counters[2],
+            told=codes[0],
+            value=codes[1],
+            before=codes[2],
             after=codes[3] if isinstance(design.law, SampledChange) else codes[1],
-        )  # fmt: skip
+        )
 
     @classmethod
     def drawn(cls, design: MonitorDesign, num_users: int, key: bytes) -> Self:

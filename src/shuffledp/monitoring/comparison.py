@@ -151,10 +151,15 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
     each = _share_of(epsilon0, task.periods)
     error, name = task.best(each)
     return RepeatedCollection(
-        name=EVERYBODY_LOCAL, randomizer=name, answers_per_user=task.periods,
-        epsilon0_per_answer=each, local_epsilon=epsilon0,
-        central=task.rounds_epsilon(name, each), standard_error=error, least_standard_error=error,
-    )  # fmt: skip
+        name=EVERYBODY_LOCAL,
+        randomizer=name,
+        answers_per_user=task.periods,
+        epsilon0_per_answer=each,
+        local_epsilon=epsilon0,
+        central=task.rounds_epsilon(name, each),
+        standard_error=error,
+        least_standard_error=error,
+    )
 
 
 def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
@@ -175,11 +180,15 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
     refused = (loss for loss in further if (task.rounds_epsilon(name, loss).lower or 0.0) > epsilon)
     least = next(refused, None)
     return RepeatedCollection(
-        name=EVERYBODY_CENTRAL, randomizer=name, answers_per_user=rounds,
-        epsilon0_per_answer=each, local_epsilon=round_up(rounds * each, operations=2),
-        central=_within(task.rounds_epsilon(name, each), epsilon), standard_error=error,
+        name=EVERYBODY_CENTRAL,
+        randomizer=name,
+        answers_per_user=rounds,
+        epsilon0_per_answer=each,
+        local_epsilon=round_up(rounds * each, operations=2),
+        central=_within(task.rounds_epsilon(name, each), epsilon),
+        standard_error=error,
         least_standard_error=None if least is None else min(task.error(name, least), error),
-    )  # fmt: skip
+    )
 
 
 def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> RepeatedCollection:
@@ -197,11 +206,15 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     central = account_epsilon(LocalProfile(epsilon0=total), with_lower=False, **asked)
     # The target is proved there, since total <= allowed.
     return RepeatedCollection(
-        name=FEW_ANSWERS, randomizer=name, answers_per_user=answers,
-        epsilon0_per_answer=_share_of(total, answers), local_epsilon=total,
-        central=_within(central, epsilon), standard_error=error,
+        name=FEW_ANSWERS,
+        randomizer=name,
+        answers_per_user=answers,
+        epsilon0_per_answer=_share_of(total, answers),
+        local_epsilon=total,
+        central=_within(central, epsilon),
+        standard_error=error,
         least_standard_error=min(least, error),
-    )  # fmt: skip
+    )
 
 
 def _numbers_of_answers(most: int) -> Iterator[int]:

@@ -193,10 +193,14 @@ class PredrawnSigns:
         """Return what the accountant needs."""
         signs = self.signs
         return MonitoringProfile(
-            protocol=self.name, epsilon0=self.epsilon0, max_changes=self.max_changes,
-            num_levels=num_levels, sign_correlations=signs.correlations,
-            uniform_share=signs.least_density, alternating=alternating,
-        )  # fmt: skip
+            protocol=self.name,
+            epsilon0=self.epsilon0,
+            max_changes=self.max_changes,
+            num_levels=num_levels,
+            sign_correlations=signs.correlations,
+            uniform_share=signs.least_density,
+            alternating=alternating,
+        )
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return the pattern of each client: bit j - 1 is set if sign j is minus."""
@@ -276,10 +280,14 @@ class SampledChange:
     def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
         """Return what the accountant needs."""
         return MonitoringProfile(
-            protocol=self.name, epsilon0=self.epsilon0, max_changes=self.max_changes,
-            num_levels=num_levels, sign_correlations=(Fraction(1), self.exact_gap),
-            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES), alternating=alternating,
-        )  # fmt: skip
+            protocol=self.name,
+            epsilon0=self.epsilon0,
+            max_changes=self.max_changes,
+            num_levels=num_levels,
+            sign_correlations=(Fraction(1), self.exact_gap),
+            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES),
+            alternating=alternating,
+        )
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return the number of the change that counts for each client, uniform on 1 ... k."""
@@ -569,10 +577,14 @@ class MonitorDesign:
             )
         encoding = Encoding.of(self.domain)
         found = {
-            "periods": tree.periods, "max_changes": law.max_changes, "epsilon0": law.epsilon0,
+            "periods": tree.periods,
+            "max_changes": law.max_changes,
+            "epsilon0": law.epsilon0,
             "domain": None if self.domain is None else encoding.labels,
-            "tree": tree, "law": law, "encoding": encoding,
-        }  # fmt: skip
+            "tree": tree,
+            "law": law,
+            "encoding": encoding,
+        }
         for name, value in found.items():
             object.__setattr__(self, name, value)
 

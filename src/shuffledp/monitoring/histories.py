@@ -239,10 +239,14 @@ def open_histories(  # one keyword an option
     who, when, what = _last_of_each_period(*found)
     offsets = np.searchsorted(when, np.arange(1, axis.starts.size + 2)).astype(np.int64)
     return Histories(
-        origin=origin, user_ids=ids, labels=labels,
+        origin=origin,
+        user_ids=ids,
+        labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
-        users=who, values=what, offsets=offsets,
-    )  # fmt: skip
+        users=who,
+        values=what,
+        offsets=offsets,
+    )
 
 
 def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
@@ -294,9 +298,12 @@ def _value_expression(
 
 
 def _refuse(
-    frame: "pl.LazyFrame", rows: "pl.LazyFrame", names: tuple[str, str, str],
-    labels: tuple[str, ...], origin: str,
-) -> NoReturn:  # fmt: skip
+    frame: "pl.LazyFrame",
+    rows: "pl.LazyFrame",
+    names: tuple[str, str, str],
+    labels: tuple[str, ...],
+    origin: str,
+) -> NoReturn:
     """Raise the error for the first row that has no code."""
     import polars as pl
 
@@ -324,9 +331,14 @@ def _refuse(
 
 # ---------------------------------------------------------------- rows
 def _changes(
-    rows: "pl.LazyFrame", *, ids: "pl.Series", axis: TimeAxis, origin: str, num_rows: int,
+    rows: "pl.LazyFrame",
+    *,
+    ids: "pl.Series",
+    axis: TimeAxis,
+    origin: str,
+    num_rows: int,
     report: Callable[[int, int], None],
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:  # fmt: skip
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
     """Return users, periods and values of the rows at which a value changes, in their order.
 
     None if the rows of a user are not in order of time.

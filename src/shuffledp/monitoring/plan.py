@@ -249,8 +249,10 @@ def plan_monitoring(
     if protocol is None:
         protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
     crowd: dict[str, Any] = {
-        "num_users": users, "delta": delta, "changing_share": encoding.changing_share,
-    }  # fmt: skip
+        "num_users": users,
+        "delta": delta,
+        "changing_share": encoding.changing_share,
+    }
 
     def profile_for(loss: float) -> MonitoringProfile:
         law = sign_law(protocol, max_changes=changes, epsilon0=loss)
@@ -259,35 +261,57 @@ def plan_monitoring(
     if epsilon is not None:
         epsilon0 = central.calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
     design = MonitorDesign(
-        periods=tree.periods, max_changes=changes,
-        epsilon0=require_positive("epsilon0", epsilon0 or 0.0), protocol=protocol,
+        periods=tree.periods,
+        max_changes=changes,
+        epsilon0=require_positive("epsilon0", epsilon0 or 0.0),
+        protocol=protocol,
         domain=None if domain is None else encoding.labels,
-    )  # fmt: skip
+    )
     published = central.central_guarantee(design.profile, **crowd)
     expected = running_counts.expected_standard_errors
     errors, smoothed = (expected(design, num_users=users, smoothed=on) for on in (False, True))
     proven = running_counts.proven_errors(design, num_users=users, confidence=confidence)
-    # Whoever has no value yet needs one more answer, which is left out in favour of repeated
-    # collections.
-    task = RepeatedTask(
-        domain_size=max(encoding.domain_size, 2), periods=design.periods, num_users=users,
-        delta=delta,
-    )  # fmt: skip
-    local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
     return MonitorPlan(
-        design=design, num_users=users, delta=delta, confidence=confidence,
-        asked_epsilon=epsilon, local=central.local_guarantee(design.profile), central=published,
-        standard_errors=read_only(errors), smoothed_standard_errors=read_only(smoothed),
+        design=design,
+        num_users=users,
+        delta=delta,
+        confidence=confidence,
+        asked_epsilon=epsilon,
+        local=central.local_guarantee(design.profile),
+        central=published,
+        standard_errors=read_only(errors),
+        smoothed_standard_errors=read_only(smoothed),
         proven_errors=read_only(proven),
-        comparison=MonitorComparison(
-            periods=design.periods, standard_error=root_mean_square(errors),
-            smoothed_standard_error=root_mean_square(smoothed),
-            local_epsilon=local, central_epsilon=target,
-            everybody_local=comparison.everybody_at_local(task, epsilon0=local),
-            everybody_central=comparison.everybody_at_central(task, epsilon=target),
-            few_answers=comparison.few_answers(task, epsilon0=local, epsilon=target),
-        ),
-    )  # fmt: skip
+        comparison=_compared(design, published, errors, smoothed, crowd),
+    )
+
+
+def _compared(
+    design: MonitorDesign,
+    published: Bound,
+    errors: NDArray[np.float64],
+    smoothed: NDArray[np.float64],
+    crowd: dict[str, Any],
+) -> MonitorComparison:
+    """Return the plan beside repeated collections with the same guarantees."""
+    # Whoever has no value yet needs one more answer, which is left out in favour of these.
+    task = RepeatedTask(
+        domain_size=max(design.encoding.domain_size, 2),
+        periods=design.periods,
+        num_users=crowd["num_users"],
+        delta=crowd["delta"],
+    )
+    local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
+    return MonitorComparison(
+        periods=design.periods,
+        standard_error=root_mean_square(errors),
+        smoothed_standard_error=root_mean_square(smoothed),
+        local_epsilon=local,
+        central_epsilon=target,
+        everybody_local=comparison.everybody_at_local(task, epsilon0=local),
+        everybody_central=comparison.everybody_at_central(task, epsilon=target),
+        few_answers=comparison.few_answers(task, epsilon0=local, epsilon=target),
+    )
 
 
 def root_mean_square(standard_errors: NDArray[np.float64]) -> float:

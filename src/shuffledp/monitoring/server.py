@@ -238,16 +238,24 @@ class MonitorServer:
         return self._weighted
 
     def _shown(
-        self, periods: NDArray[np.int64], sums: NDArray[np.float64], num_users: int,
-        asked: tuple[float, bool], *, smoothed: bool = False,
-    ) -> RunningCounts:  # fmt: skip
+        self,
+        periods: NDArray[np.int64],
+        sums: NDArray[np.float64],
+        num_users: int,
+        asked: tuple[float, bool],
+        *,
+        smoothed: bool = False,
+    ) -> RunningCounts:
         """Return estimated sums of signs at some periods (rows) as counts with bands."""
         design, (confidence, simultaneous) = self._design, asked
         size, users = design.encoding.domain_size, require_at_least("num_users", num_users, 1)
         reach = band_quantile(
-            periods.size if smoothed else design.periods, confidence, smoothed=smoothed,
-            simultaneous=simultaneous, domain_size=size,
-        )  # fmt: skip
+            periods.size if smoothed else design.periods,
+            confidence,
+            smoothed=smoothed,
+            simultaneous=simultaneous,
+            domain_size=size,
+        )
         errors = expected_standard_errors(
             design, num_users=users, periods=periods, smoothed=smoothed
         )
@@ -257,8 +265,13 @@ class MonitorServer:
         else:
             errors = np.broadcast_to(errors[:, None], counts.shape)
         return RunningCounts(
-            periods=periods, counts=counts, standard_errors=errors,
-            lower=counts - reach * errors, upper=counts + reach * errors,
-            is_smoothed=smoothed, confidence=confidence, is_simultaneous=simultaneous,
+            periods=periods,
+            counts=counts,
+            standard_errors=errors,
+            lower=counts - reach * errors,
+            upper=counts + reach * errors,
+            is_smoothed=smoothed,
+            confidence=confidence,
+            is_simultaneous=simultaneous,
             labels=design.encoding.labels,
-        )  # fmt: skip
+        )

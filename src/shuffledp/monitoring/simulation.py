@@ -305,9 +305,12 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     require_delta(delta)
     require_open_unit("confidence", confidence)
     design = MonitorDesign(
-        periods=histories.periods, max_changes=max_changes, epsilon0=epsilon0, protocol=protocol,
+        periods=histories.periods,
+        max_changes=max_changes,
+        epsilon0=epsilon0,
+        protocol=protocol,
         domain=histories.labels or None,
-    )  # fmt: skip
+    )
     most = histories.periods
     through = most if stop_after is None else require_at_least("stop_after", stop_after, 1)
     if through > most:
@@ -331,12 +334,16 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     share = design.encoding.changing_share
     central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
     return MonitorResult(
-        design=design, num_users=users, running=running,
+        design=design,
+        num_users=users,
+        running=running,
         truth=histories.true_counts()[:through].reshape(running.counts.shape),
-        period_labels=histories.period_labels[:through], values=histories.labels,
+        period_labels=histories.period_labels[:through],
+        values=histories.labels,
         local=local_guarantee(design.profile),
         central=Guarantee(epsilon=central, delta=delta, num_users=users),
-        num_ignored_changes=num_ignored, num_limited_users=num_limited,
+        num_ignored_changes=num_ignored,
+        num_limited_users=num_limited,
         is_simulation=seed is not None,
         warnings=(
             *limit_cautions(num_ignored, num_limited, design.max_changes),
@@ -344,4 +351,4 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
             *local_cautions(design.epsilon0),
             *delta_cautions(delta, users),
         ),
-    )  # fmt: skip
+    )

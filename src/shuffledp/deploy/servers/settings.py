@@ -1,4 +1,4 @@
-"""What `shuffledp task create` writes and servers read: the task, keys, a file of settings a role.
+"""What ``task create`` writes and servers read: the task, keys, a file of settings a role.
 
 Settings are TOML, and name files for all that is secret; paths in them are relative to the file.
 Whatever is not known there is refused.

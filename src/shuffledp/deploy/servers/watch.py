@@ -38,8 +38,8 @@ EVENTS: Final = {
 }
 
 
-#: What an event may say besides time, level, role and event: ``reports`` is how many a batch has,
-#: ``reason`` one line for people.
+# What an event may say besides time, level, role and event: ``reports`` is how many a batch has,
+# ``reason`` one line for people.
 FIELDS: Final = (
     "time", "level", "role", "event", "url", "task", "epoch", "batch", "reports", "reason",
 )  # fmt: skip

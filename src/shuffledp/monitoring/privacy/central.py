@@ -416,8 +416,10 @@ def calibrate_monitoring(
     aimed = target * (1.0 - _TOLERANCE)
     users = checks.require_at_least("num_users", num_users, 1)
     crowd: dict[str, Any] = {
-        "num_users": users, "level_hidden": level_hidden, "changing_share": changing_share,
-    }  # fmt: skip
+        "num_users": users,
+        "level_hidden": level_hidden,
+        "changing_share": changing_share,
+    }
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)

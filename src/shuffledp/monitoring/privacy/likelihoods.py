@@ -174,9 +174,15 @@ _LEFT_OUT = 1e-270
 
 
 def linear_delta(
-    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float,
-    shift: float = 0.0, upwards: bool = True,
-) -> float:  # fmt: skip
+    law: ChangeLaw,
+    *,
+    gap: float,
+    share: float,
+    num_users: int,
+    epsilon: float,
+    shift: float = 0.0,
+    upwards: bool = True,
+) -> float:
     """Bound the linear part's mean positive part A(epsilon), up to 1e-3 of it; from above or below.
 
     From above it does not increase with n where ``shift`` is 0; more than 1e10 users are taken to
@@ -368,9 +374,14 @@ def unavoidable_delta(
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
     """Return a lower bound of the mean positive part for one law, higher orders included."""
     linear = partial(
-        linear_delta, law, gap=profile.gap, share=crowd.share, num_users=crowd.num_users,
-        epsilon=epsilon, upwards=False,
-    )  # fmt: skip
+        linear_delta,
+        law,
+        gap=profile.gap,
+        share=crowd.share,
+        num_users=crowd.num_users,
+        epsilon=epsilon,
+        upwards=False,
+    )
     plain = linear()
     if not has_higher_orders(profile):
         return plain
