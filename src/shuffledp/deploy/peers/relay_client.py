@@ -75,12 +75,13 @@ class RelayClient(HttpClient):
         url: str,
         sizes: Mapping[str, int],
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
+        patience_seconds: float | None = None,
         client: httpx.Client | None = None,
     ) -> None:
         """``sizes`` are those of `answer_sizes`."""
         self._sizes = sizes
-        super().__init__(url, server="relay", patience_seconds=patience_seconds, client=client)
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        super().__init__(url, server="relay", patience_seconds=patience, client=client)
 
     def status(self) -> RelayStatus:
         """Return what the relay is doing."""
