@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from oracles.family_laws import atom_epsilon
 from shuffledp.accounting.amplification import families
-from shuffledp.accounting.amplification.atom_law import atom_epsilon
 from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 

@@ -3,10 +3,17 @@
 from dataclasses import dataclass
 
 from oracles import sums
-from shuffledp.accounting.amplification import families, stated_blanket
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.accounting.amplification import atom_law, families, stated_blanket
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import RandomizerFamily
+
+
+def atom_epsilon(law, num_users, delta, highest, **width):
+    """Both ends of the least epsilon in [0, highest] where a law's delta is at most ``delta``."""
+    upper = atom_law.atom_epsilon_above(law, num_users, delta, highest, **width)
+    lower = atom_law.atom_epsilon_below(law, num_users, delta, highest, **width)
+    return Enclosure(min(lower, upper), upper)
 
 
 @dataclass(frozen=True)

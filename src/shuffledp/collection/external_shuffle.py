@@ -118,8 +118,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         needed = self.scratch_bytes + split.nbytes
         try:
             if self._file is None:
-                # It must outlive this call: `close` closes it.
-                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
+                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115  # `close` does
             self._file.write(as_bytes(split).data)
             self._file.flush()
         except OSError as error:

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import FingerprintError, ParameterError
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
-
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of ``array`` that cannot be written through."""

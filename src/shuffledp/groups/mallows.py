@@ -295,7 +295,7 @@ def mallows_model(distance: str, num_items: SupportsIndex, theta: SupportsFloat)
         raise ParameterError(
             f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
         )
-    return MALLOWS_MODELS[distance](num_items=num_items, theta=theta)  # type: ignore[arg-type]
+    return MALLOWS_MODELS[distance](num_items=num_items, theta=theta)  # type: ignore[arg-type]  # checked there
 
 
 def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Integers:

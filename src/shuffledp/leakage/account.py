@@ -14,6 +14,7 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import ParameterError
@@ -23,7 +24,6 @@ from shuffledp.leakage import uninformed
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.coarse_lattice import MOST_WORK
-from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER

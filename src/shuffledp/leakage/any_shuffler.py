@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw, crowd_delta
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError
@@ -38,7 +39,6 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups.mallows import HammingMallows, MallowsModel, displacement_law
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.channel import Channel, check_law, checked_prior
-from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.others import Response
 from shuffledp.leakage.uninformed import (
     MultinomialForm,

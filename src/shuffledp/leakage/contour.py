@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
+
 _ULP = math.ulp(1.0)
 _LOG_NEGLIGIBLE = math.log(1e-19)
 _TRUNCATION = 5e-18
@@ -34,8 +36,6 @@ _BLOCK = 256
 _LOG_SMALL = -30.0
 _LARGEST_EXPONENT = 50.0
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Waves = NDArray[np.complex128]
 
 
@@ -104,7 +104,7 @@ def _angles(balls: int, log_size: Callable[[float], float]) -> Floats:
 
 
 def contour_tails(
-    setting: Setting, loads: Counts, last: int, angles: Floats
+    setting: Setting, loads: Integers, last: int, angles: Floats
 ) -> tuple[Floats, Floats]:
     """Return Pr[max > load], and bounds of the errors."""
     from shuffledp.leakage.count_kernels import poisson_masses
@@ -126,7 +126,7 @@ def contour_tails(
 
 
 def _tail(
-    masses: Floats, first: int, mean: float, angles: Floats, edges: Counts
+    masses: Floats, first: int, mean: float, angles: Floats, edges: Integers
 ) -> tuple[Waves, Floats]:
     """Return waves (nodes, edges) and masses (edges,) of all from each edge up; edges ascend."""
     from shuffledp.leakage.count_kernels import group_waves
@@ -201,8 +201,8 @@ class UnevenBins(NamedTuple):
 
     balls: int
     means: Floats
-    counts: Counts
-    lasts: Counts
+    counts: Integers
+    lasts: Integers
 
 
 def uneven_angles(bins: UnevenBins, first: int) -> Floats:
@@ -220,7 +220,7 @@ def uneven_angles(bins: UnevenBins, first: int) -> Floats:
     return _angles(bins.balls, log_size)
 
 
-def uneven_tails(bins: UnevenBins, loads: Counts, angles: Floats) -> tuple[Floats, float]:
+def uneven_tails(bins: UnevenBins, loads: Integers, angles: Floats) -> tuple[Floats, float]:
     """Return Pr[max > load] for ascending loads, and a bound of the errors."""
     from shuffledp.leakage.count_kernels import poisson_masses
 

@@ -30,11 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage import contour
-from shuffledp.leakage.contour import Counts, Floats
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
@@ -75,7 +75,7 @@ def stride_rule(stride: float) -> Floats:
     return rule
 
 
-def recurrence_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
+def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
     """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
 
     They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
@@ -107,7 +107,7 @@ def in_bins(num_balls: int, num_bins: int) -> contour.Setting:
     return contour.Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
 
 
-def characteristic_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
+def characteristic_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
     """Return Pr[max > load] by the characteristic function, and bounds on the absolute errors.
 
     Loads increase from n / k or more. N nodes and W masses cost O(N (W + loads)); W is about 12
@@ -138,7 +138,7 @@ def num_panels(num_bins: int) -> int:
 class LatticeRule(NamedTuple):
     """Where to evaluate, and how to add up."""
 
-    nodes: Counts
+    nodes: Integers
     weights: Floats
     checks: Floats
 
@@ -168,7 +168,7 @@ def lattice_rule(size: int, panels: int) -> LatticeRule:
 
 
 @functools.lru_cache(maxsize=64)
-def _panel_rule(size: int) -> tuple[Counts, Floats, Floats]:
+def _panel_rule(size: int) -> tuple[Integers, Floats, Floats]:
     """Return nodes, weights and checks of one panel of more than 256 numbers."""
     angles = (np.arange(_NODES_A_PANEL) + 0.5) * (np.pi / _NODES_A_PANEL)
     nodes = np.unique(np.floor(0.5 * size * (1.0 - np.cos(angles))).astype(np.int64))
@@ -199,7 +199,7 @@ _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
 # The chances that the maximum is above some loads, and bounds on their errors.
-Tails = Callable[[int, int, Counts], tuple[Floats, Floats]]
+Tails = Callable[[int, int, Integers], tuple[Floats, Floats]]
 
 
 class LoadWindow(NamedTuple):
@@ -267,7 +267,7 @@ def _closed_form_excess(num_balls: int) -> Enclosure:
     return Enclosure(value - slack, value + slack)
 
 
-def faster_tails(num_balls: int, num_bins: int, loads: Counts) -> tuple[Floats, Floats]:
+def faster_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
     """Return Pr[max > load] and bounds on the errors by the faster of both methods."""
     is_full = num_balls >= _SMALLEST_SPREAD**2 * num_bins
     by = recurrence_tails if is_full and num_bins <= _MOST_BINS else characteristic_tails

@@ -22,6 +22,7 @@ from shuffledp.collection.arrangements import UNIFORM, Order
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.numerics.enclosure import round_up
@@ -33,7 +34,6 @@ from shuffledp.leakage import account as accounts_of
 from shuffledp.leakage import any_shuffler
 from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
-from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.others import Response
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import NetworkArrangement

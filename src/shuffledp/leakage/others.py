@@ -16,11 +16,12 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage.channel import Truth, checked_truth
-from shuffledp.leakage.contour import Floats, bernstein_reach
+from shuffledp.leakage.contour import bernstein_reach
 
 _ULP = math.ulp(1.0)
 

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
@@ -48,7 +49,6 @@ from shuffledp.leakage.blanket import (
 )
 from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.fullest_bin import excess_share
 from shuffledp.leakage.others import (
     Coins,
@@ -348,7 +348,7 @@ def _bound(method: str, found: Enclosure) -> Bound:
 # Two values: numbers of others up to which every c is looked at.
 _MOST_SCANNED = 500
 
-# Counts times cells of a box, and counts, up to which all are compared; fewer where names matter.
+# Integers times cells of a box, and counts, up to which all are compared; fewer where names matter.
 _MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
 
 # The worst case of fewer users is looked at up to this times as many others.

@@ -27,6 +27,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
@@ -41,7 +42,6 @@ from shuffledp.leakage.channel import (
     float_channel,
 )
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.contour import Floats
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
 from shuffledp.leakage.others import Kind, by_histograms

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -39,8 +40,6 @@ from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.reports import read_only
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.monitoring.design import MonitorDesign, PeriodTree
-
-Floats = NDArray[np.float64]
 
 
 def running_sums(tree: PeriodTree, node_values: NDArray[Any], through: int) -> NDArray[Any]:

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.reports import Floats, read_only
+from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import over_rows
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_edges
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import Floats, Indices, read_only
+from shuffledp.core.reports import read_only
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,7 +53,7 @@ class Graph:
     ([1, 2, 1, 0], [0, 2])
     """
 
-    starts: Indices
+    starts: Integers
     neighbours: NDArray[np.int32]
     labels: tuple[str, ...] | None = None
     num_self_loops: int = 0
@@ -150,7 +151,7 @@ class Graph:
         return self.neighbours.size // 2
 
     @property
-    def degrees(self) -> Indices:
+    def degrees(self) -> Integers:
         """Number of neighbours of each user, shape (n,); a new array."""
         return np.diff(self.starts)
 
@@ -242,7 +243,7 @@ class Graph:
         numbers: NDArray[np.int32] = rank[found]
         return numbers
 
-    def largest_component(self) -> tuple["Graph", Indices]:
+    def largest_component(self) -> tuple["Graph", Integers]:
         """Return the largest connected component, and which users are in it.
 
         Returns
@@ -340,7 +341,7 @@ class Graph:
         return csr_array((ones, self.neighbours, self.starts), shape=(self.num_users,) * 2)
 
 
-def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Indices:
+def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Integers:
     """Return places as an array of at most one axis if they are users' numbers, else raise."""
     array = np.asarray(places)
     if array.size == 0 and array.ndim == 1:

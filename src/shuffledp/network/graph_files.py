@@ -10,8 +10,8 @@ import numpy as np
 
 from shuffledp.collection.source.edge_files import numbers_of, read_edges, read_two_columns
 from shuffledp.collection.source.tables import scan
+from shuffledp.core.arrays import Integers
 from shuffledp.core.errors import DataError
-from shuffledp.core.reports import Indices
 from shuffledp.network.graph import Graph
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _starts_with_header(table: "pl.DataFrame", origin: str) -> bool:
     return True
 
 
-def _graph_of_numbers(pairs: Indices, origin: str) -> Graph:
+def _graph_of_numbers(pairs: Integers, origin: str) -> Graph:
     """Return the graph of edges between numbers, in increasing order of these."""
     if pairs.size == 0:
         raise DataError(f"{origin} has no rows: give an edge a row")

@@ -8,9 +8,9 @@ from typing import Literal, Required, TypedDict, Unpack
 import numpy as np
 
 from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.reports import Floats, Indices
 from shuffledp.network.positions import FEW_ROUNDINGS, PositionBounds
 from shuffledp.network.privacy import (
     WeightedWalk,
@@ -207,7 +207,7 @@ class Weighing:
         delta = self.terms["delta"]
         return account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
 
-    def hidden_best(self, share: float) -> Indices:
+    def hidden_best(self, share: float) -> Integers:
         """Return a share of the users, without those whose position tells most; these first."""
         tilt = 0.0
         if share < 1.0:
@@ -216,11 +216,11 @@ class Weighing:
         kept = max(math.ceil(share * self.bounds.low.size), 1)
         return np.argsort(-self.bounds.tells(tilt), kind="stable")[self.bounds.low.size - kept :]
 
-    def is_met(self, users: Indices, epsilon: float) -> bool:
+    def is_met(self, users: Integers, epsilon: float) -> bool:
         """Tell whether a target is proved to be met for users, all together."""
         return self.walk.delta(weights_of(self.bounds, users), epsilon) <= self.terms["delta"]
 
-    def worst_epsilon(self, users: Indices, enough: float) -> float:
+    def worst_epsilon(self, users: Integers, enough: float) -> float:
         """Return an epsilon that holds for each of some users, most telling first; or ``enough``.
 
         The most telling user is accounted for alone, and then whoever needs more.
@@ -233,7 +233,7 @@ class Weighing:
             group = self.unmet(users[1:], (1.0 + _SLACK) * worst)
         return enough if group.size else min((1.0 + _SLACK) * worst, enough)
 
-    def unmet(self, users: Indices, epsilon: float) -> Indices:
+    def unmet(self, users: Integers, epsilon: float) -> Integers:
         """Return some of the users, most telling first, for whom a target is not proved to be met.
 
         Whatever holds for weights that dominate those of a group holds for each of it; groups whose
@@ -259,7 +259,7 @@ def _low(bounds: PositionBounds) -> Floats:
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
 
 
-def weights_of(bounds: PositionBounds, users: Indices) -> Weights:
+def weights_of(bounds: PositionBounds, users: Integers) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
     return Weights(values, masses, bounds.error, missed)

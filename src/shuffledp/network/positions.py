@@ -16,10 +16,11 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.reports import Floats, Indices, read_only
+from shuffledp.core.reports import read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
@@ -89,7 +90,7 @@ class PositionBounds:
     chi_square: Floats = field(repr=False)
     grid: Floats = field(repr=False)
     tails: NDArray[np.float32] = field(repr=False)
-    followed: Indices | None = field(default=None, repr=False)
+    followed: Integers | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
     lowered: "PositionBounds | None" = field(default=None, repr=False)
@@ -115,7 +116,7 @@ class PositionBounds:
         told: Floats = self.tails @ np.diff(each, prepend=0.0)
         return told
 
-    def weights(self, users: Indices) -> tuple[Floats, Floats, float]:
+    def weights(self, users: Integers) -> tuple[Floats, Floats, float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is

@@ -29,6 +29,7 @@ from shuffledp.accounting.amplification.atom_law import AtomLaw
 from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
@@ -40,7 +41,6 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Floats
 
 NETWORK_PROTOCOLS = ("all", "single")
 

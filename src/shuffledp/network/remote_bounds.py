@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.core.reports import Floats, Indices
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.network import positions
 from shuffledp.network.eigenvalue_certificate import loss_of
 from shuffledp.network.positions import PositionBounds
@@ -97,7 +97,7 @@ class _Known(NamedTuple):
 
     pi: Floats
     laws: Floats  # ratios, from below and above; a column for each entry of places
-    places: list[Indices]  # one that is followed, each, then groups
+    places: list[Integers]  # one that is followed, each, then groups
     masses: Floats  # of these
     num_rows: int  # that are followed
     chi_square: Floats
@@ -155,7 +155,7 @@ def remote_position_bounds(
     is_summed = (is_sharper or error <= _LARGEST_ERROR) and spectrum.deflation.num_pairs > 0
     chi_square = np.square(_norms(walk, spectrum, rounds, rounds)[0]) * (1.0 + MARGIN)
 
-    def bounds_with(rows: Indices) -> PositionBounds:
+    def bounds_with(rows: Integers) -> PositionBounds:
         """Return bounds with the laws from some users."""
         groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
         laws = np.empty((2, far.size, rows.size + len(groups)))
@@ -196,7 +196,7 @@ class FollowedLaws:
         self._rows = np.empty(0, np.int64)
         self._kept: dict[int, tuple[Floats, int]] = {}
 
-    def write(self, out: Floats, walk: RandomWalk, rows: Indices, rounds: int) -> None:
+    def write(self, out: Floats, walk: RandomWalk, rows: Integers, rounds: int) -> None:
         """Write ratios to pi of the laws from ``rows`` of the same walk, from below and above."""
         if not np.array_equal(rows, self._rows):
             self._rows, self._kept = rows, {}
@@ -318,7 +318,7 @@ def _most_followed(walk: RandomWalk, rounds: int) -> int:
 
 def _remote_rows(
     walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: Floats, *, is_summed: bool
-) -> Indices:
+) -> Integers:
     """Return the users whose laws are worth knowing; if followed, the same for an octave."""
     most = _most_rows(norms.size)
     if not is_summed:
@@ -351,7 +351,7 @@ class _Sums:
         #: Whether those of all pairs of users are affordable.
         self.are_few = float(inverse.size) ** 2 * self.powers.size <= _MOST_SUMS
 
-    def by_function(self, groups: list[Indices]) -> Floats:
+    def by_function(self, groups: list[Integers]) -> Floats:
         """Return bounds over groups of places, lower and upper, from extremes of functions."""
         shape = self.near.shape[0], len(groups)
         if not groups or not self.powers.size:  # without pairs the norms say as much
@@ -367,7 +367,7 @@ class _Sums:
         sums = 1.0 + self.functions @ middle.T
         return np.stack([sums - spreads, sums + spreads])
 
-    def by_place(self, groups: list[Indices]) -> Floats:
+    def by_place(self, groups: list[Integers]) -> Floats:
         """Return bounds over groups of places, lower and upper, from the sums of each place."""
         places = np.concatenate(groups)
         starts = np.cumsum([0, *(each.size for each in groups[:-1])])
@@ -389,8 +389,8 @@ class _Sums:
 
 
 def _groups(
-    spectrum: Spectrum, rounds: int, rows: Indices, norms: Floats, *, by_functions: bool
-) -> list[Indices]:
+    spectrum: Spectrum, rounds: int, rows: Integers, norms: Floats, *, by_functions: bool
+) -> list[Integers]:
     """Return groups of the places whose laws are not known, each of similar places."""
     others = np.setdiff1d(np.arange(norms.size), rows)
     most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS, others.size)
@@ -400,7 +400,7 @@ def _groups(
     deflation = spectrum.deflation
     points = deflation.eigenfunctions * np.abs(deflation.eigenvalues) ** (rounds / 2.0)
 
-    def box(group: Indices) -> tuple[float, int, int, Indices]:
+    def box(group: Integers) -> tuple[float, int, int, Integers]:
         """Return minus the size, the first place, by which none compare equal, what to split by."""
         sizes = np.ptp(points[group], axis=0)
         function = int(np.argmax(sizes))

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
+from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.reports import Indices, read_only
+from shuffledp.core.reports import read_only
 from shuffledp.network.walk import RandomWalk, simulate_positions
 
 #: What holders hand in: all their reports, or one of them and nothing of the others.
@@ -148,7 +149,7 @@ class NetworkShuffler:
         )
 
 
-def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Indices:
+def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Integers:
     """Return reports by rising holder, those of one holder in uniformly random order.
 
     A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
@@ -156,7 +157,7 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Indices:
     uniform, and independent from holder to holder.
     """
     shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
-    result: Indices = shuffled[np.argsort(holders[shuffled], kind="stable")]
+    result: Integers = shuffled[np.argsort(holders[shuffled], kind="stable")]
     return result
 
 

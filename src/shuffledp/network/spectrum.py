@@ -8,10 +8,11 @@ from typing import SupportsIndex
 
 import numpy as np
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.reports import Floats, read_only
+from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
 from shuffledp.network.eigenvalue_certificate import Deflation, certified_norm, deflate, loss_of
 from shuffledp.network.graph import Graph

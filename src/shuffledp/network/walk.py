@@ -9,11 +9,12 @@ from typing import SupportsIndex, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress
-from shuffledp.core.reports import Floats, Indices, read_only
+from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph, require_places
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
@@ -164,7 +165,7 @@ def position_distribution(
     return laws[:, 0].copy() if starts.ndim == 0 else np.ascontiguousarray(laws.T)
 
 
-def point_laws(walk: RandomWalk, starts: Indices) -> Floats:
+def point_laws(walk: RandomWalk, starts: Integers) -> Floats:
     """Return the laws before the first round, one a column: shape (num_users, len(starts))."""
     laws = np.zeros((walk.num_users, starts.size))
     laws[starts, np.arange(starts.size)] = 1.0

@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
-from shuffledp.core.reports import Floats, Indices
 
 _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
 
@@ -20,7 +20,7 @@ FLUSH_BELOW = 1e-280
 
 @njit(cache=True, nogil=True)
 def step_laws(
-    starts: Indices,
+    starts: Integers,
     neighbours: NDArray[np.int32],
     stay: Floats,
     laws: Floats,
@@ -67,7 +67,7 @@ def _add_rows(chosen: NDArray[np.int32], rows: Floats, total: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def step_walkers(
-    starts: Indices,
+    starts: Integers,
     neighbours: NDArray[np.int32],
     away: NDArray[np.bool_],
     threshold: np.uint64,
@@ -112,7 +112,7 @@ def additions_of_means(most_neighbours: int) -> int:
 
 @njit(cache=True, nogil=True)
 def chebyshev_step(
-    starts: Indices,
+    starts: Integers,
     neighbours: NDArray[np.int32],
     laziness: float,
     factor: float,
@@ -157,7 +157,7 @@ def chebyshev_step(
 
 @njit(cache=True, nogil=True)
 def add_weights(
-    laws: Floats, places: Indices, inverses: Floats, grid: Floats, out: Floats
+    laws: Floats, places: Integers, inverses: Floats, grid: Floats, out: Floats
 ) -> Floats:
     """Add what each column of ``laws`` gives to a grid of ratios, to ``out``.
 

@@ -10,9 +10,10 @@ from mpmath import mp, mpf
 
 from oracles import enumeration
 from oracles.channels import inside, staircase
+from oracles.family_laws import atom_epsilon
 from oracles.multiprecision import blanket_delta
 from oracles.stated_blankets import atoms_of
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure

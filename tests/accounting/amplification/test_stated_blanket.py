@@ -10,6 +10,7 @@ from mpmath import mp, mpf
 
 from oracles import enumeration, profiles
 from oracles.channels import inside, largest_ratio, staircase
+from oracles.family_laws import atom_epsilon
 from oracles.multiprecision import blanket_delta
 from oracles.stated_blankets import (
     ThreeWeights,
@@ -22,7 +23,7 @@ from oracles.stated_blankets import (
     stated,
     subset_selection,
 )
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
 from shuffledp.accounting.amplification.families import symmetric_law
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.stated_blanket import (

@@ -231,19 +231,10 @@ def atom_delta_above(
     return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
 
 
-def atom_epsilon(
-    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
-) -> Enclosure:
-    """Enclose the least epsilon in [0, highest] where an atom law's delta is at most ``delta``."""
-    upper = atom_epsilon_above(law, num_users, delta, highest, width=width)
-    lower = atom_epsilon_below(law, num_users, delta, highest, width=width)
-    return Enclosure(min(lower, upper), upper)
-
-
 def atom_epsilon_above(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
-    """Return the upper end of `atom_epsilon` alone, at half the cost."""
+    """Return an upper end of the least epsilon in [0, highest] with delta at most ``delta``."""
     if delta < SMALLEST_UPPER:
         return highest  # no upper end of delta is below that before
     _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
@@ -253,7 +244,7 @@ def atom_epsilon_above(
 def atom_epsilon_below(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
-    """Return the lower end of `atom_epsilon` alone, at half the cost."""
+    """Return a lower end of the same."""
     lower, _ = _inverted(law, num_users, delta, highest, up=False, width=width)
     return lower
 

@@ -151,10 +151,6 @@ class BinaryRandomizedResponse:
             self._least_epsilon(delta, self._others, 0.0, highest),
         )
 
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a delta that the two extreme neighbouring pairs make unavoidable."""
-        return max(self._lower(epsilon, 0.0), self._lower(epsilon, self._others))
-
     def enclose_extreme(self, epsilon: float, *, others_hold_one: bool) -> Enclosure:
         """Enclose delta of one of the two extreme pairs: all others hold zero, or all hold one."""
         if epsilon >= self._epsilon0:

@@ -32,11 +32,11 @@ import numpy as np
 from shuffledp.accounting.amplification.channel_gains import blanket_delta
 from shuffledp.accounting.amplification.channel_rows import (
     UNIT_ROUND_OFF,
-    Array,
     ChannelRows,
     rows_of,
 )
 from shuffledp.accounting.amplification.method import Method
+from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -54,13 +54,13 @@ _COLUMNS = 8192
 _SMALLEST = 1e-307
 
 
-def _blocks(*arrays: Array) -> Iterator[list[Array]]:
-    """Yield so many outputs of each array at a time that temporary arrays stay small."""
+def _blocks(*arrays: Floats) -> Iterator[list[Floats]]:
+    """Yield the arrays in blocks of outputs, which bound the size of temporary arrays."""
     for start in range(0, arrays[0].shape[-1], _COLUMNS):
         yield [each[..., start : start + _COLUMNS] for each in arrays]
 
 
-def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Array:
+def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Floats:
     """Return a bound from above on the blanket's bound for every ordered pair of inputs.
 
     Rounded up.
@@ -73,7 +73,7 @@ def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Array:
     return found
 
 
-def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Array:
+def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Floats:
     """Return logarithms of ceilings on the first term, the least over some tilts."""
     inside = channel.hidden > 0.0
     shape = channel.num_inputs, channel.num_inputs
@@ -93,7 +93,7 @@ def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Array:
     return least
 
 
-def _widest(relative: Array, omega: Array, ratio: float) -> float:
+def _widest(relative: Floats, omega: Floats, ratio: float) -> float:
     """Return about the largest variance of a gain over all pairs."""
     products = np.zeros((len(relative), len(relative)))
     for block, weights in _blocks(relative, omega):
@@ -103,7 +103,7 @@ def _widest(relative: Array, omega: Array, ratio: float) -> float:
     return max(float(moments.max()) - (ratio - 1.0) ** 2, 0.0)
 
 
-def _growth(relative: Array, omega: Array, tilt: float, ratio: float) -> Array:
+def _growth(relative: Floats, omega: Floats, tilt: float, ratio: float) -> Floats:
     """Return E[e^(tilt G)] - 1 for all ordered pairs, rounded up."""
     growth, sizes = np.zeros((2, len(relative), len(relative)))
     for block, weights in _blocks(relative, omega):
@@ -119,9 +119,9 @@ def _growth(relative: Array, omega: Array, tilt: float, ratio: float) -> Array:
     return growth + count * UNIT_ROUND_OFF * sizes
 
 
-def _standing_out(rows: Array, ratio: float) -> Array:
+def _standing_out(rows: Floats, ratio: float) -> Floats:
     """Return the second term for all ordered pairs, rounded up; no column here is hidden."""
-    total: Array = np.zeros((len(rows), len(rows)))
+    total: Floats = np.zeros((len(rows), len(rows)))
     for (block,) in _blocks(rows):
         for number, row in enumerate(block):
             excess = row * (1.0 + 1e-14) - ratio * block * (1.0 - 1e-14)

@@ -41,10 +41,10 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.channel_rows import (
     UNIT_ROUND_OFF,
-    Array,
     ChannelRows,
     rows_of,
 )
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -75,9 +75,9 @@ _STANDS_OUT = 60.0
 
 
 def blanket_delta(
-    first: Array,
-    second: Array,
-    hidden: Array,
+    first: Floats,
+    second: Floats,
+    hidden: Floats,
     num_users: int,
     epsilon: float,
     *,
@@ -102,9 +102,9 @@ def blanket_delta(
 
 
 def delta_of_rows(
-    first: Array,
-    second: Array,
-    others: Array,
+    first: Floats,
+    second: Floats,
+    others: Floats,
     num_users: int,
     epsilon: float,
     *,
@@ -145,7 +145,9 @@ def delta_of_rows(
     return max(lower * (1.0 - 8.0 * UNIT_ROUND_OFF), 0.0)
 
 
-def _one_stands_out(masses: Array, gains: Array, error: float, kept: int, num_users: int) -> float:
+def _one_stands_out(
+    masses: Floats, gains: Floats, error: float, kept: int, num_users: int
+) -> float:
     """Bound from below what the gains from ``kept`` on add, each alone among common ones."""
     common = np.cumsum(masses) * num_users > _RARE
     common[kept:] = False
@@ -166,7 +168,7 @@ def _none_of(mass: float, num_reports: int) -> float:
     return math.exp(num_reports * math.log1p(-mass)) * (1.0 - 1e-12)
 
 
-def _tilt(masses: Array, gains: Array, num_users: int) -> float:
+def _tilt(masses: Floats, gains: Floats, num_users: int) -> float:
     """Return about the tilt under which the sum of all gains is centred; ``inf`` if none is > 0.
 
     It solves n E[G e^(tilt G)] / E[e^(tilt G)] = 2 / tilt, by bisection to some 5 %. It is at most
@@ -187,9 +189,9 @@ def _tilt(masses: Array, gains: Array, num_users: int) -> float:
 
 
 def _law(
-    first: Array, second: Array, omega: Array, epsilon: float, direction: float
-) -> tuple[float, Array, Array, float]:
-    """Return what stands out, then masses and gains, and the relative error of sums of masses.
+    first: Floats, second: Floats, omega: Floats, epsilon: float, direction: float
+) -> tuple[float, Floats, Floats, float]:
+    """Return the delta of standing out, masses and gains, and the relative error of summed masses.
 
     All rounded up (direction 1) or down (-1). Gains are in ascending order; of those that differ by
     round-off the largest stands for all where they are rounded up, else the smallest. The rest of
@@ -215,8 +217,8 @@ def _law(
     return standing_out, masses, gains, error
 
 
-def _num_kept(masses: Array, gains: Array, num_users: int) -> int:
-    """Return how many of the gains do not belong to outputs with which the victim stands out.
+def _num_kept(masses: Floats, gains: Floats, num_users: int) -> int:
+    """Return the number of gains of outputs with which the victim does not stand out.
 
     Those are so rare that hardly two of n reports are such, and one of them outweighs the crowd.
     Left in the law, a gain so large would cost all accuracy; any number is right, if less tight.
@@ -229,7 +231,7 @@ def _num_kept(masses: Array, gains: Array, num_users: int) -> int:
     return kept
 
 
-def _knots(masses: Array, gains: Array) -> NDArray[np.integer[Any]]:
+def _knots(masses: Floats, gains: Floats) -> NDArray[np.integer[Any]]:
     """Return which of many gains in ascending order to keep, the first and the last among them.
 
     Spreading a density f over steps h costs f h^2 of variance; the least is lost, for a number of
@@ -242,7 +244,7 @@ def _knots(masses: Array, gains: Array) -> NDArray[np.integer[Any]]:
     return np.unique(np.concatenate([knots, [0, gains.size - 1]]))
 
 
-def _spread(masses: Array, gains: Array, knots: Array) -> tuple[Array, Array]:
+def _spread(masses: Floats, gains: Floats, knots: Floats) -> tuple[Floats, Floats]:
     """Spread a law onto ascending knots, the first and last of which enclose it, and 0."""
     inner = [0.0] if knots[0] < 0.0 < knots[-1] else []  # the gain of the missing mass
     knots = np.union1d(knots, inner)
@@ -254,7 +256,7 @@ def _spread(masses: Array, gains: Array, knots: Array) -> tuple[Array, Array]:
     return spread, knots
 
 
-def _merged(masses: Array, gains: Array, error: float) -> tuple[Array, Array]:
+def _merged(masses: Floats, gains: Floats, error: float) -> tuple[Floats, Floats]:
     """Return at most a few atoms more than `MOST_ATOMS`, each the mean of some, rounded down."""
     if gains.size <= MOST_ATOMS:
         return masses, gains
@@ -316,13 +318,13 @@ def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float
 
 
 def _attack(channel: ChannelRows, triple: Triple, num_users: int) -> Callable[[float], float]:
-    """Return what bounds delta of these data from below, of epsilon."""
+    """Return a lower bound on delta of these data, as a function of epsilon."""
     first, second, others = channel.rows[list(triple)]
     return partial(delta_of_rows, first, second, others, num_users)
 
 
 def _ranked(channel: ChannelRows, num_users: int, epsilon: float) -> list[Triple]:
-    """Return the choices of data to evaluate, those of the largest central-limit delta."""
+    """Return the choices of data with the largest central-limit deltas, which are evaluated."""
     pairs = _pairs(channel)
     scores = np.array([_scores(channel.rows, pair, num_users, epsilon) for pair in pairs])
     size = channel.num_inputs
@@ -348,7 +350,7 @@ def _pairs(channel: ChannelRows) -> list[tuple[int, int]]:
     return [divmod(int(flat), size) for flat in order[:affordable]]
 
 
-def _scores(rows: Array, pair: tuple[int, int], num_users: int, epsilon: float) -> Array:
+def _scores(rows: Floats, pair: tuple[int, int], num_users: int, epsilon: float) -> Floats:
     """Return logarithms of about the delta of a pair, for each input that all others may hold."""
     ratio = math.exp(epsilon)
     first, second = rows[pair[0]], rows[pair[1]]
@@ -365,5 +367,5 @@ def _scores(rows: Array, pair: tuple[int, int], num_users: int, epsilon: float) 
     with np.errstate(divide="ignore", over="ignore"):
         tail = -0.5 * bar * bar - np.log(2.5 * (1.0 + bar * bar))
         crowded = np.logaddexp(np.log(np.maximum(bar, 0.0)), tail) + np.log(deviation / num_users)
-        scores: Array = np.logaddexp(crowded, np.log(standing_out))
+        scores: Floats = np.logaddexp(crowded, np.log(standing_out))
     return scores

@@ -13,15 +13,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-
-Array: TypeAlias = NDArray[np.float64]
 
 # A logarithm of a quotient of two entries, each within 8 roundings: 17, and its own.
 _LOG_ERROR = 32.0 * 2.0**-53
@@ -49,7 +47,7 @@ class WorstRatio:
     finite_log_ratio: float
 
 
-def worst_ratio(rows: Array) -> WorstRatio:
+def worst_ratio(rows: Floats) -> WorstRatio:
     """Find the output with the largest ratio of probabilities between two inputs."""
     highest, lowest = rows.max(axis=0), rows.min(axis=0)
     positive = np.where(rows > 0.0, rows, np.inf).min(axis=0)
@@ -110,8 +108,8 @@ class ChannelRows:
         none. Their total variation is below it, too.
     """
 
-    rows: Array
-    hidden: Array
+    rows: Floats
+    hidden: Floats
     epsilon0: float
     delta0: float
     unresolved: float
@@ -192,7 +190,7 @@ def _remembered(channel: Callable[[], object]) -> ChannelRows:
     return channel_rows(channel())
 
 
-def _checked(matrix: object) -> Array:
+def _checked(matrix: object) -> Floats:
     """Return the matrix as doubles, refused unless it is one of non-negative entries."""
     try:
         entries = np.asarray(matrix, dtype=np.float64)

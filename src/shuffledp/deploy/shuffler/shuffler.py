@@ -369,7 +369,8 @@ class Shuffler(Keeper):
 
     def batch(self, number: int) -> BatchState:
         """Return what is known of a batch; raise if there is none of that number."""
-        query = f"SELECT {', '.join(BatchState._fields)} FROM batches WHERE number = ?"  # noqa: S608
+        columns = ", ".join(BatchState._fields)
+        query = f"SELECT {columns} FROM batches WHERE number = ?"  # noqa: S608  # names of ours
         rows = self._store.rows(query, (number,))
         if not rows:
             raise Fault.ANALYZER.error(f"there is no batch {number}: see /batches", Reason.UNKNOWN)

@@ -25,13 +25,11 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
-
-Floats = NDArray[np.float64]
 
 # Values that a law may have before its inner part is put on a coarser grid, and how many standard
 # deviations that grid reaches.
@@ -186,11 +184,11 @@ def linear_delta(
     """Bound the linear part's mean positive part A(epsilon), up to 1e-3 of it; from above or below.
 
     From above it does not increase with n where ``shift`` is 0; more than 1e10 users are taken to
-    be 1e10, which errs upwards; from below it is for at most that many. Values may be off by the
+    be 1e10, which errs upwards. Values may be off by the
     law's relative error and 16 roundings of the largest; the masses' relative error t multiplies
     the mean by at most (1 + t)^n.
     """
-    users = min(num_users, MOST_USERS)
+    users = min(num_users, MOST_USERS) if upwards else num_users
     values = np.append(shift - math.expm1(epsilon) + gap * law.values, 0.0)
     masses = np.append(share * law.masses, 1.0 - share)
     heaviest = int(np.argmax(masses))
