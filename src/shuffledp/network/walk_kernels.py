@@ -6,10 +6,10 @@ unsigned, for a signed one is checked for being negative: that halves the loads 
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word

@@ -18,7 +18,7 @@ from shuffledp.core.numerics.binomial_kernels import log_binomial_pmf
 _NEGLIGIBLE = 1e-24
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def log_counts(num_terms: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ln of j! and of n (n - 1) ... (n - j + 1) for j up to ``most``, by Kahan's sums."""
     log_factorial, log_falling = np.zeros(most + 1), np.zeros(most + 1)
@@ -33,7 +33,7 @@ def log_counts(num_terms: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     return log_factorial, log_falling
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def row_range(value: float, spread: float, step: float, room: float) -> tuple[float, float]:
     """Return the first and last count of a row at which the value may be above 0."""
     doubt = 2e-12 * (spread + room * abs(step))
@@ -44,7 +44,7 @@ def row_range(value: float, spread: float, step: float, room: float) -> tuple[fl
     return 0.0, np.ceil(min(max((value + doubt) / -step, -1.0), room))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def next_row(counts: np.ndarray, used: int, most: int) -> int:
     """Turn all counts but the first to the next row's, as an odometer; their sum, or -1."""
     i = 1
@@ -58,7 +58,7 @@ def next_row(counts: np.ndarray, used: int, most: int) -> int:
     return used + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def row_sum(
     start: float,
     last: float,
@@ -98,7 +98,7 @@ def row_sum(
     return total, size, max(longest, abs(count - start))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def enumerate_positive_part(
     num_terms: float,
     most: int,

@@ -37,7 +37,7 @@ _UNIT_ROUND_OFF = 2.0**-53
 _UNSEEN = 1e-15
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def tilted_moments(
     theta: float, base_mass: float, masses: np.ndarray, differences: np.ndarray
 ) -> tuple[float, float, float, float]:
@@ -60,7 +60,7 @@ def tilted_moments(
     return math.log1p(excess), mean, second / total, size / total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def saddle_point(
     num_terms: float,
     base: float,
@@ -96,7 +96,7 @@ def saddle_point(
     return theta
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def period_and_aliases(
     num_terms: float,
     base: float,
@@ -132,7 +132,7 @@ def period_and_aliases(
     return period, 1.3 * (math.exp(min(right, 700.0)) + math.exp(min(left, 700.0)))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def seen(
     num_terms: float, weights: np.ndarray, differences: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -153,7 +153,7 @@ def seen(
     return kept_weights[:num_kept], kept_differences[:num_kept], unseen * (1.0 + 1e-12)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def contour_sum(
     num_terms: float,
     base: float,
@@ -229,7 +229,7 @@ def contour_sum(
     return total, density, total_error * _UNIT_ROUND_OFF, density_error * _UNIT_ROUND_OFF
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def quadrature(
     num_terms: float,
     base: float,
@@ -275,7 +275,7 @@ def quadrature(
     return smoothing, near, first_far, last_far, period, aliases
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def enclose_positive_part(
     num_terms: float,
     base: float,
@@ -355,7 +355,7 @@ def enclose_positive_part(
     return in_units(lower, upper, log_factor, relative, log_chernoff)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, patient=True)
 def in_units(
     lower: float, upper: float, log_factor: float, relative: float, log_chernoff: float
 ) -> tuple[float, float]:
