@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from oracles.exchangeable_signs import ExchangeableSigns
 from oracles.period_trees import cover, index, made_design
-from shuffledp.monitoring.design import ExchangeableSigns, PeriodTree
+from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     block_variance,
     expected_standard_errors,
