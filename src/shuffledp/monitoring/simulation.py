@@ -329,8 +329,10 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     running = server.running_counts(
         through, num_users=users, smoothed=smoothed, confidence=confidence
     )
-    ignored = fleet.ignored_changes
-    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
+    num_ignored, num_limited = (
+        int(fleet.num_ignored.sum()),
+        int(np.count_nonzero(fleet.num_ignored)),
+    )
     share = design.encoding.changing_share
     central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
     return MonitorResult(

@@ -116,11 +116,11 @@ class PositionBounds:
         told: Floats = self.tails @ np.diff(each, prepend=0.0)
         return told
 
-    def weights(self, users: Integers) -> tuple[Floats, Floats, float]:
+    def weights(self, users: Integers) -> tuple[Floats, Floats, float, float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is
-        missing from 1 is at 0, and values are right to ``error``. And at least the probability that
+        missing from 1 is at 0. The relative error of values, and at least the probability that
         nothing is known of one of them.
         """
         others, tails = np.empty(0, np.int64), self.tails
@@ -133,14 +133,14 @@ class PositionBounds:
             variance, highest = self.chi_square[others].max(), self.high[others].max()
             law = chi_square_law(float(variance), float(highest))
             if others.size == users.size:
-                return *law, 0.0
+                return *law, self.error, 0.0
             tails = np.vstack([tails, tails_of(*law, self.grid)])
         is_beyond = float(self.high[users].max()) > float(self.grid[-1])
         largest = tails.max(axis=0).astype(np.float64)
         largest[0] = 1.0
         own = largest - np.append(largest[1:], 0.0)
         values, has = self.grid[1:], own > 0.0
-        return values[has], own[has] / values[has], 1.0 if is_beyond else self.lost
+        return values[has], own[has] / values[has], self.error, 1.0 if is_beyond else self.lost
 
 
 def exact_position_bounds(
