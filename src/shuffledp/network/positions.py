@@ -24,8 +24,9 @@ from shuffledp.core.reports import read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
+    columns_at_a_time,
     move_laws,
-    over_starts,
+    over_blocks,
     point_laws,
     relative_error,
 )
@@ -182,7 +183,9 @@ def exact_position_bounds(
             tails[row, first:last], extremes[row, :3, first:last] = found
             extremes[row, 3, first:last] = flushed * LEAST_PROBABILITY
 
-    over_starts(num_users, note, on_progress or no_progress)
+    report = on_progress or no_progress
+    for last, _ in over_blocks(num_users, note, columns_at_a_time(num_users)):
+        report("position laws", last, num_users)
     bounds: dict[int, PositionBounds] = {}
     for (stop, law), (low, high, squares, lost), above in zip(
         references, extremes, tails, strict=True
@@ -209,16 +212,11 @@ def exact_position_bounds(
     return tuple(bounds[number] for number in asked)
 
 
-def has_stationary_reference(walk: RandomWalk) -> bool:
-    """Whether all laws may tend to the stationary law of one connected graph."""
-    graph = walk.graph
-    return not walk.absences and graph.num_edges > 0 and graph.num_components == 1
-
-
 def _references(walk: RandomWalk, stops: list[int]) -> tuple[list[tuple[int, Floats]], float]:
     """Return what laws are compared with after increasing rounds, and how large ratios may be."""
-    if has_stationary_reference(walk):
-        pi = walk.graph.stationary_law()
+    graph = walk.graph
+    if not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
+        pi = graph.stationary_law()
         lowered = _lowered_laws(walk, pi, stops)
         steepest = 1.0 / min(float(law.min()) for law in [pi, *lowered])
         pairs = zip(stops, lowered, strict=True)
