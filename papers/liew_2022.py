@@ -19,7 +19,7 @@ from shuffledp import Entropy, LocalProfile
 from shuffledp.collection import Reports
 from shuffledp.network import NetworkMixing, network_walk_epsilon
 from shuffledp.network.account import NetworkCurve, network_curve
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.privacy import published_all_epsilon, published_single_epsilon
 from shuffledp.randomizers import PrivUnit
 

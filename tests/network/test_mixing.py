@@ -15,8 +15,7 @@ from shuffledp.network import hiding as network_hiding
 from shuffledp.network import mixing as network_mixing
 from shuffledp.network import remote_bounds, spectrum
 from shuffledp.network.account import account_network
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.privacy import Weights, network_walk_epsilon
 

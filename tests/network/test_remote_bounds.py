@@ -6,8 +6,7 @@ import pytest
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network import remote_bounds
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.positions import (
     chi_square_law,
     exact_position_bounds,

@@ -10,8 +10,7 @@ from shuffledp.network.eigenvalue_certificate import (
     certified_norm,
     deflate,
 )
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.spectrum import (
     Spectrum,
     rounds_to_mix,

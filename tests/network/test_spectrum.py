@@ -9,8 +9,7 @@ from scipy.sparse import linalg
 
 from graph_families import adjacency, complete_graph, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.spectrum import walk_spectrum
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Required, TypedDict, Unpack
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import numpy as np
 
@@ -123,16 +123,11 @@ class Hiding:
         for weighing in self._weighings(profile, terms):
             if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
                 return True
-        found = network_walk_delta(
-            profile,
-            overlaps=self.overlaps,
-            epsilon=epsilon,
-            position_law=self.position_law,
-            protocol=terms.get("protocol", "all"),
-            num_dishonest=terms.get("num_dishonest", 0),
-            with_lower=False,
-        )
-        return found.upper <= terms["delta"]
+        asked: dict[str, Any] = {**terms}
+        delta: float = asked.pop("delta")
+        asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
+        found = network_walk_delta(profile, epsilon=epsilon, with_lower=False, **asked)
+        return found.upper <= delta
 
     def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
         """Return what the published theorem gives in its corrected form, rounded up.
