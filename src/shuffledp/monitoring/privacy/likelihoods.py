@@ -368,9 +368,9 @@ def unavoidable_delta(
     )
     laws = [pair_law(overlap, epsilon=epsilon) for overlap in weights]
     shares = [count / levels for count in weights.values()]
-    if level_hidden:
-        laws, shares = [mixed_law(laws, shares)], [1.0]
     crowd = Crowd.of(num_users, 1.0, levels, level_hidden=level_hidden)
+    if level_hidden:
+        return _part(profile, crowd, mixed_law(laws, shares), epsilon)
     parts = [_part(profile, crowd, law, epsilon) for law in laws]
     return float(np.dot(shares, parts)) * (1.0 - 1e-14)
 
