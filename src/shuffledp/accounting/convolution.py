@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import PrecisionError
 
 _UNIT = math.ulp(1.0)  # twice the unit round-off
@@ -63,9 +64,9 @@ class Part:
     ``indices`` are increasing and ``losses`` are their multiples of the interval.
     """
 
-    indices: NDArray[np.int64]
-    losses: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    indices: Integers
+    losses: Floats
+    masses: Floats
     count: int
 
 
@@ -83,8 +84,8 @@ class Convolution(NamedTuple):
     """
 
     first: int
-    masses: NDArray[np.float64]
-    doubts: NDArray[np.float64]
+    masses: Floats
+    doubts: Floats
     below: float
     beyond: float
 
@@ -184,15 +185,15 @@ def _require_points(number: int) -> None:
 
 def _convolved(
     parts: Sequence[Part], theta: float, log_moments: Sequence[float], num_points: int
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Return the tilted law of the sum, indices modulo ``num_points``, and how far each is off."""
     per_norm = _TRANSFORM_ERROR * math.log2(num_points)
     size = num_points // 2 + 1
-    kept: NDArray[np.int64] = np.arange(size)  # frequencies at which the product is not negligible
+    kept: Integers = np.arange(size)  # frequencies at which the product is not negligible
     spectrum: NDArray[np.complex128] = np.ones(size, np.complex128)
     # ln of what bounds the modulus of the product, exact or computed; its error relative to that.
-    envelope: NDArray[np.float64] = np.zeros(size)
-    growth: NDArray[np.float64] = np.zeros(size)
+    envelope: Floats = np.zeros(size)
+    growth: Floats = np.zeros(size)
     for part, log_moment in zip(parts, log_moments, strict=True):
         weights = part.masses * np.exp(theta * part.losses - log_moment)
         tilted = np.bincount(part.indices % num_points, weights=weights, minlength=num_points)
@@ -218,8 +219,8 @@ def _convolved(
 
 
 def _from_tilt(
-    parts: Sequence[Part], theta: float, interval: float, losses: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts: Sequence[Part], theta: float, interval: float, losses: Floats
+) -> tuple[Floats, Floats]:
     """Return the probabilities of some losses by one tilt, and how far each is off."""
     cumulants = _cumulants(parts, theta)
     first, last = _window(parts, theta, cumulants, interval)
@@ -245,16 +246,7 @@ def _from_tilt(
     return values * scale, doubts * scale + _LEAST_DOUBT
 
 
-def _log_delta(parts: Sequence[Part], theta: float) -> float:
-    """Return about ln delta at the mean of the law tilted by theta > 0: a saddle point."""
-    found = _cumulants(parts, theta)
-    spread = max(math.sqrt(2.0 * math.pi * found.variance) * theta, 1.0)
-    return found.value - theta * found.mean - math.log(spread) - math.log1p(theta)
-
-
-def convolve(
-    parts: Sequence[Part], interval: float, negligible: float, *, aimed: float | None = None
-) -> Convolution:
+def convolve(parts: Sequence[Part], interval: float, negligible: float) -> Convolution:
     """Return the law of the sum of independent losses, each with its ``count`` of copies."""
     reach, theta_end = _farthest(parts, interval, -math.log(negligible))
     # From 0 to the last tilt needed, a few deviations of the sum apart.
@@ -264,12 +256,6 @@ def convolve(
         tilts.append(min(tilts[-1] + _TILT_STEP / max(deviation, 0.5 * interval), theta_end))
     first, _ = _window(parts, 0.0, _cumulants(parts, 0.0), interval)
     below = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
-    if aimed is not None:
-        wanted = math.log(aimed) + max(5.0, -0.1 * math.log(aimed))
-        while len(tilts) > 1 and _log_delta(parts, tilts[1]) >= wanted:
-            del tilts[0]
-        if tilts[0] > 0.0:
-            first, below = math.floor(_cumulants(parts, tilts[0]).mean / interval), 1.0
     end = sum(part.count * int(part.indices[-1]) for part in parts)
     last = max(min(math.ceil(reach / interval), end), first)
     _require_points(last - first)

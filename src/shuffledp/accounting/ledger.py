@@ -256,11 +256,7 @@ class Ledger:
         """Return the ledger as JSON values; `from_json_dict` reads them back."""
         budget = {name: getattr(self, name) for name in ("epsilon", "delta", "adaptive", "order")}
         entries = [
-            {
-                "note": each.note,
-                "key": each.key,
-                "releases": releases_to_json(each.releases),
-            }
+            {"note": each.note, "key": each.key, "releases": releases_to_json(each.releases)}
             for each in self.entries
         ]
         return {"format": FORMAT, "version": VERSION, **budget, "entries": entries}

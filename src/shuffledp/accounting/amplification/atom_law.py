@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -94,12 +95,12 @@ class AtomLaw:
     0.5
     """
 
-    masses: NDArray[np.float64]
-    ratios0: NDArray[np.float64]
-    ratios1: NDArray[np.float64]
+    masses: Floats
+    ratios0: Floats
+    ratios1: Floats
     accuracy: float
-    _differences: NDArray[np.float64]
-    _doubts: NDArray[np.float64]  # relative to these are the differences off
+    _differences: Floats
+    _doubts: Floats  # relative to these are the differences off
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class AtomLaw:
         masses, ratios0, ratios1 = zip(*listed, strict=True)
         return cls(masses, ratios0, ratios1, accuracy=accuracy)
 
-    def gains(self, epsilon: float, *, up: bool) -> NDArray[np.float64]:
+    def gains(self, epsilon: float, *, up: bool) -> Floats:
         """Return r0 - e^epsilon r1 for each atom, rounded up or down by the stated accuracy."""
         slack = (self.accuracy + 4.0 * _ROUND_OFF) * (1.0 if up else -1.0)
         taken = math.expm1(epsilon) * self.ratios1
@@ -152,13 +153,7 @@ def mirrored(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
     )
 
 
-def _merged(
-    masses: NDArray[np.float64],
-    ratios0: NDArray[np.float64],
-    ratios1: NDArray[np.float64],
-    *,
-    missing: float,
-) -> NDArray[np.float64]:
+def _merged(masses: Floats, ratios0: Floats, ratios1: Floats, *, missing: float) -> Floats:
     """Return the atoms sorted, those of equal ratios as one, and what is missing as (0, 0)."""
     groups: dict[tuple[float, float], list[float]] = {(0.0, 0.0): [missing]}
     for mass, *ratios in zip(masses.tolist(), ratios0.tolist(), ratios1.tolist(), strict=True):
@@ -204,11 +199,7 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
 
 
 def atom_delta(
-    law: AtomLaw,
-    num_users: int,
-    epsilon: float,
-    *,
-    width: float = NARROWEST,
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
 ) -> Enclosure:
     """Enclose delta of an atom law at one epsilon in [0, 700] (nats).
 
@@ -221,11 +212,7 @@ def atom_delta(
 
 
 def atom_delta_above(
-    law: AtomLaw,
-    num_users: int,
-    epsilon: float,
-    *,
-    width: float = NARROWEST,
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
 ) -> float:
     """Return the upper end of `atom_delta` alone, at half the cost."""
     return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)

@@ -30,11 +30,7 @@ from hashlib import blake2b
 import numpy as np
 
 from shuffledp.accounting.amplification.channel_gains import blanket_delta
-from shuffledp.accounting.amplification.channel_rows import (
-    UNIT_ROUND_OFF,
-    ChannelRows,
-    rows_of,
-)
+from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure
