@@ -252,11 +252,8 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
     if per_round == 0:
         return MOST_ROUNDS
 
-    return last_within(
-        lambda rounds: epsilon_upper(releases * rounds, allowed),
-        target,
-        most=MOST_ROUNDS // per_round,
-    )
+    most = MOST_ROUNDS // per_round
+    return last_within(lambda rounds: epsilon_upper(releases * rounds, allowed), target, most=most)
 
 
 def least_users(
@@ -483,7 +480,7 @@ def _bracket(
         if found == 0.0 and high > most:  # free so far, and perhaps to the end
             point = most
             continue
-        point = _by_power_law(known, power, exact_below) if slow < _PATIENCE else 0
+        point = min(_by_power_law(known, power, exact_below), most) if slow < _PATIENCE else 0
         if not low < point < high:
             point, slow = min(max(math.isqrt(max(low, 1) * high), low + 1), high - 1), 0
 

@@ -465,11 +465,9 @@ def _stated_loss(parts: Parts, *, upper: bool) -> tuple[PrivacyLoss, int] | None
 
     Their losses are on a lattice already. Their failures, which may differ, are counted apart.
     """
-    loss = parts[0][0].exact_loss(upper=upper)
-    alike = len({part.highest for part, _ in parts}) == 1
-    if not alike or loss is None or any(part.exact_loss(upper=upper) is None for part, _ in parts):
-        return None
-    return loss, _rounds(parts)
+    losses = [part.exact_loss(upper=upper) for part, _ in parts]
+    alike = len({part.highest for part, _ in parts}) == 1 and None not in losses
+    return (losses[0], _rounds(parts)) if alike and losses[0] is not None else None
 
 
 def _product_above(parts: Parts, smallest_delta: float) -> tuple[PrivacyLoss, str, str]:

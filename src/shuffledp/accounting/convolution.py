@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import PrecisionError
+from shuffledp.core.numerics.inversion import last_above_first_below
 
 _UNIT = math.ulp(1.0)  # twice the unit round-off
 
@@ -131,28 +132,21 @@ def _log_value(parts: Sequence[Part], theta: float) -> float:
 def _farthest(parts: Sequence[Part], interval: float, exponent: float) -> tuple[float, float]:
     """Return an x with Pr[S >= x] <= e^-exponent, and the theta that proves it.
 
-    Chernoff: Pr[S >= x] <= E[e^(theta S)] e^(-theta x) for every theta > 0; the least such x is
-    sought by golden section, and any theta will do.
+    Chernoff: Pr[S >= x] <= E[e^(theta S)] e^(-theta x) for every theta > 0, and any will do. The x
+    is least where theta times the tilted mean exceeds ln E[e^(theta S)] by the exponent.
     """
+
+    def rate(inverse: float) -> float:
+        found = _cumulants(parts, 1.0 / inverse)
+        return max(found.mean / inverse - found.value, 0.0)
+
     deviation = math.sqrt(_cumulants(parts, 0.0).variance)
-    guess = math.sqrt(2.0 * exponent) / max(deviation, 0.1 * interval)
-
-    def reach(log_theta: float) -> tuple[float, float]:
-        theta = math.exp(log_theta)
-        return (_log_value(parts, theta) + exponent) / theta, log_theta
-
-    low, high = math.log(1e-3 * guess), math.log(max(60.0 / interval, guess))
-    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-    left, right = reach(high - ratio * (high - low)), reach(low + ratio * (high - low))
-    while high - low > 1e-2:
-        if left[0] <= right[0]:
-            high = right[1]
-            left, right = reach(high - ratio * (high - low)), left
-        else:
-            low = left[1]
-            left, right = right, reach(low + ratio * (high - low))
-    best, log_theta = left if left[0] <= right[0] else right
-    return best, math.exp(log_theta)
+    guess = max(deviation, 0.1 * interval) / math.sqrt(2.0 * exponent)
+    least = min(interval / 60.0, guess)
+    _, inverse = last_above_first_below(
+        rate, exponent, least, 1e3 * guess, guess=guess, spread=0.1, relative_tolerance=1e-2
+    )
+    return (_log_value(parts, 1.0 / inverse) + exponent) * inverse, 1.0 / inverse
 
 
 def _window(

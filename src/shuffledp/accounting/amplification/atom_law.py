@@ -163,8 +163,8 @@ def _merged(masses: Floats, ratios0: Floats, ratios1: Floats, *, missing: float)
     return np.array([[mass, *ratios] for ratios, mass in kept]).T.copy()
 
 
-def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> Enclosure:
-    """Return the enclosure whose upper, or lower, end errs on the safe side."""
+def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> float:
+    """Return the upper, or lower, end of delta."""
     gains = law.gains(epsilon, up=up)
     # Of the heavy values the one nearest to 0: differences to a large base are rounded by more than
     # a small gain.
@@ -185,17 +185,17 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
             most_nodes=few_nodes(others.size) if width >= WIDE_WIDTH else MOST_NODES,
         )
 
-    found = enclosed(num_users)
-    if not up or width >= WIDE_WIDTH:
-        return found
-    fewer, users = found, num_users
-    for _ in range(_MOST_QUARTERS):
-        if fewer.upper <= _APART * fewer.lower or users == 1:
+    found, users = enclosed(num_users), num_users
+    if not up:
+        return found.lower
+    upper = found.upper
+    for _ in range(_MOST_QUARTERS if width < WIDE_WIDTH else 0):
+        if found.upper <= _APART * found.lower or users == 1:
             break
         users -= -(-users // 4)
-        fewer = enclosed(users)
-        found = Enclosure(found.lower, min(found.upper, fewer.upper))
-    return found
+        found = enclosed(users)
+        upper = min(upper, found.upper)
+    return upper
 
 
 def atom_delta(
@@ -206,7 +206,7 @@ def atom_delta(
     Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. ``width`` is
     that aimed at, relative to epsilon.
     """
-    lower = _end(law, num_users, epsilon, up=False, width=width).lower
+    lower = _end(law, num_users, epsilon, up=False, width=width)
     upper = atom_delta_above(law, num_users, epsilon, width=width)
     return Enclosure(min(lower, upper), upper)
 
@@ -215,7 +215,7 @@ def atom_delta_above(
     law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
 ) -> float:
     """Return the upper end of `atom_delta` alone, at half the cost."""
-    return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
+    return min(_end(law, num_users, epsilon, up=True, width=width), 1.0)
 
 
 def atom_epsilon_above(
@@ -224,16 +224,14 @@ def atom_epsilon_above(
     """Return an upper end of the least epsilon in [0, highest] with delta at most ``delta``."""
     if delta < SMALLEST_UPPER:
         return highest  # no upper end of delta is below that before
-    _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
-    return upper
+    return _inverted(law, num_users, delta, highest, up=True, width=width)[1]
 
 
 def atom_epsilon_below(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return a lower end of the same."""
-    lower, _ = _inverted(law, num_users, delta, highest, up=False, width=width)
-    return lower
+    return _inverted(law, num_users, delta, highest, up=False, width=width)[0]
 
 
 def _inverted(
@@ -246,8 +244,7 @@ def _inverted(
     def invert(guess: float, width: float, tolerance: float, spread: float) -> tuple[float, float]:
         @functools.cache
         def end(epsilon: float) -> float:
-            found = _end(law, num_users, epsilon, up=up, width=width)
-            return found.upper if up else found.lower
+            return _end(law, num_users, epsilon, up=up, width=width)
 
         return last_above_first_below(
             end, delta, least, highest, guess=guess, spread=spread, relative_tolerance=tolerance

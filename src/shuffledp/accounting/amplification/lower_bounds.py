@@ -24,7 +24,6 @@ from shuffledp.accounting.amplification.atom_law import (
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
@@ -159,16 +158,10 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
     attacks: list[Callable[[], float]] = [
-        partial(_lower_end, order, epsilon)
-        for curve in attack_curves(profile, num_users)
-        for order in (curve.forward, curve.backward)
+        partial(curve.strength, epsilon) for curve in attack_curves(profile, num_users)
     ]
     by_channel = partial(channel_gains.attack_delta, profile, num_users, epsilon)
     return _strongest(attacks, profile, by_channel)
-
-
-def _lower_end(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
-    return enclose(epsilon).lower
 
 
 def _strongest(
