@@ -460,8 +460,8 @@ def _bracket(
     """Return two neighbouring numbers, low and high, between which the cost crosses the target.
 
     The cost is taken to be about in proportion to a power of the number, positive or negative.
-    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated. Bisection, in the
-    logarithm, follows steps that leave the bracket or do not halve it four times in a row.
+    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated. After four steps in a
+    row that do not halve the bracket comes ``most``, or bisection in the logarithm.
     """
     low, high = 0, most + 1
     point, slow = int(min(max(guess, 1.0), most)), 0
@@ -477,22 +477,19 @@ def _bracket(
         if high - low <= max(1, low // exact_below):
             return low, high
         slow = 0 if math.log(high / max(low, 0.5)) <= 0.5 * width else slow + 1
-        if found == 0.0 and high > most:  # free so far, and perhaps to the end
-            point = most
-            continue
-        point = min(_by_power_law(known, power, exact_below), most) if slow < _PATIENCE else 0
-        if not low < point < high:
-            point, slow = min(max(math.isqrt(max(low, 1) * high), low + 1), high - 1), 0
+        if known and slow < _PATIENCE:
+            point = min(max(_by_power_law(known, power, exact_below), low + 1), high - 1)
+        else:  # where the cost hardly changes, perhaps to the end
+            point = most if high > most else max(math.isqrt(max(low, 1) * high), low + 1)
+            slow = 0
 
 
 def _by_power_law(known: list[tuple[float, float]], power: float, exact_below: int) -> int:
-    """Return a little beyond where the target is met, or 0; ``known`` are logarithms.
+    """Return a little beyond where the target is met; ``known`` are logarithms, at least one.
 
     The law is that through the two values nearest to the target, if its power is about the one
     stated. It goes so far beyond that the other end of the bracket closes in as well.
     """
-    if not known:
-        return 0
     nearest = sorted(known, key=lambda each: abs(each[1]))[:2]
     (place, excess), slope, least = nearest[0], power, _FIRST_BEYOND
     if len(nearest) == 2:
