@@ -20,21 +20,16 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics import positive_part
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.positive_part import (
-    MOST_NODES,
-    SMALLEST_UPPER,
-    few_nodes,
-    mean_positive_part,
-)
 from shuffledp.core.profile import BlanketAtom
 
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
 _ROUND_OFF = 1e-15
 
 # No double below this keeps its relative accuracy; an upper bound is never reported below it.
-SMALLEST_DELTA = SMALLEST_UPPER
+SMALLEST_DELTA = positive_part.SMALLEST_UPPER
 
 # Width of enclosures unless another is asked for, relative to epsilon; and from which on few nodes
 # of a contour are enough, for one of many points.
@@ -176,13 +171,15 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
 
     def enclosed(users: int) -> Enclosure:
-        return mean_positive_part(
+        return positive_part.mean_positive_part(
             users,
             base,
             law.masses[others],
             differences + slack,
             width=width,
-            most_nodes=few_nodes(others.size) if width >= WIDE_WIDTH else MOST_NODES,
+            most_nodes=positive_part.few_nodes(others.size)
+            if width >= WIDE_WIDTH
+            else positive_part.MOST_NODES,
         )
 
     found, users = enclosed(num_users), num_users
@@ -222,7 +219,7 @@ def atom_epsilon_above(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return an upper end of the least epsilon in [0, highest] with delta at most ``delta``."""
-    if delta < SMALLEST_UPPER:
+    if delta < positive_part.SMALLEST_UPPER:
         return highest  # no upper end of delta is below that before
     return _inverted(law, num_users, delta, highest, up=True, width=width)[1]
 

@@ -221,14 +221,9 @@ def _require_narrow(lower: float, upper: float) -> None:
         )
 
 
-def _is_binary(profile: LocalProfile) -> bool:
-    return profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
-
-
-def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    if not _is_binary(profile):
-        return "k-RR with k = 2"
-    return pure_violation(profile)
+def _violation(profile: LocalProfile, *_: object) -> str | None:
+    is_k_rr = profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
+    return pure_violation(profile) if is_k_rr and profile.domain_size == 2 else "k-RR with k = 2"
 
 
 BINARY_EXACT = Method(

@@ -13,14 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from shuffledp.accounting.amplification import channel_gains, families
-from shuffledp.accounting.amplification.atom_law import (
-    NARROWEST,
-    AtomLaw,
-    atom_delta,
-    atom_epsilon_below,
-    mirrored,
-)
+from shuffledp.accounting.amplification import atom_law, channel_gains, families
+from shuffledp.accounting.amplification.atom_law import AtomLaw, mirrored
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
@@ -133,8 +127,11 @@ def attack_curves(
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
     laws, binary = _data(profile, num_users)
-    finest, highest = max(width, NARROWEST), profile.epsilon0
-    orders = [[partial(atom_delta, law, num_users, width=finest) for law in pair] for pair in laws]
+    finest, highest = max(width, atom_law.NARROWEST), profile.epsilon0
+    orders = [
+        [partial(atom_law.atom_delta, law, num_users, width=finest) for law in pair]
+        for pair in laws
+    ]
     orders += [
         [partial(each.enclose_extreme, others_hold_one=one) for one in (False, True)]
         for each in binary
@@ -147,7 +144,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     laws, binary = _data(profile, num_users)
     highest = profile.epsilon0
     attacks: list[Callable[[], float]] = [
-        partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
+        partial(atom_law.atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
         for law in dict.fromkeys(law for pair in laws for law in pair)
     ]
     attacks += [partial(each.lower_epsilon, delta, highest) for each in binary]
