@@ -409,19 +409,5 @@ def test_a_certain_delta_is_below_that_of_the_rounds(epsilon0, rounds):
     assert not certain[-1]
 
 
-def test_what_is_aimed_too_high_is_composed_anew(monkeypatch):
-    curve = gaussian_pairs.curve(0.01)
-    plain = compose_curves([(curve, 50)], smallest_delta=1e-60, upper=True)
-    aimed = compose_curves([(curve, 50)], smallest_delta=1e-60, upper=True, aimed=True)
-    assert aimed.first > plain.first
-    assert aimed.epsilon(1e-60) == pytest.approx(plain.epsilon(1e-60), rel=1e-8)
-    below = compose_curves([(curve, 50)], smallest_delta=1e-60, upper=False, aimed=True)
-    assert below.epsilon(1e-60) <= aimed.epsilon(1e-60) <= below.epsilon(1e-60) * 1.003
-    monkeypatch.setattr(convolution, "_log_delta", lambda *_: math.inf)
-    anew = compose_curves([(curve, 50)], smallest_delta=1e-60, upper=True, aimed=True)
-    assert anew.first == plain.first
-    assert anew.epsilon(1e-60) == plain.epsilon(1e-60)
-
-
 def test_nothing_is_certain_of_losses_without_a_highest():
     assert certain_epsilon([(gaussian_pairs.curve(1.0), 3)], 1e-6, upper=True) == 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from oracles.laplace_pairs import laplace_profile
 from oracles.profiles import k_rr
-from shuffledp.accounting import calibration, composed, composition, convolution
+from shuffledp.accounting import calibration, composed, composition
 from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
@@ -260,21 +260,6 @@ def test_tails_too_many_for_doubles_are_refused_before_anything_is_composed(monk
     assert value_at.cache_info().misses - before <= 800
     assert bound.method == "basic composition"
     assert bound.lower > 1e-4
-
-
-def test_one_epsilon_takes_few_tilts(monkeypatch):
-    tilts = []
-    original = convolution._from_tilt
-
-    def recording(parts, theta, *arguments):
-        tilts.append(theta)
-        return original(parts, theta, *arguments)
-
-    monkeypatch.setattr(convolution, "_from_tilt", recording)
-    release = ShuffledRelease(profile=LocalProfile(epsilon0=1.0), num_users=10**5 + 7)
-    bound = (release * 1000).epsilon(1e-290)
-    assert len(tilts) <= 10  # 18 a side once
-    assert bound.upper <= bound.lower * 1.2
 
 
 def test_points_of_curves_take_few_nodes(monkeypatch):

@@ -54,11 +54,11 @@ _LEAST_POWER = 0.1
 # Where one round is at its share of epsilon with at most this probability, it tells where all are.
 _RARE = 0.05
 
-# So many steps by a local power law need not halve the bracket.
+# So many steps by a power law need not halve the bracket.
 _PATIENCE = 4
 
-# At most so much further at a time, while nothing beyond is known.
-_LONGEST_STEP = 1e4
+# The longest step in the logarithm, and how far beyond the target the first one goes.
+_LONGEST_STEP, _FIRST_BEYOND = math.log(1e4), 0.05
 
 
 def _checked_target(epsilon: float, delta: float) -> tuple[float, float]:
@@ -252,11 +252,8 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
     if per_round == 0:
         return MOST_ROUNDS
 
-    return last_within(
-        lambda rounds: epsilon_upper(releases * rounds, allowed),
-        target,
-        most=MOST_ROUNDS // per_round,
-    )
+    most = MOST_ROUNDS // per_round
+    return last_within(lambda rounds: epsilon_upper(releases * rounds, allowed), target, most=most)
 
 
 def least_users(
@@ -463,73 +460,41 @@ def _bracket(
     """Return two neighbouring numbers, low and high, between which the cost crosses the target.
 
     The cost is taken to be about in proportion to a power of the number, positive or negative.
-    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated. Bisection follows
-    two steps in a row that do not halve the bracket, in its logarithm, four by a local power law.
+    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated. After four steps in a
+    row that do not halve the bracket comes ``most``, or bisection in the logarithm.
     """
-    low, high = (0, 0.0), (most + 1, 0.0)
+    low, high = 0, most + 1
     point, slow = int(min(max(guess, 1.0), most)), 0
-    known: list[tuple[int, float]] = []
+    known: list[tuple[float, float]] = []
     while True:
-        width = math.log(high[0] / max(low[0], 0.5))
-        found = cost(point)
-        known.append((point, found))
+        width, found = math.log(high / max(low, 0.5)), cost(point)
+        if 0.0 < found < math.inf:
+            known.append((math.log(point), math.log(found / target)))
         if (found <= target) == (power > 0.0):
-            low = point, found
+            low = point
         else:
-            high = point, found
-        if high[0] - low[0] <= max(1, low[0] // exact_below):
-            return low[0], high[0]
-        halved = math.log(high[0] / max(low[0], 0.5)) <= 0.5 * width
-        slow = 0 if halved else slow + 1
-        near = _by_local_power(known, target, power, exact_below)
-        if slow < _PATIENCE and low[0] < near < high[0]:
-            point = near
-        else:
-            point = _next_point(low, high, target, power, bisect=slow >= 2)
-            slow = 0 if slow >= 2 else slow
-        point = min(max(point, low[0] + 1), high[0] - 1)
+            high = point
+        if high - low <= max(1, low // exact_below):
+            return low, high
+        slow = 0 if math.log(high / max(low, 0.5)) <= 0.5 * width else slow + 1
+        if known and slow < _PATIENCE:
+            point = min(max(_by_power_law(known, power, exact_below), low + 1), high - 1)
+        else:  # where the cost hardly changes, perhaps to the end
+            point = most if high > most else max(math.isqrt(max(low, 1) * high), low + 1)
+            slow = 0
 
 
-def _by_local_power(
-    known: list[tuple[int, float]], target: float, power: float, exact_below: int
-) -> int:
-    """Return a little beyond where a power law through the two nearest points is; 0 if it is none.
+def _by_power_law(known: list[tuple[float, float]], power: float, exact_below: int) -> int:
+    """Return a little beyond where the target is met; ``known`` are logarithms, at least one.
 
-    The ends of the bracket may lie where other laws rule.
+    The law is that through the two values nearest to the target, if its power is about the one
+    stated. It goes so far beyond that the other end of the bracket closes in as well.
     """
-    usable = [each for each in known if 0.0 < each[1] < math.inf]
-    if len(usable) < 2:
-        return 0
-    last, before = sorted(usable, key=lambda each: abs(math.log(each[1] / target)))[:2]
-    rise, run = math.log(last[1] / before[1]), math.log(last[0] / before[0])
-    if not 0.2 < rise / (run * power) < 5.0:
-        return 0
-    step = math.log(target / last[1]) * run / rise
-    if abs(step) > abs(run):
-        return 0
-    # So far beyond that the other side closes in as well.
-    beyond = math.copysign(max(0.4 / exact_below, 0.02 * abs(step)), step)
-    return round(last[0] * math.exp(step + beyond))
-
-
-def _next_point(
-    low: tuple[int, float], high: tuple[int, float], target: float, power: float, *, bisect: bool
-) -> int:
-    """Return where to look next: a little beyond where a power law through what is known is."""
-    known = [(place, found) for place, found in (low, high) if 0.0 < found < math.inf]
-    if low[0] > 0 and low[1] == high[1] == 0.0:
-        return high[0] - 1  # free so far, and perhaps to the end
-    if bisect or not known:
-        return math.isqrt(max(low[0], 1) * high[0])
-    if len(known) == 2 and low[1] != high[1]:
-        slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])
-        place = low[0] * math.pow(target / low[1], 1.0 / slope)
-        # Towards the farther end, so that it closes in as well.
-        beyond = max(0.4 * place / _EXACT_BELOW, 0.01 * min(place - low[0], high[0] - place))
-        if place - low[0] < high[0] - place:
-            return math.ceil(min(place + beyond, 1e18))
-        return math.floor(place - beyond)
-    ratio = (target / known[0][1]) ** (1.0 / power)
-    ratio = min(max(ratio, 1.0 / _LONGEST_STEP), _LONGEST_STEP)
-    # So far beyond that the other side becomes known as well.
-    return int(min(known[0][0] * ratio * (1.05 if ratio > 1.0 else 0.95), 1e18))
+    nearest = sorted(known, key=lambda each: abs(each[1]))[:2]
+    (place, excess), slope, least = nearest[0], power, _FIRST_BEYOND
+    if len(nearest) == 2:
+        local = (nearest[1][1] - excess) / (nearest[1][0] - place)
+        if 0.2 < local / power < 5.0:
+            slope, least = local, 0.4 / exact_below
+    step = min(max(-excess / slope, -_LONGEST_STEP), _LONGEST_STEP)
+    return round(math.exp(place + step + math.copysign(max(least, 0.02 * abs(step)), step)))

@@ -465,24 +465,17 @@ def _stated_loss(parts: Parts, *, upper: bool) -> tuple[PrivacyLoss, int] | None
 
     Their losses are on a lattice already. Their failures, which may differ, are counted apart.
     """
-    loss = parts[0][0].exact_loss(upper=upper)
-    alike = len({part.highest for part, _ in parts}) == 1
-    if not alike or loss is None or any(part.exact_loss(upper=upper) is None for part, _ in parts):
-        return None
-    return loss, _rounds(parts)
+    losses = [part.exact_loss(upper=upper) for part, _ in parts]
+    alike = len({part.highest for part, _ in parts}) == 1 and None not in losses
+    return (losses[0], _rounds(parts)) if alike and losses[0] is not None else None
 
 
-def _product_above(
-    parts: Parts, smallest_delta: float, *, aimed: bool = False
-) -> tuple[PrivacyLoss, str, str]:
+def _product_above(parts: Parts, smallest_delta: float) -> tuple[PrivacyLoss, str, str]:
     """Return the product of all upper curves, with its name and source."""
     if (stated := _stated_loss(parts, upper=True)) is not None:
-        loss = composition.compose([stated], smallest_delta, aimed=aimed)
-        return loss, "composed stated", _PRODUCT
+        return composition.compose([stated], smallest_delta), "composed stated", _PRODUCT
     curves = _curves(parts, smallest_delta)
-    loss = composition.compose_curves(
-        curves, smallest_delta=smallest_delta, upper=True, aimed=aimed
-    )
+    loss = composition.compose_curves(curves, smallest_delta=smallest_delta, upper=True)
     methods = dict.fromkeys(curve.method for curve, _ in curves)
     sources = dict.fromkeys(curve.source for curve, _ in curves)
     return loss, f"composed {', '.join(methods)}", "; ".join((*sources, _PRODUCT))
@@ -493,7 +486,7 @@ def _product_epsilon(parts: Parts, left: float) -> tuple[float, str, str]:
     quiet, added = _split(parts)
     if not quiet:
         return added, "pure composition", _BASIC
-    loss, method, source = _product_above(quiet, left, aimed=True)
+    loss, method, source = _product_above(quiet, left)
     return round_up(max(loss.epsilon(left), 0.0) + added, operations=2), method, source
 
 
@@ -540,11 +533,7 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         if certain >= upper * _VERY_CLOSE:
             return certain
     return _below(
-        parts,
-        left,
-        lambda loss: loss.epsilon(left),
-        lambda part: part.epsilon_alone(delta),
-        aimed=True,
+        parts, left, lambda loss: loss.epsilon(left), lambda part: part.epsilon_alone(delta)
     )
 
 
@@ -564,18 +553,14 @@ def _below(
     smallest_delta: float,
     composed: Callable[[PrivacyLoss], float],
     alone: Callable[[Release], Bound],
-    *,
-    aimed: bool = False,
 ) -> float | None:
     """Return what the product of the strongest data proves; if nothing, what one release does."""
     with suppress(PrecisionError):
         loss = None
         if (stated := _stated_loss(parts, upper=False)) is not None:
-            loss = composition.compose([stated], smallest_delta, aimed=aimed)
+            loss = composition.compose([stated], smallest_delta)
         elif known := _attacks_on(_split(parts)[0]):
-            loss = composition.compose_curves(
-                known, smallest_delta=smallest_delta, upper=False, aimed=aimed
-            )
+            loss = composition.compose_curves(known, smallest_delta=smallest_delta, upper=False)
         if loss is not None and (proved := composed(loss)) > 0.0:
             return proved
     found = []

@@ -76,7 +76,7 @@ def _composed_infinity(parts: Losses, *, upper: bool) -> float:
     return min(-math.expm1(exponent) * (1.0 + slack if upper else 1.0 - slack), 1.0)
 
 
-def compose(parts: Losses, smallest_delta: float, *, aimed: bool = False) -> PrivacyLoss:
+def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     """Return the privacy loss of several mechanisms on the same data, each some number of times.
 
     Errs in the direction of the parts.
@@ -100,7 +100,7 @@ def compose(parts: Losses, smallest_delta: float, *, aimed: bool = False) -> Pri
     if any(law.masses.size == 0 for law in laws):
         return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
     cut = max(_CUT_SHARE * target, SMALLEST_MASS)
-    found = convolve(laws, model.interval, cut, aimed=target if aimed else None)
+    found = convolve(laws, model.interval, cut)
     if model.is_upper:
         masses = found.masses + found.doubts
         masses[0] += found.below
@@ -109,10 +109,7 @@ def compose(parts: Losses, smallest_delta: float, *, aimed: bool = False) -> Pri
         error = max(infinite - _composed_infinity(genuine, upper=False), 0.0)
     else:
         masses, error = np.maximum(found.masses - found.doubts, 0.0), 0.0
-    result = replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
-    if found.below == 1.0 and result.delta((found.first + 1) * model.interval) <= target:
-        return compose(parts, smallest_delta)  # aimed too high
-    return result
+    return replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
 
 
 # Of a loss that is possible at all: its square must not underflow.
@@ -240,12 +237,7 @@ def certain_delta(parts: Curves, epsilon: float) -> float:
 
 
 def compose_curves(
-    parts: Curves,
-    *,
-    smallest_delta: float,
-    upper: bool,
-    accuracy: float = 1e-3,
-    aimed: bool = False,
+    parts: Curves, *, smallest_delta: float, upper: bool, accuracy: float = 1e-3
 ) -> PrivacyLoss:
     """Return the privacy loss of several releases about the same people.
 
@@ -289,4 +281,4 @@ def compose_curves(
             dense=mu * (quantile + _DENSE),
         )
         losses.append((loss, count))
-    return compose(losses, target, aimed=aimed)
+    return compose(losses, target)

@@ -28,7 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import PrecisionError
+from shuffledp.core.numerics.inversion import last_above_first_below
 
 _UNIT = math.ulp(1.0)  # twice the unit round-off
 
@@ -63,9 +65,9 @@ class Part:
     ``indices`` are increasing and ``losses`` are their multiples of the interval.
     """
 
-    indices: NDArray[np.int64]
-    losses: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    indices: Integers
+    losses: Floats
+    masses: Floats
     count: int
 
 
@@ -83,8 +85,8 @@ class Convolution(NamedTuple):
     """
 
     first: int
-    masses: NDArray[np.float64]
-    doubts: NDArray[np.float64]
+    masses: Floats
+    doubts: Floats
     below: float
     beyond: float
 
@@ -130,28 +132,21 @@ def _log_value(parts: Sequence[Part], theta: float) -> float:
 def _farthest(parts: Sequence[Part], interval: float, exponent: float) -> tuple[float, float]:
     """Return an x with Pr[S >= x] <= e^-exponent, and the theta that proves it.
 
-    Chernoff: Pr[S >= x] <= E[e^(theta S)] e^(-theta x) for every theta > 0; the least such x is
-    sought by golden section, and any theta will do.
+    Chernoff: Pr[S >= x] <= E[e^(theta S)] e^(-theta x) for every theta > 0, and any will do. The x
+    is least where theta times the tilted mean exceeds ln E[e^(theta S)] by the exponent.
     """
+
+    def rate(inverse: float) -> float:
+        found = _cumulants(parts, 1.0 / inverse)
+        return max(found.mean / inverse - found.value, 0.0)
+
     deviation = math.sqrt(_cumulants(parts, 0.0).variance)
-    guess = math.sqrt(2.0 * exponent) / max(deviation, 0.1 * interval)
-
-    def reach(log_theta: float) -> tuple[float, float]:
-        theta = math.exp(log_theta)
-        return (_log_value(parts, theta) + exponent) / theta, log_theta
-
-    low, high = math.log(1e-3 * guess), math.log(max(60.0 / interval, guess))
-    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
-    left, right = reach(high - ratio * (high - low)), reach(low + ratio * (high - low))
-    while high - low > 1e-2:
-        if left[0] <= right[0]:
-            high = right[1]
-            left, right = reach(high - ratio * (high - low)), left
-        else:
-            low = left[1]
-            left, right = right, reach(low + ratio * (high - low))
-    best, log_theta = left if left[0] <= right[0] else right
-    return best, math.exp(log_theta)
+    guess = max(deviation, 0.1 * interval) / math.sqrt(2.0 * exponent)
+    least = min(interval / 60.0, guess)
+    _, inverse = last_above_first_below(
+        rate, exponent, least, 1e3 * guess, guess=guess, spread=0.1, relative_tolerance=1e-2
+    )
+    return (_log_value(parts, 1.0 / inverse) + exponent) * inverse, 1.0 / inverse
 
 
 def _window(
@@ -184,15 +179,15 @@ def _require_points(number: int) -> None:
 
 def _convolved(
     parts: Sequence[Part], theta: float, log_moments: Sequence[float], num_points: int
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Return the tilted law of the sum, indices modulo ``num_points``, and how far each is off."""
     per_norm = _TRANSFORM_ERROR * math.log2(num_points)
     size = num_points // 2 + 1
-    kept: NDArray[np.int64] = np.arange(size)  # frequencies at which the product is not negligible
+    kept: Integers = np.arange(size)  # frequencies at which the product is not negligible
     spectrum: NDArray[np.complex128] = np.ones(size, np.complex128)
     # ln of what bounds the modulus of the product, exact or computed; its error relative to that.
-    envelope: NDArray[np.float64] = np.zeros(size)
-    growth: NDArray[np.float64] = np.zeros(size)
+    envelope: Floats = np.zeros(size)
+    growth: Floats = np.zeros(size)
     for part, log_moment in zip(parts, log_moments, strict=True):
         weights = part.masses * np.exp(theta * part.losses - log_moment)
         tilted = np.bincount(part.indices % num_points, weights=weights, minlength=num_points)
@@ -218,8 +213,8 @@ def _convolved(
 
 
 def _from_tilt(
-    parts: Sequence[Part], theta: float, interval: float, losses: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts: Sequence[Part], theta: float, interval: float, losses: Floats
+) -> tuple[Floats, Floats]:
     """Return the probabilities of some losses by one tilt, and how far each is off."""
     cumulants = _cumulants(parts, theta)
     first, last = _window(parts, theta, cumulants, interval)
@@ -245,16 +240,7 @@ def _from_tilt(
     return values * scale, doubts * scale + _LEAST_DOUBT
 
 
-def _log_delta(parts: Sequence[Part], theta: float) -> float:
-    """Return about ln delta at the mean of the law tilted by theta > 0: a saddle point."""
-    found = _cumulants(parts, theta)
-    spread = max(math.sqrt(2.0 * math.pi * found.variance) * theta, 1.0)
-    return found.value - theta * found.mean - math.log(spread) - math.log1p(theta)
-
-
-def convolve(
-    parts: Sequence[Part], interval: float, negligible: float, *, aimed: float | None = None
-) -> Convolution:
+def convolve(parts: Sequence[Part], interval: float, negligible: float) -> Convolution:
     """Return the law of the sum of independent losses, each with its ``count`` of copies."""
     reach, theta_end = _farthest(parts, interval, -math.log(negligible))
     # From 0 to the last tilt needed, a few deviations of the sum apart.
@@ -264,12 +250,6 @@ def convolve(
         tilts.append(min(tilts[-1] + _TILT_STEP / max(deviation, 0.5 * interval), theta_end))
     first, _ = _window(parts, 0.0, _cumulants(parts, 0.0), interval)
     below = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
-    if aimed is not None:
-        wanted = math.log(aimed) + max(5.0, -0.1 * math.log(aimed))
-        while len(tilts) > 1 and _log_delta(parts, tilts[1]) >= wanted:
-            del tilts[0]
-        if tilts[0] > 0.0:
-            first, below = math.floor(_cumulants(parts, tilts[0]).mean / interval), 1.0
     end = sum(part.count * int(part.indices[-1]) for part in parts)
     last = max(min(math.ceil(reach / interval), end), first)
     _require_points(last - first)

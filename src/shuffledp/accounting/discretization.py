@@ -39,9 +39,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -80,9 +80,9 @@ class CurveValues:
     whether the last upper value is a tail cut off, not the curve's limit.
     """
 
-    epsilons: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    epsilons: Floats
+    lower: Floats
+    upper: Floats
     zero: int
     cut: bool
 
@@ -115,7 +115,7 @@ def _one_side(
     steps: Iterable[float],
     tail: float,
     upper: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+) -> tuple[Floats, Floats, bool]:
     """Return epsilons from 0 on, both ends of the divergence there, and whether a tail was cut."""
     epsilons, values, cut = [0.0], [value_at(divergence, 0.0)], True
     for epsilon in steps:
@@ -163,15 +163,13 @@ class _Piece(NamedTuple):
         return after - before + kink, _SLOPE_ERROR * (doubt + kink)
 
 
-def _masses(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], zero: int, *, upper: bool
-) -> NDArray[np.float64]:
+def _masses(epsilons: Floats, values: Floats, zero: int, *, upper: bool) -> Floats:
     """Return the probability under P of the loss at each knot, rounded in the direction asked.
 
     From the greatest convex minorant, from x = 0 to the last knot: neighbouring pieces whose slopes
     do not grow are joined until all do.
     """
-    points: NDArray[np.float64] = np.exp(epsilons)
+    points: Floats = np.exp(epsilons)
     runs, rises = (points[:-1] * np.expm1(np.diff(epsilons))).tolist(), np.diff(values).tolist()
     pieces = [_Piece(0, float(values[0]), float(points[0]), left=True)]
     for index, (rise, run) in enumerate(zip(rises, runs, strict=True)):
@@ -179,7 +177,7 @@ def _masses(
         while pieces and pieces[-1].jump_to(piece)[0] <= 0.0:
             piece = pieces.pop().joined(piece)
         pieces.append(piece)
-    masses: NDArray[np.float64] = np.zeros(epsilons.size)
+    masses: Floats = np.zeros(epsilons.size)
     for before, after in zip(pieces, [*pieces[1:], _Piece(epsilons.size, 0.0, 1.0)], strict=True):
         jump, doubt = before.jump_to(after)
         masses[before.end] = max(jump + (doubt if upper else -doubt), 0.0)
@@ -187,7 +185,7 @@ def _masses(
     return masses
 
 
-def lowered_values(values: CurveValues) -> NDArray[np.float64]:
+def lowered_values(values: CurveValues) -> Floats:
     """Return w at the knots, of which every chord is below the curve (see the module's proof).
 
     All zeros where the knots are too far apart to prove anything.
@@ -209,7 +207,7 @@ def lowered_values(values: CurveValues) -> NDArray[np.float64]:
     steepest = np.abs(chords) + np.abs(rightwards[:-1]) + np.abs(leftwards[1:])
     gaps += _SLOPE_ERROR * runs * (steepest + kink[:-1] + kink[1:])
     nearest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
-    lowered: NDArray[np.float64] = lower - nearest - _SLOPE_ERROR * lower
+    lowered: Floats = lower - nearest - _SLOPE_ERROR * lower
     # What is positive around x = 1 stays; from its outermost value on, each side is 0. The first
     # value is never positive, nor the last, so there is one to fail on either side.
     failing = np.flatnonzero(lowered <= 0.0)

@@ -43,7 +43,7 @@ from shuffledp.accounting.composed import Composable, Composition, Release
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.accounting.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_delta, require_positive
+from shuffledp.core.checks import require_delta, require_finite, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -246,21 +246,16 @@ class Ledger:
         most = composed.MOST_ROUNDS - self.total.rounds
         if unit.rounds == 0:
             return most
+        allowed = self.epsilon * _SAME
         return last_within(
-            lambda number: self._cost_with(unit * number),
-            self.epsilon * _SAME,
-            most=most // unit.rounds,
+            lambda number: self._cost_with(unit * number), allowed, most=most // unit.rounds
         )
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values; `from_json_dict` reads them back."""
         budget = {name: getattr(self, name) for name in ("epsilon", "delta", "adaptive", "order")}
         entries = [
-            {
-                "note": each.note,
-                "key": each.key,
-                "releases": releases_to_json(each.releases),
-            }
+            {"note": each.note, "key": each.key, "releases": releases_to_json(each.releases)}
             for each in self.entries
         ]
         return {"format": FORMAT, "version": VERSION, **budget, "entries": entries}
@@ -291,18 +286,13 @@ class Ledger:
                 f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
                 f"version {VERSION}: use the shuffledp that wrote it"
             )
-        fields = _fields_of(
-            written, format=str, version=int, epsilon=_NUMBER, delta=_NUMBER, adaptive=bool,
-            order=_NUMBER | None, entries=list,
-        )  # fmt: skip
-        del fields["format"], fields["version"]
-        entries = []
-        for entry in fields.pop("entries"):
-            spent = _fields_of(entry, note=str, key=str, releases=list)
-            entries.append(
-                LedgerEntry(**spent | {"releases": releases_from_json(spent["releases"])})
-            )
-        return cls(**fields, entries=tuple(entries))
+        kept = {name: each for name, each in written.items() if name not in ("format", "version")}
+        budget = {"epsilon": _NUMBER, "delta": _NUMBER, "order": _NUMBER | None}
+        fields = _fields_of(kept, **budget, adaptive=bool, entries=list)
+        entries = [_fields_of(each, note=str, key=str, releases=list) for each in fields["entries"]]
+        for entry in entries:
+            entry["releases"] = releases_from_json(entry["releases"])
+        return cls(**fields | {"entries": tuple(LedgerEntry(**entry) for entry in entries)})
 
     def _cost_with(self, releases: Composition) -> float:
         """Return epsilon after all that was spent and these; ``inf`` where none is known."""
@@ -428,26 +418,25 @@ def _release_to_json(release: Release, times: int) -> dict[str, Any]:
         raise ParameterError(
             f"{release!r} cannot be written: give ShuffledRelease or StatedRelease"
         )
-    drawn = {
-        each: getattr(release, each) for each in ("num_users", "sampled_from", "participation")
-    }
+    names = ("num_users", "sampled_from", "participation")
+    drawn = {name: getattr(release, name) for name in names}
     return {"kind": "shuffled", "count": times, **drawn, "profile": _profile_to_json(release.law)}
 
 
 def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
     """Return a profile; what is left out has its default."""
-    written: dict[str, Any] = {"epsilon0": profile.epsilon0}
-    if profile.family is not RandomizerFamily.ANY:
-        written["family"] = profile.family.value
-    for name in ("delta0", "domain_size"):
-        if value := getattr(profile, name):
-            written[name] = value
-    for name in ("blanket", "attack"):
-        if atoms := getattr(profile, name):
-            written[name] = [[atom.mass, atom.ratio0, atom.ratio1] for atom in atoms]
-    if isinstance(profile.channel, StoredChannel):
-        written["channel"] = [[str(entry) for entry in row] for row in profile.channel.rows]
-    return written
+    any_family, stored = profile.family is RandomizerFamily.ANY, profile.channel
+    written = {
+        "family": None if any_family else profile.family.value,
+        "delta0": profile.delta0,
+        "domain_size": profile.domain_size,
+        "blanket": [[atom.mass, atom.ratio0, atom.ratio1] for atom in profile.blanket],
+        "attack": [[atom.mass, atom.ratio0, atom.ratio1] for atom in profile.attack],
+        "channel": [[str(entry) for entry in row] for row in stored.rows]
+        if isinstance(stored, StoredChannel)
+        else None,
+    }
+    return {"epsilon0": profile.epsilon0} | {name: each for name, each in written.items() if each}
 
 
 def releases_from_json(written: object) -> Composition:
@@ -458,30 +447,28 @@ def releases_from_json(written: object) -> Composition:
 
 
 def _release_from_json(written: object) -> tuple[Release, int]:
-    if isinstance(written, Mapping) and written.get("kind") == "stated":
+    kind = written.get("kind") if isinstance(written, Mapping) else None
+    if kind == "stated":
         fields = _fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
-        return StatedRelease(epsilon=fields["epsilon"], delta=fields["delta"]), fields["count"]
-    fields = _fields_of(
-        written, kind=str, count=int, num_users=int, sampled_from=int | None,
-        participation=_NUMBER, profile=Mapping,
-    )  # fmt: skip
-    if (kind := fields.pop("kind")) != "shuffled":
-        raise ParameterError(f"kind = {kind!r} is not one of 'shuffled', 'stated'")
-    count, fields["profile"] = fields.pop("count"), _profile_from_json(fields["profile"])
-    return ShuffledRelease(**fields), count
+    elif kind == "shuffled":
+        drawn = {"num_users": int, "sampled_from": int | None, "participation": _NUMBER}
+        fields = _fields_of(written, kind=str, count=int, **drawn, profile=Mapping)
+        fields["profile"] = _profile_from_json(fields["profile"])
+    else:
+        raise ParameterError(f"{written!r:.40} is no release of a kind 'shuffled' or 'stated'")
+    make = StatedRelease if fields.pop("kind") == "stated" else ShuffledRelease
+    count = fields.pop("count")
+    return make(**fields), count
 
 
 def _profile_from_json(written: object) -> LocalProfile:
-    fields = _fields_of(
-        written, epsilon0=_NUMBER, delta0=_NUMBER | None, family=str | None,
-        domain_size=int | None, blanket=list | None, attack=list | None, channel=list | None,
-    )  # fmt: skip
+    numbers = {"epsilon0": _NUMBER, "delta0": _NUMBER | None, "domain_size": int | None}
+    lists = {"blanket": list | None, "attack": list | None, "channel": list | None}
+    fields = _fields_of(written, family=str | None, **numbers, **lists)
     given = {name: value for name, value in fields.items() if value is not None}
     try:
         for name in {"blanket", "attack"} & given.keys():
-            rows = [[float(entry) for entry in atom] for atom in given[name]]
-            if not all(math.isfinite(entry) for row in rows for entry in row):
-                raise ParameterError(f"{name} has a number that is not finite")
+            rows = [[require_finite(name, float(entry)) for entry in atom] for atom in given[name]]
             given[name] = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in rows)
         if "channel" in given:
             rows_of = (tuple(map(Fraction, row)) for row in given["channel"])

@@ -22,8 +22,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_delta
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -73,9 +73,6 @@ class HockeyStickCurve:
 # Relative round-off of a sum of positive terms, each good to a few units in the last place.
 _SUM_ERROR = 1e-14
 
-# Blocks of a long law that lead to the neighbourhood of an epsilon, and how far off that is.
-_BLOCKS, _GUESS_SPREAD = 8192, 1e-5
-
 # A loss, an epsilon and their difference are each rounded once.
 _GAP_ERROR = 4.0 * math.ulp(1.0)
 
@@ -119,7 +116,7 @@ class PrivacyLoss:
 
     interval: float
     first: int
-    masses: NDArray[np.float64]
+    masses: Floats
     infinite_mass: float = 0.0
     error: float = 0.0
     direction: Literal["upper", "lower"]
@@ -215,29 +212,8 @@ class PrivacyLoss:
         if allowed == 0.0:
             return math.nextafter(highest, math.inf if self.is_upper else 0.0)
         end = math.nextafter(highest, math.inf)
-        guess = self._guessed_epsilon(allowed, end)
-        above, below = last_above_first_below(
-            self.delta, allowed, 0.0, end, guess=guess, spread=_GUESS_SPREAD
-        )
+        above, below = last_above_first_below(self.delta, allowed, 0.0, end)
         return below if self.is_upper else above
-
-    def _guessed_epsilon(self, delta: float, highest: float) -> float | None:
-        """Return about the epsilon of a delta, from blocks of a long law; None for a short one."""
-        length = self.masses.size // _BLOCKS
-        if length < 2:
-            return None
-        starts = np.arange(0, self.masses.size, length)
-        masses = np.add.reduceat(self.masses, starts)
-        losses = (self.first + starts + 0.5 * (length - 1)) * self.interval
-
-        def rough_delta(epsilon: float) -> float:
-            gains = -np.expm1(np.minimum(epsilon - losses, 0.0))
-            return float((masses * gains).sum()) + self.infinite_mass
-
-        above, below = last_above_first_below(
-            rough_delta, delta, 0.0, highest, relative_tolerance=_GUESS_SPREAD
-        )
-        return 0.5 * (above + below)
 
 
 def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLoss:

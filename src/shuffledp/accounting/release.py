@@ -14,14 +14,9 @@ from typing import ClassVar, Literal, SupportsFloat
 
 import numpy as np
 
-from shuffledp.accounting.amplification import sampling
+from shuffledp.accounting.amplification import local, sampling
 from shuffledp.accounting.amplification.atom_law import atom_delta, mirrored
 from shuffledp.accounting.amplification.families import attack_atoms
-from shuffledp.accounting.amplification.local import (
-    LOCAL,
-    single_report_delta,
-    single_report_epsilon,
-)
 from shuffledp.accounting.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.accounting.composed import Composable
@@ -98,14 +93,14 @@ class StatedRelease(Composable):
                 "epsilon is known there; ask for a larger delta"
             )
         left = (allowed - self.stated_delta) / (1.0 - self.stated_delta)
-        upper = single_report_epsilon(self.stated_epsilon, max(left * (1.0 - _ROUNDING), 0.0))
-        lower = single_report_epsilon(self.stated_epsilon, min(left * (1.0 + _ROUNDING), 1.0))
+        upper = local.single_report_epsilon(self.stated_epsilon, max(left * (1.0 - _ROUNDING), 0.0))
+        lower = local.single_report_epsilon(self.stated_epsilon, min(left * (1.0 + _ROUNDING), 1.0))
         lower = max(lower - 2.0 * _ROUNDING * max(self.stated_epsilon, 1.0), 0.0)
         return self._bound(lower if with_lower else None, upper)
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Return the delta that the guarantee leaves at another epsilon."""
-        rest = single_report_delta(
+        rest = local.single_report_delta(
             self.stated_epsilon, checks.require_non_negative("epsilon", epsilon)
         )
         exact = self.stated_delta + (1.0 - self.stated_delta) * rest
@@ -150,7 +145,7 @@ def _binary_curve(release: StatedRelease) -> HockeyStickCurve:
     """Return the exact curve of binary randomized response; the same object again."""
 
     def both(epsilon: float) -> Enclosure:
-        upper = single_report_delta(release.stated_epsilon, epsilon)
+        upper = local.single_report_delta(release.stated_epsilon, epsilon)
         return Enclosure(upper * (1.0 - _ROUNDING), upper)
 
     return HockeyStickCurve(
@@ -435,7 +430,7 @@ def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeySti
     def both(epsilon: float) -> Enclosure:
         if epsilon >= highest:
             return Enclosure(0.0, 0.0)
-        found = [LOCAL.delta(profile, release.num_users, epsilon).upper]
+        found = [local.LOCAL.delta(profile, release.num_users, epsilon).upper]
         for name in names:
             with suppress(PrecisionError):
                 width = _STRETCH_WIDTH if METHODS[name].is_exact else _CURVE_WIDTH

@@ -46,12 +46,12 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.composed import Release
 from shuffledp.accounting.discretization import curve_values, value_at
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import round_up
 
@@ -105,9 +105,7 @@ def _steps(distance: float, order: float, dense: float) -> Iterator[float]:
         reached += max(distance, min(0.1 * reached, 20.0 / max(order - 1.0, 1.0)))
 
 
-def _log_integrals(
-    epsilons: NDArray[np.float64], values: NDArray[np.float64], order: float
-) -> NDArray[np.float64]:
+def _log_integrals(epsilons: Floats, values: Floats, order: float) -> Floats:
     """Return ln of the integral of x^(order - 2) times each chord.
 
     With d the distance in epsilon and everything divided by the power at the right end,

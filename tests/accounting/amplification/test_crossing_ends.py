@@ -55,8 +55,8 @@ def test_a_failed_lower_end_never_costs_the_upper_end(ask, error, monkeypatch):
     def failing(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr(lower_bounds, "atom_epsilon_below", failing)
-    monkeypatch.setattr(lower_bounds, "atom_delta", failing)
+    monkeypatch.setattr(lower_bounds.atom_law, "atom_epsilon_below", failing)
+    monkeypatch.setattr(lower_bounds.atom_law, "atom_delta", failing)
     with pytest.warns(LowerEndWarning, match=f"no lower end could be computed \\({error}\\)"):
         bound = ask()
     assert (bound.lower, bound.upper) == (None, expected.upper)

@@ -369,12 +369,12 @@ def test_an_attack_lost_in_round_off_proves_nothing(monkeypatch):
         raise PrecisionError("round-off dominates")
 
     profile = attacked(enumeration.randomized_response(3, 3.0))
-    monkeypatch.setattr(lower_bounds, "atom_delta", lost)
-    monkeypatch.setattr(lower_bounds, "atom_epsilon_below", lost)
+    monkeypatch.setattr(lower_bounds.atom_law, "atom_delta", lost)
+    monkeypatch.setattr(lower_bounds.atom_law, "atom_epsilon_below", lost)
     monkeypatch.setattr(lower_bounds, "reduced_laws", lambda _attack: [])
     with pytest.warns(LowerEndWarning, match="round-off dominates"):
         assert unavoidable_delta(profile, 10, 0.1) is None
     with pytest.warns(LowerEndWarning, match="round-off dominates"):
         assert unavoidable_epsilon(profile, 10, 1e-3) is None
-    monkeypatch.setattr(lower_bounds, "atom_delta", lambda *_, **__: Enclosure(0.25, 0.5))
+    monkeypatch.setattr(lower_bounds.atom_law, "atom_delta", lambda *_, **__: Enclosure(0.25, 0.5))
     assert unavoidable_delta(profile, 10, 0.1) == 0.25

@@ -230,7 +230,7 @@ def test_everybody_taking_part_changes_nothing():
 @pytest.mark.parametrize("chance", [0.0, -0.1, 1.0000001, math.nan, math.inf])
 def test_impossible_chances_are_refused(chance):
     with pytest.raises(ParameterError, match="participation"):
-        participating(LocalProfile(epsilon0=1.0), chance)
+        ShuffledRelease(epsilon0=1.0, num_users=10, participation=chance)
 
 
 def test_fewer_participants_are_more_private():

@@ -49,14 +49,7 @@ def _kept(method, profile):
 
 
 def _integral(atoms, num_users, epsilon, smoothing, most=3e7):
-    return contour_delta(
-        atoms,
-        num_users,
-        arb(epsilon),
-        relative_smoothing=smoothing,
-        negligible_exponent=80.0,
-        most_operations=most,
-    )
+    return contour_delta(atoms, num_users, arb(epsilon), smoothing, most_operations=most)
 
 
 @pytest.mark.parametrize("num_users", [1, 2, 9])

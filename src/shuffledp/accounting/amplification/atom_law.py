@@ -16,24 +16,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics import positive_part
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.positive_part import (
-    MOST_NODES,
-    SMALLEST_UPPER,
-    few_nodes,
-    mean_positive_part,
-)
 from shuffledp.core.profile import BlanketAtom
 
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
 _ROUND_OFF = 1e-15
 
 # No double below this keeps its relative accuracy; an upper bound is never reported below it.
-SMALLEST_DELTA = SMALLEST_UPPER
+SMALLEST_DELTA = positive_part.SMALLEST_UPPER
 
 # Width of enclosures unless another is asked for, relative to epsilon; and from which on few nodes
 # of a contour are enough, for one of many points.
@@ -94,12 +90,12 @@ class AtomLaw:
     0.5
     """
 
-    masses: NDArray[np.float64]
-    ratios0: NDArray[np.float64]
-    ratios1: NDArray[np.float64]
+    masses: Floats
+    ratios0: Floats
+    ratios1: Floats
     accuracy: float
-    _differences: NDArray[np.float64]
-    _doubts: NDArray[np.float64]  # relative to these are the differences off
+    _differences: Floats
+    _doubts: Floats  # relative to these are the differences off
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class AtomLaw:
         masses, ratios0, ratios1 = zip(*listed, strict=True)
         return cls(masses, ratios0, ratios1, accuracy=accuracy)
 
-    def gains(self, epsilon: float, *, up: bool) -> NDArray[np.float64]:
+    def gains(self, epsilon: float, *, up: bool) -> Floats:
         """Return r0 - e^epsilon r1 for each atom, rounded up or down by the stated accuracy."""
         slack = (self.accuracy + 4.0 * _ROUND_OFF) * (1.0 if up else -1.0)
         taken = math.expm1(epsilon) * self.ratios1
@@ -152,13 +148,7 @@ def mirrored(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
     )
 
 
-def _merged(
-    masses: NDArray[np.float64],
-    ratios0: NDArray[np.float64],
-    ratios1: NDArray[np.float64],
-    *,
-    missing: float,
-) -> NDArray[np.float64]:
+def _merged(masses: Floats, ratios0: Floats, ratios1: Floats, *, missing: float) -> Floats:
     """Return the atoms sorted, those of equal ratios as one, and what is missing as (0, 0)."""
     groups: dict[tuple[float, float], list[float]] = {(0.0, 0.0): [missing]}
     for mass, *ratios in zip(masses.tolist(), ratios0.tolist(), ratios1.tolist(), strict=True):
@@ -168,8 +158,8 @@ def _merged(
     return np.array([[mass, *ratios] for ratios, mass in kept]).T.copy()
 
 
-def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> Enclosure:
-    """Return the enclosure whose upper, or lower, end errs on the safe side."""
+def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> float:
+    """Return the upper, or lower, end of delta."""
     gains = law.gains(epsilon, up=up)
     # Of the heavy values the one nearest to 0: differences to a large base are rounded by more than
     # a small gain.
@@ -181,72 +171,64 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
 
     def enclosed(users: int) -> Enclosure:
-        return mean_positive_part(
+        return positive_part.mean_positive_part(
             users,
             base,
             law.masses[others],
             differences + slack,
             width=width,
-            most_nodes=few_nodes(others.size) if width >= WIDE_WIDTH else MOST_NODES,
+            most_nodes=positive_part.few_nodes(others.size)
+            if width >= WIDE_WIDTH
+            else positive_part.MOST_NODES,
         )
 
-    found = enclosed(num_users)
-    if not up or width >= WIDE_WIDTH:
-        return found
-    fewer, users = found, num_users
-    for _ in range(_MOST_QUARTERS):
-        if fewer.upper <= _APART * fewer.lower or users == 1:
+    found, users = enclosed(num_users), num_users
+    if not up:
+        return found.lower
+    upper = found.upper
+    for _ in range(_MOST_QUARTERS if width < WIDE_WIDTH else 0):
+        if found.upper <= _APART * found.lower or users == 1:
             break
         users -= -(-users // 4)
-        fewer = enclosed(users)
-        found = Enclosure(found.lower, min(found.upper, fewer.upper))
-    return found
+        found = enclosed(users)
+        upper = min(upper, found.upper)
+    return upper
 
 
 def atom_delta(
-    law: AtomLaw,
-    num_users: int,
-    epsilon: float,
-    *,
-    width: float = NARROWEST,
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
 ) -> Enclosure:
     """Enclose delta of an atom law at one epsilon in [0, 700] (nats).
 
     Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. ``width`` is
     that aimed at, relative to epsilon.
     """
-    lower = _end(law, num_users, epsilon, up=False, width=width).lower
+    lower = _end(law, num_users, epsilon, up=False, width=width)
     upper = atom_delta_above(law, num_users, epsilon, width=width)
     return Enclosure(min(lower, upper), upper)
 
 
 def atom_delta_above(
-    law: AtomLaw,
-    num_users: int,
-    epsilon: float,
-    *,
-    width: float = NARROWEST,
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
 ) -> float:
     """Return the upper end of `atom_delta` alone, at half the cost."""
-    return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
+    return min(_end(law, num_users, epsilon, up=True, width=width), 1.0)
 
 
 def atom_epsilon_above(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return an upper end of the least epsilon in [0, highest] with delta at most ``delta``."""
-    if delta < SMALLEST_UPPER:
+    if delta < positive_part.SMALLEST_UPPER:
         return highest  # no upper end of delta is below that before
-    _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
-    return upper
+    return _inverted(law, num_users, delta, highest, up=True, width=width)[1]
 
 
 def atom_epsilon_below(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return a lower end of the same."""
-    lower, _ = _inverted(law, num_users, delta, highest, up=False, width=width)
-    return lower
+    return _inverted(law, num_users, delta, highest, up=False, width=width)[0]
 
 
 def _inverted(
@@ -259,8 +241,7 @@ def _inverted(
     def invert(guess: float, width: float, tolerance: float, spread: float) -> tuple[float, float]:
         @functools.cache
         def end(epsilon: float) -> float:
-            found = _end(law, num_users, epsilon, up=up, width=width)
-            return found.upper if up else found.lower
+            return _end(law, num_users, epsilon, up=up, width=width)
 
         return last_above_first_below(
             end, delta, least, highest, guess=guess, spread=spread, relative_tolerance=tolerance

@@ -17,11 +17,7 @@ not one by one.
 import functools
 import math
 
-from shuffledp.accounting.amplification.atom_law import (
-    MANY_DEVIATIONS,
-    SMALLEST_DELTA,
-    WIDE_WIDTH,
-)
+from shuffledp.accounting.amplification.atom_law import MANY_DEVIATIONS, SMALLEST_DELTA, WIDE_WIDTH
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -65,6 +61,9 @@ class BinaryRandomizedResponse:
     """
 
     def __init__(self, epsilon0: float, num_users: int, *, width: float = 0.0) -> None:
+        from shuffledp.accounting.amplification import binary_randomized_response_kernels
+
+        self._kernels = binary_randomized_response_kernels
         self._others = float(num_users - 1)
         self._epsilon0 = epsilon0
         growth: float = max(self._others / _SMALL_BATCH, 1.0) ** _GROWTH
@@ -132,7 +131,8 @@ class BinaryRandomizedResponse:
 
     def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
         """Return both ends of delta, the upper one at least ``target``, and what looks worst."""
-        most = self._own(epsilon)
+        ratio_minus_one, _, excess = self._rates(epsilon)
+        most = self._kernels.own_divergence(ratio_minus_one, excess)
         lower, upper = self._lower(epsilon, worst), min(target, most)
         width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
         ones = self._first_excess(epsilon, upper, 0.0)
@@ -174,23 +174,10 @@ class BinaryRandomizedResponse:
 
     def _worst_sampled(self, epsilon: float) -> float:
         """Return the number of ones with the largest delta among a few hundred, or fewer."""
-        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
-            worst_sampled,
-        )
-
         if epsilon >= self._epsilon0:
             return 0.0
         samples, zooms = _SAMPLES if self._width < WIDE_WIDTH else _FEW_SAMPLES
-        return worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
-
-    def _own(self, epsilon: float) -> float:
-        """Return delta of the victim's report alone, rounded up."""
-        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
-            own_divergence,
-        )
-
-        ratio_minus_one, _, excess = self._rates(epsilon)
-        return own_divergence(ratio_minus_one, excess)
+        return self._kernels.worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
 
     def _rates(self, epsilon: float) -> tuple[float, float, float]:
         """Return p - 1, e - 1 and p - e, the last without cancellation."""
@@ -199,21 +186,14 @@ class BinaryRandomizedResponse:
 
     def _first_excess(self, epsilon: float, target: float, start: float) -> float:
         """Return the first number of ones >= ``start`` with a delta above ``target``, or -1."""
-        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
-            first_excess,
-        )
-
-        return first_excess(self._others, *self._rates(epsilon), target, start)
+        return self._kernels.first_excess(self._others, *self._rates(epsilon), target, start)
 
     def _lower(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded down."""
         if epsilon >= self._epsilon0:
             return 0.0
-        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
-            pair_divergence,
-        )
-
-        value, size = pair_divergence(ones, self._others - ones, *self._rates(epsilon))
+        zeros = self._others - ones
+        value, size = self._kernels.pair_divergence(ones, zeros, *self._rates(epsilon))
         root = math.sqrt(self._others)
         return max(value * (1.0 - 1e-12 - 4e-15 * root) - size * (1e-12 + 1e-15 * root), 0.0)
 
@@ -221,13 +201,8 @@ class BinaryRandomizedResponse:
         """Return delta of one neighbouring pair, rounded up."""
         if epsilon >= self._epsilon0:
             return 0.0
-        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
-            pair_divergence_upper,
-        )
-
-        return pair_divergence_upper(
-            ones, self._others - ones, *self._rates(epsilon), SMALLEST_DELTA
-        )
+        zeros, rates = self._others - ones, self._rates(epsilon)
+        return self._kernels.pair_divergence_upper(ones, zeros, *rates, SMALLEST_DELTA)
 
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""
@@ -246,14 +221,9 @@ def _require_narrow(lower: float, upper: float) -> None:
         )
 
 
-def _is_binary(profile: LocalProfile) -> bool:
-    return profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
-
-
-def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    if not _is_binary(profile):
-        return "k-RR with k = 2"
-    return pure_violation(profile)
+def _violation(profile: LocalProfile, *_: object) -> str | None:
+    is_k_rr = profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
+    return pure_violation(profile) if is_k_rr and profile.domain_size == 2 else "k-RR with k = 2"
 
 
 BINARY_EXACT = Method(

@@ -131,12 +131,7 @@ def pair_divergence_upper(
 
 @njit(cache=True, nogil=True, patient=True)
 def worst_sampled(
-    others: float,
-    ratio_minus_one: float,
-    slope: float,
-    excess: float,
-    samples: int,
-    zooms: int,
+    others: float, ratio_minus_one: float, slope: float, excess: float, samples: int, zooms: int
 ) -> float:
     """Return the number of ones with the largest delta among ``samples``, then among those near."""
     first, last, best, highest = 0.0, others, 0.0, -1.0
@@ -157,12 +152,7 @@ def worst_sampled(
 
 @njit(cache=True, nogil=True, patient=True)
 def first_excess(
-    others: float,
-    ratio_minus_one: float,
-    slope: float,
-    excess: float,
-    target: float,
-    start: float,
+    others: float, ratio_minus_one: float, slope: float, excess: float, target: float, start: float
 ) -> float:
     """Return the first number of ones >= ``start`` whose delta may exceed ``target``, or -1.
 

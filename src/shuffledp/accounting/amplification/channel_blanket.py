@@ -30,11 +30,7 @@ from hashlib import blake2b
 import numpy as np
 
 from shuffledp.accounting.amplification.channel_gains import blanket_delta
-from shuffledp.accounting.amplification.channel_rows import (
-    UNIT_ROUND_OFF,
-    ChannelRows,
-    rows_of,
-)
+from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -95,9 +91,7 @@ def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Floats:
 
 def _widest(relative: Floats, omega: Floats, ratio: float) -> float:
     """Return about the largest variance of a gain over all pairs."""
-    products = np.zeros((len(relative), len(relative)))
-    for block, weights in _blocks(relative, omega):
-        products += (block * weights) @ block.T
+    products = (relative * omega) @ relative.T
     squares = np.diag(products)
     moments = squares[:, None] + ratio**2 * squares[None, :] - 2.0 * ratio * products
     return max(float(moments.max()) - (ratio - 1.0) ** 2, 0.0)

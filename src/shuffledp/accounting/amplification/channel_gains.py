@@ -39,11 +39,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_rows import (
-    UNIT_ROUND_OFF,
-    ChannelRows,
-    rows_of,
-)
+from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.core.numerics.enclosure import Enclosure

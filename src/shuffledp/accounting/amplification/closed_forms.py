@@ -27,10 +27,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.method import HAIR, Method, pure_violation
+from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -214,7 +214,7 @@ def _log_tail_integral(n: float, m: float, step: float, log_scale: float) -> flo
     theta, theta_minus_one, rest = math.exp(step), math.expm1(step), n - m
 
     # (1 - y)^(m-1) (1 + T y)^(n-m), its two nearly cancelling logarithms taken together
-    def log_first(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_first(y: Floats) -> Floats:
         paired = np.log1p(y * (theta_minus_one - theta * y))
         return (2.0 * m - n - 1.0) * np.log1p(-y) + rest * paired
 

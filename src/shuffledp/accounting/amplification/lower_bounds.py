@@ -13,18 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from shuffledp.accounting.amplification import channel_gains, families
-from shuffledp.accounting.amplification.atom_law import (
-    NARROWEST,
-    AtomLaw,
-    atom_delta,
-    atom_epsilon_below,
-    mirrored,
-)
+from shuffledp.accounting.amplification import atom_law, channel_gains, families
+from shuffledp.accounting.amplification.atom_law import AtomLaw, mirrored
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
@@ -134,8 +127,11 @@ def attack_curves(
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
     laws, binary = _data(profile, num_users)
-    finest, highest = max(width, NARROWEST), profile.epsilon0
-    orders = [[partial(atom_delta, law, num_users, width=finest) for law in pair] for pair in laws]
+    finest, highest = max(width, atom_law.NARROWEST), profile.epsilon0
+    orders = [
+        [partial(atom_law.atom_delta, law, num_users, width=finest) for law in pair]
+        for pair in laws
+    ]
     orders += [
         [partial(each.enclose_extreme, others_hold_one=one) for one in (False, True)]
         for each in binary
@@ -148,7 +144,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     laws, binary = _data(profile, num_users)
     highest = profile.epsilon0
     attacks: list[Callable[[], float]] = [
-        partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
+        partial(atom_law.atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
         for law in dict.fromkeys(law for pair in laws for law in pair)
     ]
     attacks += [partial(each.lower_epsilon, delta, highest) for each in binary]
@@ -159,16 +155,10 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
     attacks: list[Callable[[], float]] = [
-        partial(_lower_end, order, epsilon)
-        for curve in attack_curves(profile, num_users)
-        for order in (curve.forward, curve.backward)
+        partial(curve.strength, epsilon) for curve in attack_curves(profile, num_users)
     ]
     by_channel = partial(channel_gains.attack_delta, profile, num_users, epsilon)
     return _strongest(attacks, profile, by_channel)
-
-
-def _lower_end(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
-    return enclose(epsilon).lower
 
 
 def _strongest(

@@ -6,6 +6,7 @@ that explicit data prove unavoidable wherever such data are known.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -128,7 +129,7 @@ def account_epsilon(
             f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
             "reveal everything: no epsilon is known there; ask for a larger delta"
         )
-    chosen = _choose(method, profile, num_users, delta)
+    chosen = applicable_methods(method, profile, num_users, delta)
     if delta == 0.0 and method not in {BEST, LOCAL.name}:
         raise OutOfRegimeError(
             f"method {method!r} needs delta > 0; at delta = 0 use method='local' or 'best'"
@@ -189,7 +190,7 @@ def account_delta(
     """
     epsilon = require_non_negative("epsilon", epsilon)
     width = require_non_negative("width", width)
-    chosen = _choose(method, profile, num_users, None)
+    chosen = applicable_methods(method, profile, num_users, None)
     if _is_extreme(profile):
         chosen = [LOCAL]
     attack: float | None = None
@@ -221,13 +222,12 @@ def _evaluate(
     chosen: list[Method], num_users: int, enclose: Callable[[Method, int], Enclosure]
 ) -> list[tuple[Method, Enclosure]]:
     """Return what each method gives; among several, those whose round-off dominates are skipped."""
+    if len(chosen) == 1:
+        return [(chosen[0], _for_fewer(chosen[0], num_users, enclose))]
     results = []
     for each in chosen:
-        try:
+        with suppress(PrecisionError):
             results.append((each, _for_fewer(each, num_users, enclose)))
-        except PrecisionError:
-            if len(chosen) == 1:
-                raise
     return results
 
 
@@ -252,10 +252,13 @@ def _is_extreme(profile: LocalProfile) -> bool:
     return hides_everything or profile.epsilon0 > _NO_AMPLIFICATION
 
 
-def _choose(
+def applicable_methods(
     method: str, profile: LocalProfile, num_users: int, delta: float | None
 ) -> list[Method]:
-    """Return the methods to evaluate: the one named, or all that apply and may be smallest."""
+    """Return the methods to evaluate: the one named, or all that apply and may be smallest.
+
+    Refuses a number of users out of range, and a method of that name that does not apply.
+    """
     require_at_least("num_users", num_users, 1)
     if num_users > _MOST_USERS:
         raise ParameterError(
@@ -274,15 +277,15 @@ def _choose(
         raise ParameterError(
             f"method = {method!r} is not one of {', '.join((BEST, *METHODS))}{hint}"
         )
-    violated = METHODS[method].violated_hypothesis(profile, num_users, delta)
-    if violated is not None:
+    named = METHODS[method]
+    if (violated := named.violated_hypothesis(profile, num_users, delta)) is not None:
+        at = f"epsilon0 = {profile.epsilon0:.6g}, num_users = {num_users}"
+        at += f", delta = {delta:.3g}" if delta is not None else ""
         raise OutOfRegimeError(
-            f"method {method!r} needs {violated} ({METHODS[method].source}), but "
-            f"epsilon0 = {profile.epsilon0:.6g}, num_users = {num_users}"
-            + (f", delta = {delta:.3g}" if delta is not None else "")
-            + f"; method={BEST!r} applies everywhere"
+            f"method {method!r} needs {violated} ({named.source}), but {at}; method={BEST!r} "
+            "applies everywhere"
         )
-    return [METHODS[method]]
+    return [named]
 
 
 def _smallest(

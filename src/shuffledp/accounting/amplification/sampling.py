@@ -55,7 +55,7 @@ from typing import Any
 from shuffledp.accounting.amplification.atom_law import mirrored
 from shuffledp.accounting.amplification.families import attack_atoms, blanket_atoms
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
-from shuffledp.core.checks import require_at_least, require_positive
+from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
@@ -131,11 +131,8 @@ def subsampled_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCur
 _LEAST_CHANCE = 1e-200
 
 
-def participating(profile: LocalProfile, probability: float) -> LocalProfile:
-    """Return the profile of a randomizer that each user runs with some probability only."""
-    chance = require_positive("participation", probability)
-    if chance > 1.0:
-        raise ParameterError(f"participation = {probability} is above 1: it is a probability")
+def participating(profile: LocalProfile, chance: float) -> LocalProfile:
+    """Return the profile of a randomizer that each user runs with a chance in (0, 1] only."""
     if chance == 1.0:
         return profile
     channel = profile.channel

@@ -165,24 +165,17 @@ def law_delta(atoms: Sequence[Atom], num_users: int, epsilon: arb, level: int) -
     kept = tuple(atom for atom in atoms if not atom[0].is_zero())
     if enumeration_work(len(kept), num_users) <= _FEW_OPERATIONS:
         return enumerated_delta(kept, num_users, epsilon)
-    return contour_delta(
-        kept,
-        num_users,
-        epsilon,
-        relative_smoothing=SMOOTHINGS[level],
-        negligible_exponent=80.0 + 20.0 * level,
-        most_operations=MOST_OPERATIONS,
-    )
+    return contour_delta(kept, num_users, epsilon, SMOOTHINGS[level], exponent=80.0 + 20.0 * level)
 
 
 def contour_delta(
     atoms: tuple[Atom, ...],
     num_users: int,
     epsilon: arb,
-    *,
     relative_smoothing: float,
-    negligible_exponent: float,
-    most_operations: float,
+    *,
+    exponent: float = 80.0,
+    most_operations: float = MOST_OPERATIONS,
 ) -> arb:
     """Enclose (B) for any law."""
     ratio = epsilon.exp()
@@ -192,7 +185,7 @@ def contour_delta(
     masses = [mass for mass, _, _ in atoms]
     # The missing mass is a value 0.
     values, masses = [*values, ZERO], [*masses, 1 - sum(masses, ZERO)]
-    contour = _Contour(values, masses, num_users, relative_smoothing, negligible_exponent)
+    contour = _Contour(values, masses, num_users, relative_smoothing, exponent)
     most_nodes = int(most_operations / (12.0 * len(values) + 40.0))
     return contour.positive_part(most_nodes) / num_users
 
@@ -209,10 +202,10 @@ class _Contour:
         masses: list[arb],
         num_users: int,
         relative_smoothing: float,
-        negligible_exponent: float,
+        exponent: float,
     ) -> None:
         self._values, self._masses, self._num_users = values, masses, num_users
-        self._exponent = negligible_exponent
+        self._exponent = exponent
         unit = max(abs(float(value)) for value in values)  # in units of which nothing overflows
         gains = [float(value) / unit for value in values]
         floats = [max(float(mass), 0.0) for mass in masses]

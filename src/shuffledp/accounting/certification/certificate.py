@@ -13,20 +13,13 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
-from shuffledp.core.errors import (
-    MissingPackageError,
-    OutOfRegimeError,
-    ParameterError,
-    PrecisionError,
-)
+from shuffledp.core.checks import require_delta, require_non_negative
+from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 
 # Doubled at each level: deltas of 1e-300 need a thousand.
 _FIRST_BITS = 128
-
-_MOST_USERS = 10**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +64,7 @@ def _require_certifiable(
     profile: LocalProfile, num_users: int, bound: Bound, delta: float | None
 ) -> ModuleType:
     """Return what needs python-flint, if the bound's method applies and has a certificate."""
-    from shuffledp.accounting.amplification.registry import METHODS
+    from shuffledp.accounting.amplification.registry import applicable_methods
 
     try:
         from shuffledp.accounting.certification import balls
@@ -81,22 +74,12 @@ def _require_certifiable(
         raise MissingPackageError(
             "certificates need python-flint: run pip install 'shuffledp[certify]'", name="flint"
         ) from None
-    if require_at_least("num_users", num_users, 1) > _MOST_USERS:
-        raise ParameterError(
-            f"num_users = {num_users} is above {_MOST_USERS:.0e}: certify for 1e15 users instead, "
-            "more users only lower epsilon"
-        )
     if bound.method not in balls.CERTIFIABLE:
         raise OutOfRegimeError(
             f"method {bound.method!r} has no certificate; account with one of "
             f"{', '.join(balls.CERTIFIABLE)}"
         )
-    violated = METHODS[bound.method].violated_hypothesis(profile, num_users, delta)
-    if violated is not None:
-        raise OutOfRegimeError(
-            f"method {bound.method!r} needs {violated}: pass the profile, num_users and delta that "
-            "the bound was computed for"
-        )
+    applicable_methods(bound.method, profile, num_users, delta)
     return balls
 
 
