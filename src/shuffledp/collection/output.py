@@ -14,15 +14,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import Result
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"
@@ -91,8 +89,6 @@ def writing(target: Path) -> Iterator[None]:
 
     The error names what the user asked for, not a file inside that the user never sees.
     """
-    import polars as pl
-
     try:
         yield
     except (OutputError, OSError, pl.exceptions.PolarsError) as error:
@@ -158,8 +154,6 @@ def _cell(value: object) -> object:
 
 def harmless_text(columns: "pl.Expr") -> "pl.Expr":
     """Return columns of text, for a table as CSV, in which no spreadsheet finds a formula."""
-    import polars as pl
-
     text = columns.cast(pl.String)
     is_formula = text.str.contains(_FORMULA_START) & ~text.str.contains(_NUMBER)
     return pl.when(is_formula).then("'" + text).otherwise(text).name.keep()

@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.collection.source.tables import MISSING_TEXTS, Source, rows_text
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
@@ -21,9 +22,6 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError, Shuffl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 from shuffledp.randomizers.number_randomizer import Span
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_DISCOVERED = 10_000
 """With more distinct values than this a column is an identifier or a measurement."""
@@ -249,8 +247,6 @@ def answers(
     other: bool = False,
 ) -> Column:
     """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
-    import polars as pl
-
     tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
@@ -319,8 +315,6 @@ def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
 
 def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
     """Check a column of any texts; series of polars."""
-    import polars as pl
-
     label = source.label()
     read = {"text": pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)}
 
@@ -343,8 +337,6 @@ def numbers(
     clip: bool = False,
 ) -> Column:
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
-    import polars as pl
-
     commas = _decimal_commas(source)
     read: dict[str, pl.Expr] = {}
     for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
@@ -380,8 +372,6 @@ def numbers(
 
 def _decimal_commas(source: Source) -> frozenset[str]:
     """Return the columns of a table with semicolons in which no number has a decimal point."""
-    import polars as pl
-
     if source.separator != ";":
         return frozenset()
     points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
@@ -392,8 +382,6 @@ def _decimal_commas(source: Source) -> frozenset[str]:
 
 def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, pl.Expr]":
     """Return a column as numbers, and where it has none."""
-    import polars as pl
-
     column = pl.col(name)
     if dtype == pl.String:
         text = column.str.strip_chars()
@@ -427,8 +415,6 @@ def answer_sets(
 
     An empty text is an empty set; in a column of lists null is a missing one.
     """
-    import polars as pl
-
     if not separator:
         raise ParameterError("separator is empty: give what stands between two answers, such as ;")
     (name,), (dtype,) = source.names, source.dtypes

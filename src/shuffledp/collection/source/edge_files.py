@@ -9,17 +9,13 @@ import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _COMMENT_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$")
 _EMPTY_LINES = re.compile(rb"\s*\n")
@@ -29,8 +25,6 @@ _SPACES_AROUND_LINES = re.compile(rb"(?m)^ +| +$")
 
 def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     """Read a file of two columns as text, a header line included, without spaces around it."""
-    import polars as pl
-
     location = Path(path)
     with tables.reading(location.name):
         if location.suffix.lower() in tables.PARQUET:
@@ -60,8 +54,6 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
 
 def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
-    import polars as pl
-
     tables.require_file(location)
     data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
     data = data.replace(b"\r\n", b"\n")
@@ -86,8 +78,6 @@ def numbers_of(
 
     Without ``ids`` labels are the numbers themselves.
     """
-    import polars as pl
-
     if ids is None:
         found = labels.cast(pl.Int64, strict=False)
     else:
