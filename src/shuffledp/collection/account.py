@@ -308,13 +308,11 @@ def asked_releases(
         others = (profile, num_users, sampled, *law.values())
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
-                "schedule says all there is about each round: leave out epsilon0, num_users, "
-                "randomizer, k, dimension, channel, sampled and participation"
+                "schedule says all there is about each round: leave out all but rounds"
             )
         if honest_fraction != 1.0:
             raise ParameterError(
-                "honest_fraction does not go with a schedule: write the honest users of each "
-                "round into the schedule"
+                "honest_fraction does not go with a schedule: write honest users into that"
             )
         return read_schedule(schedule) * times
     if num_users is None:
@@ -343,8 +341,7 @@ def _law(
     if profile is not None:
         if any(each is not None for each in (epsilon0, channel, *about.values())):
             raise ParameterError(
-                "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
-                "k, dimension and channel"
+                "profile says all there is about the randomizer: leave out what else does"
             )
         return profile
     if channel is None:
@@ -353,7 +350,7 @@ def _law(
         return named_profile(epsilon0=epsilon0, **about)
     if any(each is not None for each in about.values()):
         raise ParameterError(
-            "channel says all there is about the randomizer: leave out randomizer, k and dimension"
+            "channel says all there is about the randomizer: leave out what else does"
         )
     from shuffledp.collection.source.channel_files import open_channel
 

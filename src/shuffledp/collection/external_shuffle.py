@@ -71,8 +71,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
         if not self._is_taking_rows:
             raise ShuffledpError(
-                "rows were added after the shuffled blocks were asked for, or after closing: add "
-                "all rows first"
+                "rows were added after the shuffled blocks were asked for: add all rows first"
             )
         taken = 0
         while taken < len(rows):
@@ -88,8 +87,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         """Return the shuffled rows in blocks; only once, for twice would be two releases."""
         if not self._is_taking_rows:
             raise ShuffledpError(
-                "the shuffled blocks were asked for twice, or after closing: keep them, for a "
-                "second order of the same reports would be a second release"
+                "the shuffled blocks were asked for twice, which is a second release: keep them"
             )
         self._is_taking_rows = False
         return self._blocks()

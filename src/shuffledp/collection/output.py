@@ -186,14 +186,12 @@ def _require_own(folder: Path, named: Path) -> list[str]:
         written = dict(json.loads((folder / MARKER_FILE).read_bytes())["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OutputError(
-            f"folder {named} has no {MARKER_FILE} that says which of its files are results, so it "
-            "is not overwritten: choose another, or remove it yourself"
+            f"folder {named} is not overwritten, as it has no {MARKER_FILE}: choose another"
         ) from None
     for name, state in sorted(_files(folder).items()):
         if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
-                f"folder {named} holds a file {name!r}, which is no result of shuffledp or was "
-                "changed since, so it is not overwritten: choose another"
+                f"folder {named} is not overwritten: {name!r} is no result, or was changed"
             )
     return list(written)
 

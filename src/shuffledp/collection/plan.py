@@ -233,8 +233,7 @@ class Plan(Shown, Generic[Estimates_co]):
         """
         if not is_uniform(self.shuffling):
             raise ParameterError(
-                f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved; "
-                "give the same arguments to plan again"
+                f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
         written = {
             "schema": PLAN_SCHEMA,
@@ -275,18 +274,13 @@ class Plan(Shown, Generic[Estimates_co]):
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(
-                f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
-                f"{error}"
+                f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"
             ) from None
         if schema != PLAN_SCHEMA:
-            raise DataError(
-                f"{location.name} has schema {schema!r} and this version of shuffledp reads "
-                f"{PLAN_SCHEMA}: plan again"
-            )
+            raise DataError(f"{location.name} has schema {schema!r}, not {PLAN_SCHEMA}: plan again")
         if law.fingerprint != fingerprint:
             raise DataError(
-                f"{location.name} names the law {fingerprint!r} and this version of shuffledp "
-                f"draws from {law.fingerprint!r}: use the version that planned, or plan again"
+                f"{location.name} names the law {fingerprint!r}, not {law.fingerprint!r}"
             )
         guarantee = choices.guarantee_within(law, Target(*(saved[name] for name in _SAVED[:4])))
         return cls(question=question, randomizer=law, guarantee=guarantee, _makers=makers, **saved)
@@ -371,13 +365,11 @@ def plan(
         )
     if rounds != 1 and (epsilon is None or not is_uniform(shuffling)):
         raise ParameterError(
-            f"rounds = {rounds}: a collection that is repeated is planned for a target epsilon of "
-            "uniform shuffles only: leave rounds out"
+            f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
     if max_epsilon0 is not None and epsilon is None:
         raise ParameterError(
-            f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon, or only the "
-            "epsilon0 that is fixed"
+            f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon"
         )
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     target = Target(

@@ -167,8 +167,7 @@ def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
     shuffled = [name for name in _SHUFFLED if name in fields]
     if stated and shuffled:
         raise DataError(
-            f"{where}: {stated[0]} states a guarantee and {shuffled[0]} belongs to a shuffled "
-            "release: give one or the other"
+            f"{where}: {stated[0]} states a guarantee, so {shuffled[0]} has to be left out"
         )
     for name in ("epsilon",) if stated else ("epsilon0", "num_users"):
         if name not in fields:

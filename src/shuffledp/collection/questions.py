@@ -81,8 +81,7 @@ class _Means:
         """Raise `ParameterError` for any step."""
         if steps:
             raise ParameterError(
-                f"post-processing {', '.join(steps)} is for frequencies: means are left as "
-                "estimated"
+                f"post-processing {', '.join(steps)} is for frequencies: leave it out for means"
             )
 
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
@@ -503,8 +502,7 @@ class AnswerSets(_Shares):
         _Shares.require_post_processing(self, steps)
         if set(steps) - {"clip"}:
             raise ParameterError(
-                f"post-processing {', '.join(steps)} makes shares sum to 1, which those of sets do "
-                "not: only clip applies"
+                f"post-processing {', '.join(steps)} is not for sets: only clip applies"
             )
 
     def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> Column:

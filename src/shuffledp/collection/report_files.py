@@ -49,8 +49,7 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     if COLUMN not in table.columns:
         raise DataError(
-            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)}): pass "
-            "reports on as they were written"
+            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)})"
         )
     column = table.get_column(COLUMN)
     if column.null_count():

@@ -336,10 +336,7 @@ def collect(
             num_randomized += len(data)
             report("randomizing", num_randomized, num_users)
         if shuffle is None or num_randomized != num_users:
-            raise DataError(
-                f"blocks held {num_randomized:,} values where num_users = {num_users:,} were "
-                "expected: pass the number of users that there are"
-            )
+            raise DataError(f"blocks held {num_randomized:,} values, not num_users = {num_users:,}")
         analyst = _Analyst(randomizer, report, num_users)
         consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
         fingerprint = randomizer.fingerprint
@@ -365,8 +362,7 @@ class _Analyst:
             raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
             raise ParameterError(
-                f"these reports carry the fingerprint {reports.fingerprint!r}, and the plan's is "
-                f"{self._randomizer.fingerprint!r}: another law made them"
+                f"another law than the plan's made these reports: {reports.fingerprint!r}"
             )
         self._held.append(reports.data)
         self._held_bytes += reports.data.nbytes

@@ -44,7 +44,7 @@ def test_known_counts(write):
     assert by_name.for_values("ba").known == (4, 0)
     assert by_name.for_users(5) == by_name
     assert read_prior(write('{"prior": [0.5, 0.5], "known": null}')).known is None
-    with pytest.raises(DataError, match="counts 4 users, and there are 3"):
+    with pytest.raises(DataError, match="counts 4 users of 3 besides"):
         by_name.for_users(4)
 
 

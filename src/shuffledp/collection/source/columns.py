@@ -390,10 +390,7 @@ def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, 
         is_nan = number.is_nan().fill_null(value=False)  # null where the text is no number
         return number, column.is_null() | text.is_in(list(MISSING_TEXTS)) | is_nan
     if dtype == pl.Boolean:
-        raise DataError(
-            f"column {name!r} is of type Boolean, which is no number: give 0 and 1, or ask for the "
-            "shares of true and false"
-        )
+        raise DataError(f"column {name!r} is of type Boolean, which is no number: give 0 and 1")
     if dtype.is_numeric() or dtype == pl.Null:
         number = column.cast(pl.Float64)
         return number, number.is_null() | number.is_nan()
@@ -421,8 +418,7 @@ def answer_sets(
     is_text = dtype == pl.String
     if not is_text and not (isinstance(dtype, pl.List) and dtype.inner == pl.String):
         raise DataError(
-            f"column {name!r} of {source.origin} is of type {dtype}: give text with separators, or "
-            "lists of text"
+            f"column {name!r} is of type {dtype}: give text with separators, or lists of text"
         )
     lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
     code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()

@@ -37,8 +37,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
             table = _labels_of_text(location)
     if table.width != 2:
         raise DataError(
-            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two "
-            "that count, separated by commas, tabs or spaces"
+            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep two"
         )
     table.columns = ["first", "second"]
     table = table.select(pl.all().str.strip_chars())
@@ -46,8 +45,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     if is_short.any():
         row = is_short.arg_true()[0] + 1
         raise DataError(
-            f"line {row:,} of {location.name}, not counting comments and empty lines, has only one "
-            "field: give two a line"
+            f"line {row:,} of {location.name}, without comments, has only one field: give two"
         )
     return table
 
@@ -97,8 +95,7 @@ def num_header_lines(table: "pl.DataFrame", origin: str, *, names_nobody: bool) 
         return 0
     if table.height == 1:
         raise DataError(
-            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}, which names nobody in "
-            "the survey: if it is a header, nothing follows it"
+            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}, which names nobody"
         )
     return 1
 
@@ -160,14 +157,12 @@ def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     missing = (labels.is_null() | labels.is_in(list(tables.MISSING_TEXTS))).arg_true()
     if len(missing):
         raise DataError(
-            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack "
-            "one): give every person one"
+            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack one)"
         )
     if labels.n_unique() < len(labels):
         twice = labels.filter(labels.is_duplicated())[0]
         rows = (labels == twice).arg_true()
         raise DataError(
-            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold the same identifier "
-            f"{twice!r}: each row is one person, with an identifier of their own"
+            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold one identifier {twice!r}"
         )
     return [str(text) for text in labels]

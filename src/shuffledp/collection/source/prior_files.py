@@ -75,8 +75,7 @@ class PriorKnowledge:
         known = sum(self.known or ())
         if known > num_users - 1:
             raise DataError(
-                f'"known" counts {known:,} users, and there are {num_users - 1:,} besides the one '
-                "guessed at: give counts that add up to at most that"
+                f'"known" counts {known:,} users of {num_users - 1:,} besides the one guessed at'
             )
         return self
 
@@ -206,8 +205,7 @@ def _known(
         content = [content.get(name, Fraction(0)) for name in values or ()]
     if not isinstance(content, list) or len(content) != num_values:
         raise DataError(
-            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values '
-            "of the prior: give one count a value"
+            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values'
         )
     if any(not isinstance(n, Fraction) or n < 0 or n.denominator != 1 for n in content):
         raise DataError(f'{origin}: "known" has what is no count of users: give whole numbers >= 0')

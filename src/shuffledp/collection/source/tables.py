@@ -207,8 +207,7 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     if dtype in texts or dtype.is_integer() or dtype.is_decimal():
         return column.cast(pl.String)
     raise DataError(
-        f"column {name!r} is of type {dtype}, which is no list of answers: give a column of text, "
-        "numbers, booleans, dates or categories"
+        f"column {name!r} is of type {dtype}, which is no list of answers: convert it to text"
     )
 
 
@@ -456,8 +455,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
         kinds = {type(value).__name__ for value in values} - {"NoneType"}
         if "bool" in kinds and len(kinds) > 1:
             raise DataError(
-                f"{name} holds booleans among {', '.join(sorted(kinds - {'bool'}))}: a boolean is "
-                "no number and no text, so convert them first"
+                f"{name} holds booleans among {', '.join(kinds - {'bool'})}: convert them first"
             )
         if kinds == {"int", "float"}:
             return pl.Series(name, values, dtype=pl.Float64)
@@ -481,6 +479,5 @@ def require_sequence(name: str, values: object) -> None:
     is_one = isinstance(values, str | bytes | set | frozenset | dict)
     if is_one or not hasattr(values, "__iter__"):
         raise DataError(
-            f"{name} is a {type(values).__name__}, which does not hold one answer a user: give a "
-            "list, an array or a series"
+            f"{name} is a {type(values).__name__}, which does not hold one answer a user"
         )
