@@ -4,7 +4,6 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -475,7 +474,7 @@ class Range(Span):
         return np.logical_not(is_inside.all(axis=1))
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each value moved to the nearest one inside."""
+        """Return values from outside, each moved to the nearest one inside."""
         return np.clip(values, self.low, self.high)
 
     def __str__(self) -> str:
@@ -493,37 +492,23 @@ class Ball:
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows of values, shape (m, d), lie outside."""
-        largest, _, lengths = _norms(values)
-        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+        with np.errstate(over="ignore"):  # what overflows is outside
+            lengths = np.linalg.norm(values / self.norm_bound, axis=1)
+        return np.asarray(~(lengths <= 1.0 + 1e-12))  # NaN is outside
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each row shortened to the bound where it is longer.
+        """Return rows from outside, each shortened to the bound.
 
         An infinite coordinate counts as the largest float.
         """
         finite = np.clip(values, -_LARGEST, _LARGEST)
-        largest, directions, lengths = _norms(finite)
-        is_long = largest > self.norm_bound / lengths
-        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+        # Divided by the largest coordinate, so that no square overflows or vanishes.
+        directions = finite / np.abs(finite).max(axis=1, keepdims=True)
+        lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+        return np.asarray(directions * (self.norm_bound / lengths))
 
     def __str__(self) -> str:
         return f"the ball of norm {self.norm_bound:g}"
 
 
 Limits: TypeAlias = Range | Ball
-
-
-def _norms(
-    values: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
-
-    The norm of a row is the product of the first and the last; taken apart so that no square
-    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
-    """
-    largest = np.max(np.abs(values), axis=1, initial=0.0)
-    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
-    directions = values / np.where(is_usable, largest, 1.0)[:, None]
-    directions[~is_usable] = 0.0
-    lengths = np.sqrt((directions * directions).sum(axis=1))
-    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)
