@@ -243,7 +243,6 @@ def test_the_representation_shows_no_values(tmp_path):
 def test_values_in_memory(values):
     table = numbers_from_values(values, names=["age"], limits=AGES)
     assert values_of(table) == [1.0, 2.5]
-    assert (table.origin, table.names) == ("values", ("age",))
 
 
 @pytest.mark.parametrize("make", [np.array, pl.DataFrame, pd.DataFrame, np.ndarray.tolist])

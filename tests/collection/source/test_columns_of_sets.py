@@ -168,7 +168,6 @@ def test_values_in_memory():
         (each for each in [("car", "bike"), {"bus"}, []]), domain=DOMAIN, max_answers=2
     )
     assert sets_of(column) == [[2, 0], [1], []]
-    assert column.origin == "values"
     assert "frame" not in repr(column)
 
 

@@ -129,7 +129,7 @@ def test_standard_input(monkeypatch):
     stream = SimpleNamespace(buffer=io.BytesIO(b"id;answer\n1;yes\n2;no\n3;yes\n"))
     monkeypatch.setattr(sys, "stdin", stream)
     column = open_table("-", "answer")
-    assert (column.origin, column.num_users, column.domain) == ("standard input", 3, ("no", "yes"))
+    assert (column.num_users, column.domain) == (3, ("no", "yes"))
     assert [each.tolist() for each in column.blocks()] == [[1, 0, 1]]
     with pytest.raises(DataError, match="standard input is empty"):
         open_table("-", "answer")

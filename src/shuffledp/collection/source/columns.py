@@ -38,8 +38,6 @@ class Column:
     way of reading adds to the assumptions, one sentence each.
     """
 
-    names: tuple[str, ...]
-    origin: str
     num_users: int
     num_missing: int
     checked_for: tuple[object, ...]
@@ -211,8 +209,6 @@ def survey(
         f"{num_users:,} users, and how many were dropped is not protected{hidden}."
     )
     return Column(
-        names=source.names,
-        origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
         checked_for=checked_for,

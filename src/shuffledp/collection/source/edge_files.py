@@ -17,10 +17,7 @@ from shuffledp.collection.source import tables
 from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
 
-_COMMENT_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$")
-_EMPTY_LINES = re.compile(rb"\s*\n")
-_SPACES = re.compile(rb"[ \t]+")
-_SPACES_AROUND_LINES = re.compile(rb"(?m)^ +| +$")
+_EMPTY_LINE = re.compile(rb"(?m)^[ \t]*([#%].*)?(\n|\Z)")
 
 
 def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
@@ -37,7 +34,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
             table = _labels_of_text(location)
     if table.width != 2:
         raise DataError(
-            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep two"
+            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two"
         )
     table.columns = ["first", "second"]
     table = table.select(pl.all().str.strip_chars())
@@ -53,17 +50,14 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
 def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
     tables.require_file(location)
-    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    data = data.replace(b"\r\n", b"\n")
-    if b"#" in data or b"%" in data:
-        data = _COMMENT_LINE.sub(b"", data)
-    data = _EMPTY_LINES.sub(b"\n", data.strip() + b"\n")
-    if data == b"\n":
+    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    data = _EMPTY_LINE.sub(b"", data)
+    if not data:
         raise DataError(f"{location.name} is empty: give two fields a line")
-    first_line = data[: data.index(b"\n")]
+    first_line = data.partition(b"\n")[0]
     separator = next((mark for mark in (b",", b"\t", b";") if mark in first_line), b" ")
     if separator == b" ":
-        data = _SPACES_AROUND_LINES.sub(b"", _SPACES.sub(b" ", data))
+        data = b"\n".join(b" ".join(line.split()) for line in data.splitlines())
     return pl.read_csv(
         io.BytesIO(data), separator=separator.decode(), has_header=False, infer_schema=False
     )
