@@ -326,9 +326,8 @@ def asked_releases(
     # batches of honest users have a size that is certain.
     if honest_fraction != 1.0:
         raise ParameterError(
-            "sampled does not go with honest_fraction: how many of those drawn are honest is left "
-            "to chance; give the honest users as num_users and the fewest of them that a batch "
-            "holds as sampled"
+            "sampled does not go with honest_fraction: give the honest users as num_users, and as "
+            "sampled the fewest of them that a batch holds, which else is left to chance"
         )
     batch = require_at_least("sampled", sampled, 1)
     return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times

@@ -270,8 +270,6 @@ class Plan(Shown, Generic[Estimates_co]):
             fingerprint = written["fingerprint"]
         except OSError as error:
             raise DataError(f"cannot read {location}: {error.strerror or error}") from None
-        except DataError:
-            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(
                 f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"

@@ -52,10 +52,10 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
             f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)})"
         )
     column = table.get_column(COLUMN)
-    if column.null_count():
+    if count := column.null_count():
         raise DataError(
-            f"column {COLUMN!r} has {column.null_count()} rows without a report, or with one that "
-            "the plan's randomizer never makes: pass missing='drop' to leave empty rows out"
+            f"column {COLUMN!r} has {count} rows without a report, or with one that the plan's "
+            "randomizer never makes: pass missing='drop' to leave empty rows out"
         )
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()

@@ -44,7 +44,7 @@ def test_known_counts(write):
     assert by_name.for_values("ba").known == (4, 0)
     assert by_name.for_users(5) == by_name
     assert read_prior(write('{"prior": [0.5, 0.5], "known": null}')).known is None
-    with pytest.raises(DataError, match="counts 4 users of 3 besides"):
+    with pytest.raises(DataError, match="counts 4 users, and there are 3"):
         by_name.for_users(4)
 
 
@@ -103,9 +103,7 @@ def test_files_that_cannot_be_read(write, tmp_path):
 
 def test_values_must_be_those_of_the_question(write):
     named = read_prior(write('{"a": 0.5, "b": 0.5}'))
-    with pytest.raises(
-        DataError, match="the prior names 'b', which is none of the answers 'a', 'c'"
-    ):
+    with pytest.raises(DataError, match="the prior names 'b', which is none of the answers"):
         named.for_values(["a", "c"])
     with pytest.raises(DataError, match="no probability for 'c'"):
         named.for_values(["a", "b", "c"])

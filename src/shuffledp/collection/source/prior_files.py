@@ -75,7 +75,7 @@ class PriorKnowledge:
         known = sum(self.known or ())
         if known > num_users - 1:
             raise DataError(
-                f'"known" counts {known:,} users of {num_users - 1:,} besides the one guessed at'
+                f'"known" counts {known:,} users, and there are {num_users - 1:,} others'
             )
         return self
 
@@ -84,16 +84,11 @@ class PriorKnowledge:
         wanted = tuple(values)
         if self.values is None:
             if len(self.prior) != len(wanted):
-                raise DataError(
-                    f"{origin} has {len(self.prior)} probabilities and there are {len(wanted)} "
-                    "answers: give one for each, in the order of the answers"
-                )
+                found = f"{len(self.prior)} probabilities and there are {len(wanted)} answers"
+                raise DataError(f"{origin} has {found}: give one for each, in their order")
             return self
         if unknown := [name for name in self.values if name not in wanted]:
-            raise DataError(
-                f"{origin} names {unknown[0]!r}, which is none of the answers "
-                f"{', '.join(map(repr, wanted[:6]))}{', ...' if len(wanted) > 6 else ''}"
-            )
+            raise DataError(f"{origin} names {unknown[0]!r}, which is none of the answers")
         if absent := [name for name in wanted if name not in self.values]:
             raise DataError(f"{origin} has no probability for {absent[0]!r}: give 0 if it is none")
         places = [self.values.index(name) for name in wanted]
