@@ -78,9 +78,7 @@ class _Means:
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
         if steps:
-            raise ParameterError(
-                f"post-processing {', '.join(steps)} is for frequencies: leave it out for means"
-            )
+            raise ParameterError(f"post-processing {', '.join(steps)}: means are left as estimated")
 
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of a mean; of vectors the root mean square over coordinates."""

@@ -89,7 +89,7 @@ def num_header_lines(table: "pl.DataFrame", origin: str, *, names_nobody: bool) 
         return 0
     if table.height == 1:
         raise DataError(
-            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}, which names nobody"
+            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}: nothing follows it"
         )
     return 1
 
