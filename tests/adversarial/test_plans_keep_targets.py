@@ -7,7 +7,7 @@ import pytest
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.collection.account import guarantee_for
-from shuffledp.collection.choices import guarantee_within
+from shuffledp.collection.choices import Target, guarantee_within
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import (
     AnswerSets,
@@ -46,7 +46,7 @@ def assert_kept(plan):
         profile = randomizer.profile
         found = guarantee_for(profile, plan.num_users, epsilon=epsilon, with_lower=False)
         assert found.delta_upper <= delta, randomizer
-        within = guarantee_within(randomizer, plan.num_users, epsilon, delta)
+        within = guarantee_within(randomizer, Target(plan.num_users, epsilon, delta))
         assert within.epsilon_upper <= epsilon, randomizer
         assert within.epsilon.lower is None or within.epsilon.lower <= within.epsilon.upper
 

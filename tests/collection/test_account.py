@@ -388,9 +388,9 @@ def test_numbers_alone_give_what_they_always_gave():
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"num_users": [1, 2], "epsilon0": [1, 2, 3]}, r"epsilon0 \(3,\), num_users \(2,\) do not"),
-        ({"num_users": []}, r"num_users \(0,\) hold nothing"),
-        ({"num_users": [[1], [1, 2]]}, "num_users = .* rows of different lengths"),
+        ({"num_users": [1, 2], "epsilon0": [1, 2, 3]}, "arrays that do not go together"),
+        ({"num_users": []}, "num_users: arrays that hold nothing"),
+        ({"num_users": [[1], [1, 2]]}, "arrays that do not go together .*inhomogeneous"),
         ({"num_users": [1.5, 2]}, "num_users = 1.5 is not a whole number"),
         ({"num_users": [5, 0]}, "num_users = 0 is below 1"),
     ],

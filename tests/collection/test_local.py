@@ -125,7 +125,7 @@ def test_empty_blocks_do_no_harm():
 def test_the_number_of_users_must_be_true():
     randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=1.0)
     blocks = [np.array([0, 1, 1], np.int32)]
-    with pytest.raises(DataError, match=r"3 values where num_users = 4"):
+    with pytest.raises(DataError, match=r"3 values, not num_users = 4"):
         collect(randomizer, blocks, num_users=4, entropy=Entropy.from_seed(8))
     with pytest.raises(ParameterError, match="num_users"):
         collect(randomizer, [], num_users=0, entropy=Entropy.from_seed(8))

@@ -131,7 +131,7 @@ def refused(target, match):
 def test_overwriting_never_touches_foreign_files(tmp_path, name):
     target = earlier_results(tmp_path / "home")
     (target / name).write_text("years of work")
-    refused(target, f"'{name}', which is no result of shuffledp")
+    refused(target, f"'{name}' is no result, or was changed")
 
 
 @pytest.mark.parametrize("name", ["estimates.csv", "rows.csv", "report.html"])
@@ -154,13 +154,13 @@ def test_a_marker_that_says_nothing_is_none(tmp_path, text):
 def test_a_result_that_was_edited_is_kept(tmp_path):
     target = earlier_results(tmp_path / "results")
     (target / "deep" / "report.html").write_text("with my remarks")
-    refused(target, "'deep/report.html', which is no result of shuffledp or was changed since")
+    refused(target, "'deep/report.html' is no result, or was changed")
 
 
 def test_a_link_among_results_is_kept(tmp_path):
     target = earlier_results(tmp_path / "results")
     (target / "data").symlink_to(tmp_path)
-    refused(target, "'data', which is no result")
+    refused(target, "'data' is no result")
 
 
 @pytest.mark.parametrize("place", ["results/rows.csv", "results/deep/rows.csv", "link/rows.csv"])

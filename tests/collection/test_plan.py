@@ -267,8 +267,7 @@ def chosen(*choices):
         Alternative(randomizer=Sized(name, size), expected_standard_error=error, asked_epsilon0=1.0)
         for name, size, error in choices
     ]
-    ranked = sorted(alternatives, key=lambda each: each.expected_standard_error)
-    return best_of(ranked, [name for name, _, _ in choices]).randomizer.name
+    return best_of(alternatives).randomizer.name
 
 
 @pytest.mark.parametrize(
@@ -453,15 +452,16 @@ def test_a_guarantee_is_never_above_its_target(monkeypatch):
     inverted = replace(plan.guarantee.bound, upper=1.0 + 1e-9)
     above = replace(plan.guarantee, epsilon=inverted)
     monkeypatch.setattr(choosing, "guarantee_for", lambda *_, **__: above)
-    capped = choosing.guarantee_within(plan.randomizer, 1000, 1.0, 1e-6)
+    target = choosing.Target(1000, 1.0, 1e-6)
+    capped = choosing.guarantee_within(plan.randomizer, target)
     assert capped.epsilon_upper == 1.0
     assert capped.lower <= 1.0
     # One that does not hold at the target is not hidden.
     looser = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=8.0)
-    assert choosing.guarantee_within(looser, 1000, 1.0, 1e-6) is above
+    assert choosing.guarantee_within(looser, target) is above
     unknown = replace(above, epsilon=replace(inverted, lower=None))
     monkeypatch.setattr(choosing, "guarantee_for", lambda *_, **__: unknown)
-    assert choosing.guarantee_within(plan.randomizer, 1000, 1.0, 1e-6).lower is None
+    assert choosing.guarantee_within(plan.randomizer, target).lower is None
 
 
 def test_bad_names_of_vectors():

@@ -150,7 +150,7 @@ def test_no_rounds_are_none(written):
         ("epsilon0,num_users,participation\n1,10,2\n", "line 2: participation = 2"),
         ("epsilon,delta\n,1e-9\n", "line 2, column epsilon: the field is empty"),
         ("epsilon,delta\n1,2\n", "line 2: delta = 2"),
-        ("epsilon,num_users\n1,2\n", "line 2: epsilon states a guarantee and num_users"),
+        ("epsilon,num_users\n1,2\n", "line 2: epsilon states a guarantee, so num_users"),
         (b"epsilon0,num_users\n\xff,1\n", "not text in UTF-8"),
         ('epsilon0,num_users\n"' + "1" * 200_000, "field larger than field limit"),
     ],

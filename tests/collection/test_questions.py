@@ -98,7 +98,7 @@ def test_only_its_own_columns_are_taken(kind, other, tmp_path):
 def test_values_in_memory_become_its_own_column(kind):
     column = kind.question.column(kind.values)
     require_column(kind.question, column)
-    assert (column.origin, column.num_users) == ("values", NUM_USERS)
+    assert column.num_users == NUM_USERS
 
 
 @EACH

@@ -126,7 +126,7 @@ class TestResult:
 
     @pytest.mark.parametrize("domain", [("yes",), ("yes", "no", "refused")])
     def test_domain_and_estimates_agree(self, domain):
-        with pytest.raises(ParameterError, match=f"has {len(domain)} labels and there are 2"):
+        with pytest.raises(ParameterError, match=f"and {len(domain)} labels"):
             run_result(question=SimpleNamespace(labels=domain))
 
     def test_repr_is_one_line_and_says_if_it_is_a_simulation(self):

@@ -274,7 +274,7 @@ def test_fewer_reports_than_planned_are_accounted_for(plan):
 def test_reports_of_another_law_and_too_few_are_refused(plan):
     other = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=0.5)
     drawn = other.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
-    with pytest.raises(ParameterError, match="another law made them"):
+    with pytest.raises(ParameterError, match="another law than the plan's made these reports"):
         sdp.estimate(drawn, plan)
     one = plan.randomizer.randomize(np.zeros(1, dtype=int), sdp.Entropy.from_seed(1))
     for reports in ([], one):

@@ -153,7 +153,7 @@ def test_all_that_was_asked_for_is_in_the_file(tmp_path, asked):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _: "no json", "is no plan as Plan.save writes it"),
+        (lambda _: "no json", "is no plan of Plan.save"),
         (lambda _: "[]", "is no plan"),
         (lambda _: "{}", "is no plan .*'schema'"),
         (lambda text: text.replace('"schema": 1', '"schema": 9'), "has schema 9"),

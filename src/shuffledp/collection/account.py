@@ -1,7 +1,7 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from os import PathLike
 from typing import Any, Generic, SupportsIndex, TypedDict, TypeVar, Unpack, overload
@@ -78,6 +78,15 @@ def guarantee_of(
     return _bounding(releases.epsilon, releases.delta, epsilon, delta, **facts)
 
 
+def require_one(epsilon: float | None, delta: float | None) -> None:
+    """Raise `ParameterError` unless exactly one of the two is given."""
+    if (epsilon is None) == (delta is None):
+        raise ParameterError(
+            f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
+            "computed"
+        )
+
+
 def _bounding(
     epsilon_at: Callable[..., Bound],
     delta_at: Callable[..., Bound],
@@ -86,11 +95,7 @@ def _bounding(
     **facts: int,
 ) -> Guarantee:
     """Return the guarantee with the one that is not given bounded."""
-    if (epsilon is None) == (delta is None):
-        raise ParameterError(
-            f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
-            "computed"
-        )
+    require_one(epsilon, delta)
     if delta is not None:
         return Guarantee(epsilon=epsilon_at(delta=delta), delta=float(delta), **facts)
     asked = float(epsilon or 0.0)
@@ -238,41 +243,30 @@ def account(  # noqa: PLR0913  # one keyword an option
     ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
     """
     given = {**locals()}  # each argument by its name
-    numbers = {name: _array(name, given[name]) for name in given if name in _REAL | _WHOLE}
-    arrays = {name: each for name, each in numbers.items() if each.ndim}
-    if not arrays:
+    settings = _settings({name: given[name] for name in given if name in _REAL | _WHOLE})
+    if not settings:
         return _account(**given)
-    settings = _broadcast(arrays)
     rows = (dict(zip(settings, row, strict=True)) for row in zip(*settings.values(), strict=True))
     return Guarantees(settings=settings, rows=tuple(_account(**{**given, **row}) for row in rows))
 
 
-def _array(name: str, value: Any) -> NDArray[Any]:
-    """Return an argument as an array, of no dimension if it is a number or None."""
+def _settings(numbers: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the elements of those that are arrays, once they are broadcast together."""
     try:
-        return np.asarray(value)
-    except ValueError:
-        raise ParameterError(f"{name} = {value!r} has rows of different lengths") from None
-
-
-def _broadcast(arrays: dict[str, NDArray[Any]]) -> dict[str, list[Any]]:
-    """Return the elements of arrays that go together, whole numbers as such."""
-    shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items())
-    try:
+        arrays = {name: np.asarray(each) for name, each in numbers.items() if np.ndim(each)}
         together = np.broadcast_arrays(*arrays.values())
-    except ValueError:
+    except ValueError as error:
         raise ParameterError(
-            f"arrays of the shapes {shapes} do not go together: give arrays of one length, or "
-            "shapes that NumPy broadcasts, such as (3, 1) and (4,)"
+            f"arrays that do not go together ({error}): give arrays of one length, or shapes that "
+            "NumPy broadcasts, such as (3, 1) and (4,)"
         ) from None
-    if not together[0].size:
-        raise ParameterError(f"arrays of the shapes {shapes} hold nothing: give some numbers")
-    found = {}
-    for name, each in zip(arrays, together, strict=True):
-        values = each.ravel().tolist()
-        if name in _WHOLE:  # np.logspace makes floats
-            values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]
-        found[name] = values
+    if together and not together[0].size:
+        raise ParameterError(f"{', '.join(arrays)}: arrays that hold nothing; give some numbers")
+    found = {name: each.ravel().tolist() for name, each in zip(arrays, together, strict=True)}
+    for name in _WHOLE & set(found):  # np.logspace makes floats
+        found[name] = [
+            int(x) if isinstance(x, float) and x.is_integer() else x for x in found[name]
+        ]
     return found
 
 
@@ -314,13 +308,11 @@ def asked_releases(
         others = (profile, num_users, sampled, *law.values())
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
-                "schedule says all there is about each round: leave out epsilon0, num_users, "
-                "randomizer, k, dimension, channel, sampled and participation"
+                "schedule says all there is about each round: leave out all but rounds"
             )
         if honest_fraction != 1.0:
             raise ParameterError(
-                "honest_fraction does not go with a schedule: write the honest users of each "
-                "round into the schedule"
+                "honest_fraction does not go with a schedule: write honest users into that"
             )
         return read_schedule(schedule) * times
     if num_users is None:
@@ -334,9 +326,8 @@ def asked_releases(
     # batches of honest users have a size that is certain.
     if honest_fraction != 1.0:
         raise ParameterError(
-            "sampled does not go with honest_fraction: how many of those drawn are honest is left "
-            "to chance; give the honest users as num_users and the fewest of them that a batch "
-            "holds as sampled"
+            "sampled does not go with honest_fraction: give the honest users as num_users, and as "
+            "sampled the fewest of them that a batch holds, which else is left to chance"
         )
     batch = require_at_least("sampled", sampled, 1)
     return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
@@ -349,8 +340,7 @@ def _law(
     if profile is not None:
         if any(each is not None for each in (epsilon0, channel, *about.values())):
             raise ParameterError(
-                "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
-                "k, dimension and channel"
+                "profile says all there is about the randomizer: leave out what else does"
             )
         return profile
     if channel is None:
@@ -359,7 +349,7 @@ def _law(
         return named_profile(epsilon0=epsilon0, **about)
     if any(each is not None for each in about.values()):
         raise ParameterError(
-            "channel says all there is about the randomizer: leave out randomizer, k and dimension"
+            "channel says all there is about the randomizer: leave out what else does"
         )
     from shuffledp.collection.source.channel_files import open_channel
 
@@ -378,8 +368,7 @@ class Calibration(Shown):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**values, "guarantee": self.guarantee.to_json_dict()}
+        return {**asdict(self), "guarantee": self.guarantee.to_json_dict()}
 
 
 def calibrate(

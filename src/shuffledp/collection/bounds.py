@@ -13,6 +13,7 @@ from typing import Any
 from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.collection.account import require_one
 from shuffledp.collection.profiles import named_profile
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
@@ -44,12 +45,8 @@ class Scenario:
     dimension: int | None = None
 
     def __post_init__(self) -> None:
+        require_one(self.epsilon, self.delta)
         set_field = partial(object.__setattr__, self)
-        if (self.epsilon is None) == (self.delta is None):
-            raise ParameterError(
-                f"epsilon = {self.epsilon} and delta = {self.delta}: give exactly one of them; "
-                "the other is compared"
-            )
         set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
         set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if self.epsilon is not None:
@@ -231,15 +228,12 @@ def compare_scenario(scenario: Scenario) -> BoundComparison:
         (each for each, _ in compared),
         key=lambda each: math.inf if each.value is None else each.value,
     )
-    proved = [
-        lower for lower in (local.lower, *(each for _, each in compared)) if lower is not None
-    ]
-    lower = max(proved, default=None)
-    best = found[0].value
-    if best is not None:
-        claim = f"method {found[0].method.name!r}"
-        lower = reconciled_lower(lower, best, tolerance=_MEETING, claim=claim)
-    return BoundComparison(scenario=scenario, bounds=tuple(found), lower=lower)
+    lower_ends = (local.lower, *(each for _, each in compared))
+    lower = max((each for each in lower_ends if each is not None), default=None)
+    result = BoundComparison(scenario=scenario, bounds=tuple(found), lower=lower)
+    claim = f"method {found[0].method.name!r}"
+    lower = reconciled_lower(lower, result.best, tolerance=_MEETING, claim=claim)
+    return replace(result, lower=lower)
 
 
 def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
@@ -274,16 +268,6 @@ def _compared(
     return ComparedBound(method, bound.upper, standing, reason), bound.lower
 
 
-# Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
-_USERS_IN_A_DECADE: tuple[float, ...] = (1, 2, 5)
-_EPSILON0_IN_A_DECADE = (1, 1.5, 2, 3, 5, 7)
-
-# Decades of the curves; they move where the scenario lies outside.
-_NUM_USERS_DECADES = (2, 9)
-_EPSILON0_DECADES = (-1, 1)
-_MOST_DECADES = 15  # of users that the accountant takes
-
-
 class Over(StrEnum):
     """What changes along a curve, all else being equal."""
 
@@ -294,6 +278,14 @@ class Over(StrEnum):
     def field(self) -> str:
         """The field of `Scenario` that changes."""
         return self.value.replace("-", "_")
+
+
+# Points in each decade, and the decades; these move where the scenario lies outside. Epsilon0 has
+# fewer decades, and curves bend more over it.
+_AXES: dict[Over, tuple[tuple[float, ...], int, int]] = {
+    Over.NUM_USERS: ((1, 2, 5), 2, 9),
+    Over.EPSILON0: ((1, 1.5, 2, 3, 5, 7), -1, 1),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,20 +350,12 @@ def bound_curves(
 
 def _positions(scenario: Scenario, over: Over) -> list[float]:
     """Return the points along the axis, the scenario's own among them."""
-    if over is Over.NUM_USERS:
-        first, last = _decades(scenario.num_users, *_NUM_USERS_DECADES)
-        digits, first, last = _USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES)
-    elif scenario.epsilon0 == 0.0:
+    here = getattr(scenario, over.field)
+    if here == 0.0:
         raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
-    else:
-        digits = _EPSILON0_IN_A_DECADE
-        first, last = _decades(scenario.epsilon0, *_EPSILON0_DECADES)
-    steps = {float(f"{digit}e{power}") for power in range(first, last) for digit in digits}
-    return sorted({*steps, float(f"1e{last}"), getattr(scenario, over.field)})
-
-
-def _decades(value: float, first: int, last: int) -> tuple[int, int]:
-    """Return the exponents of as many decades as from first to last, ``value`` among them."""
-    exponent = math.log10(value)
+    digits, first, last = _AXES[over]
+    exponent = math.log10(here)
     move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
-    return first + move, last + move
+    powers = range(first + move, last + move)
+    steps = {float(f"{digit}e{power}") for power in powers for digit in digits}
+    return sorted({*steps, float(f"1e{powers.stop}"), here})

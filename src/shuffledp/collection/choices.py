@@ -1,5 +1,6 @@
 """The choice among randomizers: the largest epsilon0 of each that meets a target, and its error."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,11 +21,10 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer
 
-# Advice beyond this number of users is of no use.
-_MOST_USERS_ADVISED = 10**9
-
-# Leading digits of an epsilon that is advised.
-_TWO_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+# Numbers of two digits that are advised; of more users, or a larger epsilon, it is of no use.
+_USERS_ADVISED = [digits * 10**power for power in range(8) for digits in range(10, 100)]
+_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+_EPSILONS_ADVISED = [digits * 10.0**power for power in range(-6, 2) for digits in _DIGITS]
 
 # Among randomizers whose errors are this close, the one with the smallest reports is chosen.
 _CLOSE_ENOUGH = 1.02
@@ -65,10 +65,8 @@ class Target:
     max_epsilon0: float = LARGEST_EPSILON0
 
 
-def ranked_choices(
-    question: Question, makers: Candidates, target: Target
-) -> tuple[Alternative, ...]:
-    """Return each randomizer at its largest epsilon0, least expected error first."""
+def at_target(question: Question, makers: Candidates, target: Target) -> list[Alternative]:
+    """Return each randomizer at its largest epsilon0."""
 
     def largest(make: Callable[[float], LocalRandomizer]) -> float:
         return meeting(target, lambda epsilon0: make(epsilon0).profile)
@@ -79,7 +77,7 @@ def ranked_choices(
         other = RandomizerFamily.OTHER
         return meeting(target, lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=other))
 
-    choices = []
+    found = []
     for name, make in makers.items():
         profile = make(1.0).profile
         has_analysis = profile.family is not RandomizerFamily.OTHER or profile.blanket
@@ -87,8 +85,17 @@ def ranked_choices(
         chosen = make(epsilon0)
         error = question.expected_error(chosen, target.num_users)
         logger.debug("%s: epsilon0 = %.6g, standard error %.4g", name, epsilon0, error)
-        choices.append(Alternative(chosen, error, epsilon0))
-    return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
+        found.append(Alternative(chosen, error, epsilon0))
+    return found
+
+
+def best_first(question: Question, makers: Candidates, target: Target) -> list[Alternative]:
+    """Return the best choice and then the others, least error first; `infeasible` if it is none."""
+    found = at_target(question, makers, target)
+    if not min(each.expected_standard_error for each in found) <= question.useless_error:
+        raise infeasible(question, makers, target)
+    best = best_of(found)
+    return sorted(found, key=lambda each: (each is not best, each.expected_standard_error))
 
 
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
@@ -101,23 +108,22 @@ def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> flo
     return min(found, target.max_epsilon0)
 
 
-def guarantee_within(
-    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float, *, rounds: int = 1
-) -> Guarantee:
-    """Return the guarantee of all rounds at ``delta``, with an upper end of at most ``epsilon``.
+def guarantee_within(randomizer: LocalRandomizer, target: Target) -> Guarantee:
+    """Return the guarantee of all rounds at a target's delta, with at most its epsilon.
 
     Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
     *above* the root, which must not read as a miss.
     """
-    if rounds > 1:  # calibrated by the very epsilon that is computed here
-        release = ShuffledRelease(profile=randomizer.profile, num_users=num_users)
-        return guarantee_of(release * rounds, delta=delta)
-    guarantee = guarantee_for(randomizer.profile, num_users, delta=delta)
+    law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
+    if target.rounds > 1:  # calibrated by the very epsilon that is computed here
+        release = ShuffledRelease(profile=law, num_users=num_users)
+        return guarantee_of(release * target.rounds, delta=target.delta)
+    guarantee = guarantee_for(law, num_users, delta=target.delta)
     bound = guarantee.bound
     if bound.upper <= epsilon:
         return guarantee
-    law = randomizer.profile
-    if account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False).upper > delta:
+    found = account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False)
+    if found.upper > target.delta:
         return guarantee
     lower = None if bound.lower is None else min(bound.lower, epsilon)
     return replace(guarantee, epsilon=replace(bound, lower=lower, upper=epsilon))
@@ -141,20 +147,15 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
 
     again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
     advice = []
-    more = (num_users << doublings for doublings in range(1, 32))
-    reachable = (users for users in more if users <= 2 * _MOST_USERS_ADVISED)
-    enough = next((users for users in reachable if useful(users, epsilon)), None)
-    if enough is not None:
-        too_few = enough // 2
-        while enough - too_few > max(1, enough // 50):
-            middle = (too_few + enough) // 2
-            too_few, enough = (too_few, middle) if useful(middle, epsilon) else (middle, enough)
-        advice.append(f"{enough:,} users would do at this target")
     # Two digits, each tried as it is printed.
-    steps = (digits * 10.0**power for power in range(-6, 2) for digits in _TWO_DIGITS)
-    large = next((e for e in steps if e > epsilon and useful(num_users, e)), None)
-    if large is not None:
-        advice.append(f"epsilon >= {large:g} with {num_users:,} users")
+    more = [users for users in _USERS_ADVISED if users > num_users]
+    place = bisect_left(more, True, key=lambda users: useful(users, epsilon))
+    if place < len(more):
+        advice.append(f"{more[place]:,} users would do at this target")
+    larger = [step for step in _EPSILONS_ADVISED if step > epsilon]
+    place = bisect_left(larger, True, key=lambda step: useful(num_users, step))
+    if place < len(larger):
+        advice.append(f"epsilon >= {larger[place]:g} with {num_users:,} users")
     if target.max_epsilon0 < LARGEST_EPSILON0:
         advice.append("max_epsilon0 may have to be larger")
     return InfeasibleTargetError(
@@ -164,16 +165,18 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
     )
 
 
-def best_of(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative:
+def best_of(choices: Sequence[Alternative]) -> Alternative:
     """Return the least error among the smallest reports that are close enough to the least of all.
 
-    Of those with the same error the first in the list of candidates: it has the closest analysis.
+    Of those with the same error the first of the candidates: it has the closest analysis.
     """
-    least = choices[0].expected_standard_error
-    close = [each for each in choices if each.expected_standard_error <= _CLOSE_ENOUGH * least]
+    close = _near_the_least(choices, _CLOSE_ENOUGH)
     fewest = min(each.randomizer.num_report_bytes for each in close)
     small = [each for each in close if each.randomizer.num_report_bytes == fewest]
-    least = small[0].expected_standard_error
-    same = [each for each in small if each.expected_standard_error <= SAME_ERROR * least]
-    first = {name: place for place, name in enumerate(names)}
-    return min(same, key=lambda each: first.get(each.randomizer.name, len(names)))
+    return _near_the_least(small, SAME_ERROR)[0]
+
+
+def _near_the_least(choices: Sequence[Alternative], factor: float) -> list[Alternative]:
+    """Return those whose error is at most a multiple of the least one."""
+    least = min(each.expected_standard_error for each in choices)
+    return [each for each in choices if each.expected_standard_error <= factor * least]

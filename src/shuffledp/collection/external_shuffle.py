@@ -71,8 +71,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
         if not self._is_taking_rows:
             raise ShuffledpError(
-                "rows were added after the shuffled blocks were asked for, or after closing: add "
-                "all rows first"
+                "rows were added after the shuffled blocks were asked for: add all rows first"
             )
         taken = 0
         while taken < len(rows):
@@ -88,8 +87,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         """Return the shuffled rows in blocks; only once, for twice would be two releases."""
         if not self._is_taking_rows:
             raise ShuffledpError(
-                "the shuffled blocks were asked for twice, or after closing: keep them, for a "
-                "second order of the same reports would be a second release"
+                "the shuffled blocks were asked for twice, which is a second release: keep them"
             )
         self._is_taking_rows = False
         return self._blocks()
@@ -97,18 +95,13 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
     def close(self) -> None:
         """Free memory and the scratch file, whose contents are gone with it."""
         self._is_taking_rows = False
-        self._free_memory()
+        self._batch = self._split = self._batch[:0].copy()
+        self._num_held = 0
         if self._file is not None:
             self._file.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _free_memory(self) -> None:
-        """Let go of both buffers."""
-        self._batch = self._batch[:0].copy()
-        self._split = self._batch
-        self._num_held = 0
 
     def _spill(self) -> None:
         """Split the batch into buckets and append these to the scratch file, made for the first."""
@@ -139,7 +132,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
                 yield UniformShuffler().shuffle(rows, self._entropy)
             return
         self._spill()
-        self._free_memory()
+        self._batch = self._split = self._batch[:0].copy()
         offsets = np.stack(self._batch_offsets)
         for bucket in np.flatnonzero(np.diff(offsets).sum(axis=0)):
             extents = offsets[:, bucket : bucket + 2].tolist()

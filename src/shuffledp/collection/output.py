@@ -14,15 +14,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import Result
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"
@@ -91,8 +89,6 @@ def writing(target: Path) -> Iterator[None]:
 
     The error names what the user asked for, not a file inside that the user never sees.
     """
-    import polars as pl
-
     try:
         yield
     except (OutputError, OSError, pl.exceptions.PolarsError) as error:
@@ -158,8 +154,6 @@ def _cell(value: object) -> object:
 
 def harmless_text(columns: "pl.Expr") -> "pl.Expr":
     """Return columns of text, for a table as CSV, in which no spreadsheet finds a formula."""
-    import polars as pl
-
     text = columns.cast(pl.String)
     is_formula = text.str.contains(_FORMULA_START) & ~text.str.contains(_NUMBER)
     return pl.when(is_formula).then("'" + text).otherwise(text).name.keep()
@@ -192,14 +186,12 @@ def _require_own(folder: Path, named: Path) -> list[str]:
         written = dict(json.loads((folder / MARKER_FILE).read_bytes())["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OutputError(
-            f"folder {named} has no {MARKER_FILE} that says which of its files are results, so it "
-            "is not overwritten: choose another, or remove it yourself"
+            f"folder {named} is not overwritten, as it has no {MARKER_FILE}: choose another"
         ) from None
     for name, state in sorted(_files(folder).items()):
         if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
-                f"folder {named} holds a file {name!r}, which is no result of shuffledp or was "
-                "changed since, so it is not overwritten: choose another"
+                f"folder {named} is not overwritten: {name!r} is no result, or was changed"
             )
     return list(written)
 

@@ -188,9 +188,8 @@ class Plan(Shown, Generic[Estimates_co]):
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self.rounds)
-            ranked = choices.ranked_choices(self.question, makers, target)
-            errors = {each.randomizer.name: each.expected_standard_error for each in ranked}
-            found.append((epsilon, tuple(errors[name] for name in names)))
+            both = choices.at_target(self.question, makers, target)
+            found.append((epsilon, tuple(each.expected_standard_error for each in both)))
         return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
@@ -234,8 +233,7 @@ class Plan(Shown, Generic[Estimates_co]):
         """
         if not is_uniform(self.shuffling):
             raise ParameterError(
-                f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved; "
-                "give the same arguments to plan again"
+                f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
         written = {
             "schema": PLAN_SCHEMA,
@@ -272,25 +270,17 @@ class Plan(Shown, Generic[Estimates_co]):
             fingerprint = written["fingerprint"]
         except OSError as error:
             raise DataError(f"cannot read {location}: {error.strerror or error}") from None
-        except DataError:
-            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(
-                f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
-                f"{error}"
+                f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"
             ) from None
         if schema != PLAN_SCHEMA:
-            raise DataError(
-                f"{location.name} has schema {schema!r} and this version of shuffledp reads "
-                f"{PLAN_SCHEMA}: plan again"
-            )
+            raise DataError(f"{location.name} has schema {schema!r}, not {PLAN_SCHEMA}: plan again")
         if law.fingerprint != fingerprint:
             raise DataError(
-                f"{location.name} names the law {fingerprint!r} and this version of shuffledp "
-                f"draws from {law.fingerprint!r}: use the version that planned, or plan again"
+                f"{location.name} names the law {fingerprint!r}, not {law.fingerprint!r}"
             )
-        num_users, epsilon, delta, rounds = (saved[name] for name in _SAVED[:4])
-        guarantee = choices.guarantee_within(law, num_users, epsilon, delta, rounds=rounds)
+        guarantee = choices.guarantee_within(law, Target(*(saved[name] for name in _SAVED[:4])))
         return cls(question=question, randomizer=law, guarantee=guarantee, _makers=makers, **saved)
 
     def __str__(self) -> str:
@@ -364,10 +354,8 @@ def plan(
     True
     """
     if not hasattr(question, "candidates"):
-        raise ParameterError(
-            f"question is a {type(question).__name__}: give Categories, Mean, VectorMean, Words or "
-            "AnswerSets"
-        )
+        kinds = "Categories, Mean, VectorMean, Words or AnswerSets"
+        raise ParameterError(f"question is a {type(question).__name__}: give {kinds}")
     if (epsilon is None) == (epsilon0 is None):
         raise ParameterError(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
@@ -375,112 +363,87 @@ def plan(
         )
     if rounds != 1 and (epsilon is None or not is_uniform(shuffling)):
         raise ParameterError(
-            f"rounds = {rounds}: a collection that is repeated is planned for a target epsilon of "
-            "uniform shuffles only: leave rounds out"
+            f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
     if max_epsilon0 is not None and epsilon is None:
         raise ParameterError(
-            f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon, or only the "
-            "epsilon0 that is fixed"
+            f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon"
         )
-    users = require_at_least("num_users", num_users, 1)
-    if epsilon is None:
-        makers, make = _the_one(question, randomizer)
-        asked = float(epsilon0 or 0.0)
-        law = make(asked)
-        guarantee = shuffling.guarantee(law.profile, users, delta=delta)
-        chosen = {
-            "target_epsilon": guarantee.epsilon_upper,
-            "target_delta": delta,
-            "randomizer": law,
-            "guarantee": guarantee,
-            "binding": "epsilon0",
-            "asked_epsilon0": asked,
-            "_makers": makers,
-        }
-    else:
-        limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
-        target = Target(
-            users,
-            require_positive("epsilon", epsilon),
-            require_open_unit("delta", delta),
-            require_at_least("rounds", rounds, 1),
-            min(limit, LARGEST_EPSILON0),
-        )
-        chosen = _choice(question, target, shuffling, randomizer)
-    found: Plan[Estimates_co] = Plan(
-        question=question, num_users=users, shuffling=shuffling, **chosen
+    limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
+    target = Target(
+        require_at_least("num_users", num_users, 1),
+        math.inf if epsilon is None else require_positive("epsilon", epsilon),
+        delta if epsilon is None else require_open_unit("delta", delta),
+        require_at_least("rounds", rounds, 1),
+        min(limit, LARGEST_EPSILON0),
     )
+    found = _planned(question, target, shuffling, randomizer, epsilon0)
     results.log_collection("plan", found, shuffling.name)
     return found
 
 
-def _the_one(question: Question, randomizer: str | None) -> tuple[Candidates, Any]:
-    """Return the only candidate, by default the question's first (for answers k-RR), and it."""
-    name = randomizer or next(iter(question.candidates()))
-    makers = chosen_candidates(question, name)
-    return makers, makers[name]
-
-
-def _choice(
-    question: Question, target: Target, shuffling: Arrangement, randomizer: str | None
-) -> dict[str, Any]:
-    """Return the fields of the plan that meets a target."""
-    others: tuple[Alternative, ...] = ()
-    if is_uniform(shuffling):
+def _planned(
+    question: Question[Estimates_co],
+    target: Target,
+    shuffling: Arrangement,
+    randomizer: str | None,
+    epsilon0: float | None,
+) -> Plan[Estimates_co]:
+    """Return the plan that meets a target, or the one of a fixed epsilon0."""
+    others: list[Alternative] = []
+    if epsilon0 is None and is_uniform(shuffling):
         makers = chosen_candidates(question, randomizer)
-        ranked = choices.ranked_choices(question, makers, target)
-        if not ranked[0].expected_standard_error <= question.useless_error:
-            raise choices.infeasible(question, makers, target)
-        best = choices.best_of(ranked, list(makers))
+        best, *others = choices.best_first(question, makers, target)
         law, asked = best.randomizer, best.asked_epsilon0
-        others = tuple(each for each in ranked if each is not best)
-        guarantee = choices.guarantee_within(
-            law, target.num_users, target.epsilon, target.delta, rounds=target.rounds
-        )
+        guarantee = choices.guarantee_within(law, target)
     else:
-        makers, make = _the_one(question, randomizer)
-        asked = _arranged_epsilon0(make, target, shuffling)
-        law = make(asked)
-        if not question.expected_error(law, target.num_users) <= question.useless_error:
-            raise InfeasibleTargetError(
-                f"num_users = {target.num_users} is too few for epsilon = {target.epsilon:g}, "
-                f"delta = {target.delta:g} with the {shuffling.name} shuffler: the noise needed "
-                f"would drown every estimate; "
-                f"{', '.join(filter(None, ('raise epsilon', shuffling.remedy)))}, or ask more "
-                "people"
-            )
+        name = randomizer or next(iter(question.candidates()))  # of answers k-RR
+        makers = chosen_candidates(question, name)
+        if epsilon0 is None:
+            asked = _arranged_epsilon0(question, makers[name], target, shuffling)
+        else:
+            asked = float(epsilon0)
+        law = makers[name](asked)
         guarantee = shuffling.guarantee(law.profile, target.num_users, delta=target.delta)
     is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked >= target.max_epsilon0
-    return {
-        "target_epsilon": target.epsilon,
-        "target_delta": target.delta,
-        "rounds": target.rounds,
-        "randomizer": law,
-        "guarantee": guarantee,
-        "alternatives": others,
-        "binding": "max_epsilon0" if is_capped else "epsilon",
-        "asked_epsilon0": asked,
-        "_makers": makers,
-    }
+    limit = "max_epsilon0" if is_capped else "epsilon"
+    return Plan(
+        num_users=target.num_users,
+        question=question,
+        target_epsilon=target.epsilon if epsilon0 is None else guarantee.epsilon_upper,
+        target_delta=target.delta,
+        randomizer=law,
+        guarantee=guarantee,
+        alternatives=tuple(others),
+        rounds=target.rounds,
+        shuffling=shuffling,
+        binding=limit if epsilon0 is None else "epsilon0",
+        asked_epsilon0=asked,
+        _makers=makers,
+    )
 
 
-def _arranged_epsilon0(make: Any, target: Target, shuffling: Arrangement) -> float:
+def _arranged_epsilon0(
+    question: Question, make: Any, target: Target, shuffling: Arrangement
+) -> float:
     """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
+    num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
 
     def epsilon_at(inverse: float) -> float:
         law = make(1.0 / inverse).profile
-        return shuffling.guarantee(
-            law, target.num_users, delta=target.delta, with_lower=False
-        ).epsilon_upper
+        return shuffling.guarantee(law, num_users, delta=delta, with_lower=False).epsilon_upper
 
     # Without any amplification the target is met at epsilon0 = epsilon.
-    certain = min(target.epsilon, target.max_epsilon0)
+    certain = min(epsilon, target.max_epsilon0)
+    limits = 1.0 / target.max_epsilon0, 1.0 / certain
     _, inverse = last_above_first_below(
-        epsilon_at,
-        target.epsilon,
-        1.0 / target.max_epsilon0,
-        1.0 / certain,
-        relative_tolerance=_ARRANGED_TOLERANCE,
+        epsilon_at, epsilon, *limits, relative_tolerance=_ARRANGED_TOLERANCE
     )
-    return max(1.0 / inverse, certain)
+    found = max(1.0 / inverse, certain)
+    if not question.expected_error(make(found), num_users) <= question.useless_error:
+        advice = ", ".join(filter(None, ("raise epsilon", shuffling.remedy, "or ask more people")))
+        raise InfeasibleTargetError(
+            f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "
+            f"the {shuffling.name} shuffler: the noise needed would drown every estimate; {advice}"
+        )
+    return found

@@ -42,7 +42,7 @@ def named_profile(
     """
     if randomizer is None and domain_size is None and dimension is None:
         return LocalProfile(epsilon0=epsilon0)
-    from shuffledp.randomizers import registry
+    from shuffledp.randomizers import base, registry
 
     name = randomizer or ""
     numbers, vectors = registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS
@@ -52,28 +52,25 @@ def named_profile(
             f"randomizer = {randomizer!r} is not one of {', '.join(accounted)}; for any other one "
             "leave it out, which is safe"
         )
-    is_of_answers = name in registry.RANDOMIZERS
     why = "without a randomizer" if randomizer is None else f"for {randomizer}"
-    for argument, value, matters in (
-        ("domain_size", domain_size, is_of_answers),
-        ("dimension", dimension, name in vectors),
-    ):
-        if value is not None and not matters:
+    sizes = {"domain_size": domain_size, "dimension": dimension}
+    needed = {"domain_size": name in registry.RANDOMIZERS, "dimension": name in vectors}
+    for argument, value in sizes.items():
+        if value is not None and not needed[argument]:
             raise ParameterError(f"{argument} = {value} makes no difference {why}: leave it out")
-    if name in numbers:
-        # The law depends on the value's place within its limits, not on the limits.
-        return numbers[name](low=-1.0, high=1.0, epsilon0=epsilon0).profile
+        if value is None and needed[argument] and name not in _NAMED_FAMILIES:
+            raise ParameterError(f"{argument} is needed {why}")
     if name in _NAMED_FAMILIES:
         family = RandomizerFamily(name)
         return LocalProfile(epsilon0=epsilon0, family=family, domain_size=domain_size)
-    if is_of_answers and domain_size is None:
-        raise ParameterError(f"domain_size is needed {why}: pass the number of answers")
-    if is_of_answers:
-        law = {"domain_size": domain_size, "epsilon0": float(epsilon0)}
-        return registry.make_randomizer(name, **law).profile
-    if dimension is None:
-        raise ParameterError(f"dimension is needed {why}: pass the length of the vectors")
-    return vectors[name](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
+    law: base.LocalRandomizer
+    if needed["domain_size"]:
+        law = registry.make_randomizer(name, domain_size=domain_size, epsilon0=float(epsilon0))
+    elif needed["dimension"]:
+        law = vectors[name](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0)
+    else:  # the law depends on the value's place within its limits, not on the limits
+        law = numbers[name](low=-1.0, high=1.0, epsilon0=epsilon0)
+    return law.profile
 
 
 def _whole(text: str) -> int:
@@ -142,10 +139,8 @@ def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
         fields = {name: value.strip() for name, value in row.items() if value and value.strip()}
         parts.append(_part(fields, where))
     if not 1 <= len(parts) <= _MOST_ROWS:
-        raise DataError(
-            f"{origin} has {'no rows' if not parts else f'more than {_MOST_ROWS} rows'} below a "
-            "header such as epsilon0,num_users: give one for each kind of release"
-        )
+        found = f"more than {_MOST_ROWS} rows" if parts else "no rows"
+        raise DataError(f"{origin} has {found} below a header such as epsilon0,num_users")
     try:
         return Composition(parts)
     except ShuffledpError as error:
@@ -167,8 +162,7 @@ def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
     shuffled = [name for name in _SHUFFLED if name in fields]
     if stated and shuffled:
         raise DataError(
-            f"{where}: {stated[0]} states a guarantee and {shuffled[0]} belongs to a shuffled "
-            "release: give one or the other"
+            f"{where}: {stated[0]} states a guarantee, so {shuffled[0]} has to be left out"
         )
     for name in ("epsilon",) if stated else ("epsilon0", "num_users"):
         if name not in fields:

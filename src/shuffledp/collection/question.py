@@ -110,8 +110,7 @@ def require_column(question: Question, column: object) -> None:
     """Raise `DomainError` unless the column was checked for this very question."""
     if getattr(column, "checked_for", None) != question.checked_for:
         raise DomainError(
-            f"the values were not checked for {question.describe()}, which the plan asks for: open "
-            "the table as the plan's question has it"
+            f"the values were not checked for {question.describe()}: open them with that question"
         )
 
 

@@ -44,11 +44,9 @@ class _Shares:
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
-        unknown = next((step for step in steps if step not in POST_PROCESSING), None)
-        if unknown is not None:
-            raise ParameterError(
-                f"post-processing {unknown!r} is not one of {', '.join(POST_PROCESSING)}"
-            )
+        if unknown := [step for step in steps if step not in POST_PROCESSING]:
+            known = ", ".join(POST_PROCESSING)
+            raise ParameterError(f"post-processing {unknown[0]!r} is not one of {known}")
 
     def estimate(
         self, randomizer: Any, aggregate: Counts, options: EstimateOptions
@@ -80,10 +78,7 @@ class _Means:
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
         if steps:
-            raise ParameterError(
-                f"post-processing {', '.join(steps)} is for frequencies: means are left as "
-                "estimated"
-            )
+            raise ParameterError(f"post-processing {', '.join(steps)}: means are left as estimated")
 
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of a mean; of vectors the root mean square over coordinates."""
@@ -155,9 +150,8 @@ class Categories(_Shares):
         """Return answers that are in memory as a checked column."""
         if missing == "category" and columns.MISSING_LABEL not in self.domain:
             raise DomainError(
-                "missing='category' counts rows without an answer as "
-                f"{columns.MISSING_LABEL!r}, which is not in the domain: list it there, and plan "
-                "again"
+                "missing='category' counts rows without an answer as 'missing', which is not in "
+                "the domain: list it there, and plan again"
             )
         return self.read(tables.source_of_values("answer", values), missing=missing)
 
@@ -297,8 +291,7 @@ class VectorMean(_Means):
         names = tuple(names)
         if len(names) < 2 or len(set(names)) < len(names):
             raise ParameterError(
-                f"columns {', '.join(map(str, names))}: a vector needs at least two different "
-                "ones; for a single column ask for a mean"
+                f"names = {names}: give two different ones; for a single column ask for a mean"
             )
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "norm_bound", Ball(norm_bound).norm_bound)
@@ -503,8 +496,7 @@ class AnswerSets(_Shares):
         _Shares.require_post_processing(self, steps)
         if set(steps) - {"clip"}:
             raise ParameterError(
-                f"post-processing {', '.join(steps)} makes shares sum to 1, which those of sets do "
-                "not: only clip applies"
+                f"post-processing {', '.join(steps)} is not for sets: only clip applies"
             )
 
     def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> Column:

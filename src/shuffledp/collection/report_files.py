@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,11 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COLUMN = "report"
 _METADATA_KEY = "shuffledp"
@@ -36,8 +34,6 @@ _ROWS_A_BLOCK = 1 << 18
 
 def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.DataFrame":
     """Return reports as a frame with one column, ``report``; codes by their ``labels`` if given."""
-    import polars as pl
-
     data = np.asarray(reports.data)
     if labels is not None and data.ndim == 1:
         names = pl.Series(COLUMN, list(labels), dtype=pl.Enum(list(labels)))
@@ -50,19 +46,16 @@ def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.
 
 def from_frame(frame: Any, *, fingerprint: str) -> Reports:
     """Return the reports in a frame that `to_frame` made, or in any Arrow table like it."""
-    import polars as pl
-
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     if COLUMN not in table.columns:
         raise DataError(
-            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)}): pass "
-            "reports on as they were written"
+            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)})"
         )
     column = table.get_column(COLUMN)
-    if column.null_count():
+    if count := column.null_count():
         raise DataError(
-            f"column {COLUMN!r} has {column.null_count()} rows without a report, or with one that "
-            "the plan's randomizer never makes: pass missing='drop' to leave empty rows out"
+            f"column {COLUMN!r} has {count} rows without a report, or with one that the plan's "
+            "randomizer never makes: pass missing='drop' to leave empty rows out"
         )
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()
@@ -178,8 +171,6 @@ def open_reports(
     DataError
         If it is no such file.
     """
-    import polars as pl
-
     tables.require_missing(missing, unless="reports")
     location = Path(path)
     fingerprint: str | None = None
@@ -208,8 +199,6 @@ def open_reports(
 
 def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
-    import polars as pl
-
     column, labels = pl.col(COLUMN), list(plan.question.labels)
     if plan.randomizer.name == "k-rr":
         dtype = frame.collect_schema()[COLUMN]

@@ -76,8 +76,7 @@ class Guarantee(Shown):
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, Bound) == isinstance(self.delta, Bound):
             raise ParameterError(
-                f"epsilon = {self.epsilon!r} and delta = {self.delta!r}: exactly one of them must "
-                "be a Bound (the one computed), and the other a number (the one given)"
+                f"epsilon = {self.epsilon!r} and delta = {self.delta!r}: give exactly one Bound"
             )
         require_at_least("num_users", self.num_users, 1)
         require_at_least("rounds", self.rounds, 1)
@@ -232,11 +231,8 @@ class Result(Frames, Generic[Estimates_co]):
     about: About = About()
 
     def __post_init__(self) -> None:
-        if len(self.domain) != self.estimates.standard_error.size:
-            raise ParameterError(
-                f"the question has {len(self.domain)} labels and there are "
-                f"{self.estimates.standard_error.size} estimates: pass two of the same size"
-            )
+        if len(self.domain) != (size := self.estimates.standard_error.size):
+            raise ParameterError(f"there are {size} estimates and {len(self.domain)} labels")
 
     @property
     def domain(self) -> tuple[str, ...]:

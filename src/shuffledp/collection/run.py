@@ -336,10 +336,7 @@ def collect(
             num_randomized += len(data)
             report("randomizing", num_randomized, num_users)
         if shuffle is None or num_randomized != num_users:
-            raise DataError(
-                f"blocks held {num_randomized:,} values where num_users = {num_users:,} were "
-                "expected: pass the number of users that there are"
-            )
+            raise DataError(f"blocks held {num_randomized:,} values, not num_users = {num_users:,}")
         analyst = _Analyst(randomizer, report, num_users)
         consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
         fingerprint = randomizer.fingerprint
@@ -365,8 +362,7 @@ class _Analyst:
             raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
             raise ParameterError(
-                f"these reports carry the fingerprint {reports.fingerprint!r}, and the plan's is "
-                f"{self._randomizer.fingerprint!r}: another law made them"
+                f"another law than the plan's made these reports: {reports.fingerprint!r}"
             )
         self._held.append(reports.data)
         self._held_bytes += reports.data.nbytes
@@ -410,41 +406,38 @@ def _actual_guarantee(
     short of the plan's, this warns, or with ``strict`` refuses.
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
+    is_repeated, both = plan.rounds > 1, (shuffling, plan.shuffling)
+    is_same = shuffling is plan.shuffling or all(map(is_uniform, both))
+    if is_repeated and not is_uniform(shuffling):
+        raise ParameterError(
+            f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
+            f"shuffles only; plan one collection with the {shuffling.name} shuffler"
+        )
+    as_planned = is_same and num_users == plan.num_users
+    if as_planned and not is_repeated:
+        return plan.guarantee, ()
+    guarantee = together = shuffling.guarantee(law, num_users, delta=delta)
+    if is_repeated:
+        release = ShuffledRelease(profile=law, num_users=num_users)
+        together = guarantee_of(release * plan.rounds, delta=delta)
+    falls_short = together.epsilon_upper > target
+    found = _rounded_up(together.epsilon_upper)
     reason = f"{plan.num_users:,} users were planned and {num_users:,} answered"
-    same_shuffle = shuffling is plan.shuffling or (
-        is_uniform(shuffling) and is_uniform(plan.shuffling)
-    )
-    as_planned = same_shuffle and num_users == plan.num_users
-    if plan.rounds > 1:
-        if not is_uniform(shuffling):
-            raise ParameterError(
-                f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
-                f"shuffles only; plan one collection with the {shuffling.name} shuffler"
-            )
-        guarantee, together = guarantee_for(law, num_users, delta=delta), plan.guarantee
-        if not as_planned:
-            release = ShuffledRelease(profile=law, num_users=num_users)
-            together = guarantee_of(release * plan.rounds, delta=delta)
-        falls_short = together.epsilon_upper > target
+    if is_repeated:
         sentence = (
             f"This is one of {plan.rounds:,} planned rounds. If all are like this one, together "
-            f"they give epsilon <= {_rounded_up(together.epsilon_upper)} at delta <= {delta:g}."
+            f"they give epsilon <= {found} at delta <= {delta:g}."
         )
         if falls_short:
             sentence += f" That is above the {target:.6g} planned, since {reason}."
     else:
-        if as_planned:
-            return plan.guarantee, ()
-        guarantee = shuffling.guarantee(law, num_users, delta=delta)
-        if guarantee.epsilon_upper <= target:
+        if not falls_short:
             return guarantee, ()
-        falls_short = True
-        if not same_shuffle:
+        if not is_same:
             reason = (
                 f"The plan was for the {plan.shuffling.name} shuffler and {plan.num_users:,} "
                 f"users, and this was the {shuffling.name} shuffler with {num_users:,}"
             )
-        found = _rounded_up(guarantee.epsilon_upper)
         sentence = f"{reason}, so epsilon is {found} rather than {target:.6g}."
     if falls_short and strict:
         raise DataError(f"{sentence} strict=True refuses that: plan for the users that there are")

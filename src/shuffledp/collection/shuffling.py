@@ -114,8 +114,7 @@ class UniformShuffler:
     def __post_init__(self) -> None:
         if require_at_least("bucket_bytes", self.bucket_bytes, 1) > _MAX_BUCKET_BYTES:
             raise ParameterError(
-                f"bucket_bytes = {self.bucket_bytes} is above 2^31: give a cache's size, "
-                "for example 1 << 20"
+                f"bucket_bytes = {self.bucket_bytes} is above 2^31: give a cache's size"
             )
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
@@ -153,8 +152,7 @@ def require_plain_rows(reports: NDArray[Any]) -> None:
         raise ParameterError("reports is a single number: give an array with one report a row")
     if reports.dtype.hasobject:
         raise ParameterError(
-            f"reports has dtype {reports.dtype}, which holds Python objects: give codes or bytes, "
-            "as randomizers do"
+            f"reports has dtype {reports.dtype}, which holds Python objects: give codes or bytes"
         )
 
 

@@ -1,19 +1,18 @@
 """Frequencies from counts: unbiased values, standard errors, confidence intervals."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.frames import Frames
-from shuffledp.core.reports import Counts, read_only
-from shuffledp.estimation.intervals import INTERVALS, SupportLaw, simultaneous_confidence
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.intervals import INTERVALS, Arrays, SupportLaw, simultaneous_confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FrequencyEstimates(Frames):
+class FrequencyEstimates(Arrays):
     """Estimates for each of k categories; arrays of shape (k,), read-only.
 
     Parameters
@@ -53,15 +52,6 @@ class FrequencyEstimates(Frames):
     interval: str
     post_processing: tuple[str, ...] = ()
     is_simultaneous: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.columns():
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
-    def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays by name, in the order of a table."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 def estimate_frequencies(

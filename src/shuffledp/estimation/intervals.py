@@ -13,15 +13,18 @@ All intervals are about the very people who answered.
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
+from shuffledp.core.reports import read_only
 
 # A support's law counts as normal at the quantile z if its standard deviation is this times z^3: a
 # tail then differs by less than a twentieth of itself (Edgeworth, skewness / 6 times z^3).
@@ -32,6 +35,22 @@ _REACH = 10.0
 _LEAST_REACH = 50
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class Arrays(Frames):
+    """Estimates whose fields are arrays, which it makes read-only, and facts about all of them."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for name, values in self.columns().items():
+            object.__setattr__(self, name, read_only(values))
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 class SupportLaw(NamedTuple):

@@ -8,7 +8,7 @@ use it all; they are possible frequencies too, so no further step is needed. The
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.post_processing import with_frequency
 
 # Cells of the matrix of distinct reports and categories that are looked at together, 32 MiB as
 # floats; a matrix of up to twice as many is kept from one iteration to the next.
@@ -160,12 +161,7 @@ def iterative_bayesian_update(
             f"report below the greatest, not tolerance = {enough:.1e}: raise max_iterations or "
             "tolerance"
         )
-    return replace(
-        unbiased,
-        frequency=point.frequency,
-        count=point.frequency * unbiased.num_users,
-        post_processing=("iterative-bayesian-update",),
-    )
+    return with_frequency(unbiased, point.frequency, "iterative-bayesian-update")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

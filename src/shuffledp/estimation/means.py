@@ -1,7 +1,7 @@
 """Means from sums of reports: unbiased values, standard errors, confidence intervals."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError
-from shuffledp.core.frames import Frames
-from shuffledp.core.reports import Sums, read_only
-from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+from shuffledp.core.reports import Sums
+from shuffledp.estimation.intervals import Arrays, normal_quantile, simultaneous_confidence
 
 
 class NoiseLaw(NamedTuple):
@@ -33,7 +32,7 @@ class NoiseLaw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanEstimates(Frames):
+class MeanEstimates(Arrays):
     """Estimates of the mean of each of d coordinates; arrays of shape (d,), read-only.
 
     Parameters
@@ -65,15 +64,6 @@ class MeanEstimates(Frames):
     num_users: int
     confidence: float
     is_simultaneous: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.columns():
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
-    def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays by name, in the order of a table."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 def estimate_means(

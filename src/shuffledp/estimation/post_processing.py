@@ -39,7 +39,7 @@ def clip(estimates: FrequencyEstimates) -> FrequencyEstimates:
     >>> clip(estimate_frequencies(counts, support_probabilities=(0.75, 0.25))).count.tolist()
     [100.0, 0.0]
     """
-    return _with_frequency(estimates, np.clip(estimates.frequency, 0.0, 1.0), "clip")
+    return with_frequency(estimates, np.clip(estimates.frequency, 0.0, 1.0), "clip")
 
 
 def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyEstimates:
@@ -92,7 +92,7 @@ def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyE
     frequency = np.zeros_like(estimates.frequency)
     kept = np.maximum(estimates.frequency[is_positive], 0.0)
     frequency[is_positive] = _nearest_with_sum(kept, wanted)
-    return _with_frequency(estimates, frequency, "norm-sub")
+    return with_frequency(estimates, frequency, "norm-sub")
 
 
 def project_onto_simplex(estimates: FrequencyEstimates) -> FrequencyEstimates:
@@ -123,7 +123,7 @@ def project_onto_simplex(estimates: FrequencyEstimates) -> FrequencyEstimates:
     >>> project_onto_simplex(estimates).frequency.tolist()
     [1.0, 0.0]
     """
-    return _with_frequency(estimates, _nearest_with_sum(estimates.frequency, 1.0), "simplex")
+    return with_frequency(estimates, _nearest_with_sum(estimates.frequency, 1.0), "simplex")
 
 
 #: Name of each step, as recorded in ``post_processing``, and its function.
@@ -143,7 +143,7 @@ def _nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.f
     return nearest
 
 
-def _with_frequency(
+def with_frequency(
     estimates: FrequencyEstimates, frequency: NDArray[np.float64], step: str
 ) -> FrequencyEstimates:
     """Return the estimates with other frequencies, and the step that made them on record."""

@@ -101,7 +101,7 @@ def test_large_text_is_kept_as_doubles(tmp_path, monkeypatch):
         ("a,b\nx,y\n", "one input"),
         ("0.5,0.5\n0.5,y\n", "holds 'y'"),
         ("a,b\nx\nz\n", "empty"),
-        ("0.5,0.5\n0.5\n", "has 1 cells and the first has 2"),
+        ("0.5,0.5\n0.5\n", "has 1 cells, the first 2"),
         ("0.5,0.5\n-0.5,1.5\n", "row '2', column '1' holds '-0.5'"),
         ("0.5,0.5\nnan,1\n", "row '2', column '1' holds 'nan'"),
         ("nan,0.5\n0.5,0.5\n", "row '1', column '1' holds 'nan'"),

@@ -103,9 +103,7 @@ def test_files_that_cannot_be_read(write, tmp_path):
 
 def test_values_must_be_those_of_the_question(write):
     named = read_prior(write('{"a": 0.5, "b": 0.5}'))
-    with pytest.raises(
-        DataError, match="the prior names 'b', which is none of the answers 'a', 'c'"
-    ):
+    with pytest.raises(DataError, match="the prior names 'b', which is none of the answers"):
         named.for_values(["a", "c"])
     with pytest.raises(DataError, match="no probability for 'c'"):
         named.for_values(["a", "b", "c"])

@@ -69,7 +69,7 @@ def test_errors_say_what_to_give():
         (Categories(map(str, range(30))), "x", r"8, 9, \.\.\.\)"),
         (Mean(0, 2), 3, r"outside \[0, 2\]"),
         (Mean(0, 2), "two", "not a number: write it like 12.5"),
-        (AnswerSets(["abc", "b"], max_answers=1), ["abc", "b"], "give at most 1"),
+        (AnswerSets(["abc", "b"], max_answers=1), ["abc", "b"], "give at most max_answers = 1"),
         (Words(["a"], key=bytes(16)), None, "there is no answer"),
     ):
         with pytest.raises(DataError, match=message):

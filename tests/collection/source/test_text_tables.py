@@ -129,7 +129,7 @@ def test_standard_input(monkeypatch):
     stream = SimpleNamespace(buffer=io.BytesIO(b"id;answer\n1;yes\n2;no\n3;yes\n"))
     monkeypatch.setattr(sys, "stdin", stream)
     column = open_table("-", "answer")
-    assert (column.origin, column.num_users, column.domain) == ("standard input", 3, ("no", "yes"))
+    assert (column.num_users, column.domain) == (3, ("no", "yes"))
     assert [each.tolist() for each in column.blocks()] == [[1, 0, 1]]
     with pytest.raises(DataError, match="standard input is empty"):
         open_table("-", "answer")
@@ -185,7 +185,7 @@ def test_pictures_that_a_joiner_changes_are_two_answers():
 @pytest.mark.parametrize("values", [[1, True], [0.5, False], ["yes", True], [np.True_, 1]])
 def test_booleans_are_neither_numbers_nor_texts(values):
     for question in (sdp.Categories(["yes", "1", "true"]), sdp.Mean(0, 1)):
-        with pytest.raises(DataError, match=r"holds booleans among .*: a boolean is no number"):
+        with pytest.raises(DataError, match=r"holds booleans among .*: convert them first"):
             question.column(values)
 
 

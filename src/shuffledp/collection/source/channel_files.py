@@ -53,8 +53,7 @@ def require_size(num_inputs: int, num_outputs: int, origin: str) -> None:
         raise DataError(f"{origin} is empty: give a row for each input, a column for each output")
     if num_inputs > MOST_INPUTS or num_inputs * num_outputs > MOST_CELLS:
         raise DataError(
-            f"{origin} holds {num_inputs} by {num_outputs} entries, which is too large: at most "
-            f"{MOST_INPUTS} inputs and {MOST_CELLS:.0e} entries"
+            f"{origin} is too large: at most {MOST_INPUTS} inputs and {MOST_CELLS:.0e} entries"
         )
 
 
@@ -63,10 +62,7 @@ def _read_grid(path: Path) -> list[list[str]]:
     require_file(path)
     delimiter = _DELIMITERS.get(path.suffix.lower())
     if delimiter is None:
-        raise DataError(
-            f"cannot read {path}: its name ends in none of {', '.join(_DELIMITERS)}; write the "
-            "matrix as text, with a row for each input"
-        )
+        raise DataError(f"cannot read {path}: its name ends in none of {', '.join(_DELIMITERS)}")
     grid: list[list[str]] = []
     num_cells = 0
     try:
@@ -102,8 +98,7 @@ def _parts(
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise DataError(
-                f"row {number + 1} of the matrix in {origin} has {len(row)} cells and the first "
-                f"has {len(rows[0])}: give every row one cell for each output"
+                f"row {number + 1} of {origin} has {len(row)} cells, the first {len(rows[0])}"
             )
     inputs = outputs = None
     if (has_header and (corner == "" or len(grid[0]) == len(rows[0]) - 1)) or any(
@@ -116,8 +111,7 @@ def _parts(
         outputs = grid[0][len(grid[0]) > len(rows[0]) and inputs is not None :]
         if len(outputs) != len(rows[0]):
             raise DataError(
-                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
-                "one name for each"
+                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries"
             )
     return inputs, outputs, rows
 

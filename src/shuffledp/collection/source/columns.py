@@ -4,16 +4,16 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.collection.source.tables import MISSING_TEXTS, Source, rows_text
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
@@ -21,9 +21,6 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError, Shuffl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 from shuffledp.randomizers.number_randomizer import Span
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_DISCOVERED = 10_000
 """With more distinct values than this a column is an identifier or a measurement."""
@@ -41,8 +38,6 @@ class Column:
     way of reading adds to the assumptions, one sentence each.
     """
 
-    names: tuple[str, ...]
-    origin: str
     num_users: int
     num_missing: int
     checked_for: tuple[object, ...]
@@ -214,8 +209,6 @@ def survey(
         f"{num_users:,} users, and how many were dropped is not protected{hidden}."
     )
     return Column(
-        names=source.names,
-        origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
         checked_for=checked_for,
@@ -249,8 +242,6 @@ def answers(
     other: bool = False,
 ) -> Column:
     """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
-    import polars as pl
-
     tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
@@ -319,8 +310,6 @@ def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
 
 def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
     """Check a column of any texts; series of polars."""
-    import polars as pl
-
     label = source.label()
     read = {"text": pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)}
 
@@ -343,8 +332,6 @@ def numbers(
     clip: bool = False,
 ) -> Column:
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
-    import polars as pl
-
     commas = _decimal_commas(source)
     read: dict[str, pl.Expr] = {}
     for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
@@ -380,8 +367,6 @@ def numbers(
 
 def _decimal_commas(source: Source) -> frozenset[str]:
     """Return the columns of a table with semicolons in which no number has a decimal point."""
-    import polars as pl
-
     if source.separator != ";":
         return frozenset()
     points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
@@ -392,8 +377,6 @@ def _decimal_commas(source: Source) -> frozenset[str]:
 
 def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, pl.Expr]":
     """Return a column as numbers, and where it has none."""
-    import polars as pl
-
     column = pl.col(name)
     if dtype == pl.String:
         text = column.str.strip_chars()
@@ -402,10 +385,7 @@ def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, 
         is_nan = number.is_nan().fill_null(value=False)  # null where the text is no number
         return number, column.is_null() | text.is_in(list(MISSING_TEXTS)) | is_nan
     if dtype == pl.Boolean:
-        raise DataError(
-            f"column {name!r} is of type Boolean, which is no number: give 0 and 1, or ask for the "
-            "shares of true and false"
-        )
+        raise DataError(f"column {name!r} is of type Boolean, which is no number: give 0 and 1")
     if dtype.is_numeric() or dtype == pl.Null:
         number = column.cast(pl.Float64)
         return number, number.is_null() | number.is_nan()
@@ -427,16 +407,13 @@ def answer_sets(
 
     An empty text is an empty set; in a column of lists null is a missing one.
     """
-    import polars as pl
-
     if not separator:
         raise ParameterError("separator is empty: give what stands between two answers, such as ;")
     (name,), (dtype,) = source.names, source.dtypes
     is_text = dtype == pl.String
     if not is_text and not (isinstance(dtype, pl.List) and dtype.inner == pl.String):
         raise DataError(
-            f"column {name!r} of {source.origin} is of type {dtype}: give text with separators, or "
-            "lists of text"
+            f"column {name!r} is of type {dtype}: give text with separators, or lists of text"
         )
     lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
     code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()
@@ -493,7 +470,7 @@ class Range(Span):
         return np.logical_not(is_inside.all(axis=1))
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each value moved to the nearest one inside."""
+        """Return values from outside, each moved to the nearest one inside."""
         return np.clip(values, self.low, self.high)
 
     def __str__(self) -> str:
@@ -511,37 +488,23 @@ class Ball:
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows of values, shape (m, d), lie outside."""
-        largest, _, lengths = _norms(values)
-        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+        with np.errstate(over="ignore"):  # what overflows is outside
+            lengths = np.linalg.norm(values / self.norm_bound, axis=1)
+        return np.asarray(~(lengths <= 1.0 + 1e-12))  # NaN is outside
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return each row shortened to the bound where it is longer.
+        """Return rows from outside, each shortened to the bound.
 
         An infinite coordinate counts as the largest float.
         """
         finite = np.clip(values, -_LARGEST, _LARGEST)
-        largest, directions, lengths = _norms(finite)
-        is_long = largest > self.norm_bound / lengths
-        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+        # Divided by the largest coordinate, so that no square overflows or vanishes.
+        directions = finite / np.abs(finite).max(axis=1, keepdims=True)
+        lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+        return np.asarray(directions * (self.norm_bound / lengths))
 
     def __str__(self) -> str:
         return f"the ball of norm {self.norm_bound:g}"
 
 
 Limits: TypeAlias = Range | Ball
-
-
-def _norms(
-    values: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
-
-    The norm of a row is the product of the first and the last; taken apart so that no square
-    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
-    """
-    largest = np.max(np.abs(values), axis=1, initial=0.0)
-    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
-    directions = values / np.where(is_usable, largest, 1.0)[:, None]
-    directions[~is_usable] = 0.0
-    lengths = np.sqrt((directions * directions).sum(axis=1))
-    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)

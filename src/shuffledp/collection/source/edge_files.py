@@ -9,28 +9,19 @@ import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
-_COMMENT_LINE = re.compile(rb"(?m)^[ \t]*[#%].*$")
-_EMPTY_LINES = re.compile(rb"\s*\n")
-_SPACES = re.compile(rb"[ \t]+")
-_SPACES_AROUND_LINES = re.compile(rb"(?m)^ +| +$")
+_EMPTY_LINE = re.compile(rb"(?m)^[ \t]*([#%].*)?(\n|\Z)")
 
 
 def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     """Read a file of two columns as text, a header line included, without spaces around it."""
-    import polars as pl
-
     location = Path(path)
     with tables.reading(location.name):
         if location.suffix.lower() in tables.PARQUET:
@@ -43,8 +34,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
             table = _labels_of_text(location)
     if table.width != 2:
         raise DataError(
-            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two "
-            "that count, separated by commas, tabs or spaces"
+            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two"
         )
     table.columns = ["first", "second"]
     table = table.select(pl.all().str.strip_chars())
@@ -52,28 +42,22 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     if is_short.any():
         row = is_short.arg_true()[0] + 1
         raise DataError(
-            f"line {row:,} of {location.name}, not counting comments and empty lines, has only one "
-            "field: give two a line"
+            f"line {row:,} of {location.name}, without comments, has only one field: give two"
         )
     return table
 
 
 def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
-    import polars as pl
-
     tables.require_file(location)
-    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    data = data.replace(b"\r\n", b"\n")
-    if b"#" in data or b"%" in data:
-        data = _COMMENT_LINE.sub(b"", data)
-    data = _EMPTY_LINES.sub(b"\n", data.strip() + b"\n")
-    if data == b"\n":
+    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    data = _EMPTY_LINE.sub(b"", data)
+    if not data:
         raise DataError(f"{location.name} is empty: give two fields a line")
-    first_line = data[: data.index(b"\n")]
+    first_line = data.partition(b"\n")[0]
     separator = next((mark for mark in (b",", b"\t", b";") if mark in first_line), b" ")
     if separator == b" ":
-        data = _SPACES_AROUND_LINES.sub(b"", _SPACES.sub(b" ", data))
+        data = b"\n".join(b" ".join(line.split()) for line in data.splitlines())
     return pl.read_csv(
         io.BytesIO(data), separator=separator.decode(), has_header=False, infer_schema=False
     )
@@ -86,8 +70,6 @@ def numbers_of(
 
     Without ``ids`` labels are the numbers themselves.
     """
-    import polars as pl
-
     if ids is None:
         found = labels.cast(pl.Int64, strict=False)
     else:
@@ -107,8 +89,7 @@ def num_header_lines(table: "pl.DataFrame", origin: str, *, names_nobody: bool) 
         return 0
     if table.height == 1:
         raise DataError(
-            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}, which names nobody in "
-            "the survey: if it is a header, nothing follows it"
+            f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}: nothing follows it"
         )
     return 1
 
@@ -170,14 +151,12 @@ def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     missing = (labels.is_null() | labels.is_in(list(tables.MISSING_TEXTS))).arg_true()
     if len(missing):
         raise DataError(
-            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack "
-            "one): give every person one"
+            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack one)"
         )
     if labels.n_unique() < len(labels):
         twice = labels.filter(labels.is_duplicated())[0]
         rows = (labels == twice).arg_true()
         raise DataError(
-            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold the same identifier "
-            f"{twice!r}: each row is one person, with an identifier of their own"
+            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold one identifier {twice!r}"
         )
     return [str(text) for text in labels]

@@ -75,8 +75,7 @@ class PriorKnowledge:
         known = sum(self.known or ())
         if known > num_users - 1:
             raise DataError(
-                f'"known" counts {known:,} users, and there are {num_users - 1:,} besides the one '
-                "guessed at: give counts that add up to at most that"
+                f'"known" counts {known:,} users, and there are {num_users - 1:,} others'
             )
         return self
 
@@ -85,16 +84,11 @@ class PriorKnowledge:
         wanted = tuple(values)
         if self.values is None:
             if len(self.prior) != len(wanted):
-                raise DataError(
-                    f"{origin} has {len(self.prior)} probabilities and there are {len(wanted)} "
-                    "answers: give one for each, in the order of the answers"
-                )
+                found = f"{len(self.prior)} probabilities and there are {len(wanted)} answers"
+                raise DataError(f"{origin} has {found}: give one for each, in their order")
             return self
         if unknown := [name for name in self.values if name not in wanted]:
-            raise DataError(
-                f"{origin} names {unknown[0]!r}, which is none of the answers "
-                f"{', '.join(map(repr, wanted[:6]))}{', ...' if len(wanted) > 6 else ''}"
-            )
+            raise DataError(f"{origin} names {unknown[0]!r}, which is none of the answers")
         if absent := [name for name in wanted if name not in self.values]:
             raise DataError(f"{origin} has no probability for {absent[0]!r}: give 0 if it is none")
         places = [self.values.index(name) for name in wanted]
@@ -206,8 +200,7 @@ def _known(
         content = [content.get(name, Fraction(0)) for name in values or ()]
     if not isinstance(content, list) or len(content) != num_values:
         raise DataError(
-            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values '
-            "of the prior: give one count a value"
+            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values'
         )
     if any(not isinstance(n, Fraction) or n < 0 or n.denominator != 1 for n in content):
         raise DataError(f'{origin}: "known" has what is no count of users: give whole numbers >= 0')

@@ -45,8 +45,7 @@ def codes_of(
     codes = [_place(label, domain) for label in dict.fromkeys(labels) if label]
     if len(codes) > max_answers:
         raise DomainError(
-            f"there are {len(codes)} answers, and max_answers = {max_answers}: give at most "
-            f"{max_answers}"
+            f"there are {len(codes)} answers: give at most max_answers = {max_answers}"
         )
     row = np.full((1, max_answers), NO_ANSWER, dtype=np.int32)
     row[0, : len(codes)] = codes
@@ -100,8 +99,7 @@ def _label(answer: object, domain: tuple[str, ...]) -> str:
         raise _no_answer()
     if not isinstance(answer, _LABELLED):
         raise DataError(
-            f"the answer is of type {type(answer).__name__}: give text, a number, true or false, "
-            "or a date"
+            f"the answer is of type {type(answer).__name__}: give text, a number, truth or a date"
         )
     return tables.label_of(answer)
 

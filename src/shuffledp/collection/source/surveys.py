@@ -54,7 +54,6 @@ def _column(survey: str, column: str) -> Any:
         if (error.name or "").partition(".")[0] != "statsmodels":
             raise
         raise DataError(
-            "the surveys come with statsmodels, which is not installed: run "
-            "pip install 'shuffledp[datasets]', or pip install statsmodels"
+            "the surveys come with statsmodels: run pip install 'shuffledp[datasets]'"
         ) from None
     return module.load_pandas().data[column]

@@ -19,15 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
@@ -89,8 +87,6 @@ class Source:
 
         Then a CSV row with a stray comma is an error rather than a shifted answer.
         """
-        import polars as pl
-
         pushdown = not (check and self.separator)
         with reading(self.origin):
             yield from frame.collect_batches(
@@ -121,8 +117,6 @@ def source_of_values(name: str, values: Iterable[object]) -> Source:
 
 def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
     """Return vectors that are in memory as columns."""
-    import polars as pl
-
     array = rows_of_numbers(values, names)
     frame = pl.DataFrame({name: array[:, place] for place, name in enumerate(names)}).lazy()
     return Source(frame, tuple(names), "values")
@@ -146,8 +140,6 @@ def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
 
 def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
     """Return sets of answers that are in memory as a column, one list of text a user."""
-    import polars as pl
-
     require_sequence("values", values)
     try:
         lists = [None if is_gap(value) else listed(value) for value in values]
@@ -207,8 +199,6 @@ def label_of(value: object) -> str:
 
 def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     """Return a column as its labels; missing values stay null, NaN becomes ``"NaN"``."""
-    import polars as pl
-
     column = pl.col(name)
     if dtype.is_float():
         unsigned = pl.when(column == 0.0).then(pl.lit(0.0, dtype)).otherwise(column)  # no -0.0
@@ -217,8 +207,7 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     if dtype in texts or dtype.is_integer() or dtype.is_decimal():
         return column.cast(pl.String)
     raise DataError(
-        f"column {name!r} is of type {dtype}, which is no list of answers: give a column of text, "
-        "numbers, booleans, dates or categories"
+        f"column {name!r} is of type {dtype}, which is no list of answers: convert it to text"
     )
 
 
@@ -323,8 +312,6 @@ _READING_ERRORS = {
 @contextmanager
 def reading(origin: str) -> Iterator[None]:
     """Turn what polars raises about a file into one `DataError` of one line."""
-    import polars as pl
-
     try:
         yield
     except pl.exceptions.NoDataError:
@@ -345,8 +332,6 @@ def origin_of(path: Path) -> str:
 
 def scan(path: Path) -> "pl.LazyFrame":
     """Return a lazy frame over the file; nothing but its header is read yet."""
-    import polars as pl
-
     if is_text_table(path):
         return open_text(path)[0]
     require_file(path)
@@ -366,8 +351,6 @@ def open_text(
     Files in UTF-16, packed ones and standard input are held in memory: their text is never written
     to a disk.
     """
-    import polars as pl
-
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"csv_separator = {separator!r} is not one character, such as ;")
     origin, content = origin_of(path), _unpacked(path)
@@ -459,8 +442,6 @@ def require_column(column: str, names: list[str], path: Path) -> None:
 
 def series_of(name: str, values: Any) -> "pl.Series":
     """Return the values as a polars series."""
-    import polars as pl
-
     require_sequence("values", values)
     is_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     if hasattr(values, "iloc"):  # a series of pandas, without the need for pyarrow
@@ -474,8 +455,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
         kinds = {type(value).__name__ for value in values} - {"NoneType"}
         if "bool" in kinds and len(kinds) > 1:
             raise DataError(
-                f"{name} holds booleans among {', '.join(sorted(kinds - {'bool'}))}: a boolean is "
-                "no number and no text, so convert them first"
+                f"{name} holds booleans among {', '.join(kinds - {'bool'})}: convert them first"
             )
         if kinds == {"int", "float"}:
             return pl.Series(name, values, dtype=pl.Float64)
@@ -499,6 +479,5 @@ def require_sequence(name: str, values: object) -> None:
     is_one = isinstance(values, str | bytes | set | frozenset | dict)
     if is_one or not hasattr(values, "__iter__"):
         raise DataError(
-            f"{name} is a {type(values).__name__}, which does not hold one answer a user: give a "
-            "list, an array or a series"
+            f"{name} is a {type(values).__name__}, which does not hold one answer a user"
         )
