@@ -28,8 +28,8 @@ from shuffledp.core.profile import MonitoringProfile
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,
-    flip_threshold,
     log_ratio_upper,
+    response_law,
     settle,
 )
 
@@ -251,7 +251,7 @@ class SampledChange:
     def __post_init__(self) -> None:
         max_changes = require_at_least("max_changes", self.max_changes, 1)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle(asked, threshold_for=flip_threshold, loss_of=_loss)
+        threshold, epsilon0 = settle(asked, response_law)
         set_field = partial(object.__setattr__, self)
         set_field("max_changes", max_changes)
         set_field("epsilon0", epsilon0)
@@ -292,11 +292,6 @@ class SampledChange:
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return the number of the change that counts for each client, uniform on 1 ... k."""
         return draw_below(entropy, size, self.max_changes) + np.uint64(1)
-
-
-def _loss(threshold: int) -> float:
-    """Return the exact loss of a threshold, rounded up."""
-    return log_ratio_upper(Fraction(WORD_VALUES - threshold, threshold))
 
 
 #: How a client hides its changes at the level that it drew.

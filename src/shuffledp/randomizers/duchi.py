@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,13 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import number_randomizer as numbers
 from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import set_fields
-from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
+from shuffledp.randomizers.thresholds import WORD_VALUES, response_law, response_ratio
+
+
+class FlipLaw(NamedTuple):
+    """T: a bit is wrong with probability T / 2^64."""
+
+    threshold: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +63,17 @@ class Duchi(numbers.NumberRandomizer):
     name: ClassVar[str] = "duchi"
     report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
 
-    threshold: int = field(init=False, repr=False)
+    law: FlipLaw = field(init=False, repr=False)
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        threshold, loss = settle_flips(epsilon0)
-        set_fields(self, threshold=threshold)
-        return {"threshold": threshold}, loss
+    def _law_for(self, epsilon0: float) -> tuple[FlipLaw, float]:
+        """Return T and its loss."""
+        threshold, loss = response_law(epsilon0)
+        return FlipLaw(threshold), loss
+
+    @property
+    def threshold(self) -> int:
+        """T of the law."""
+        return self.law.threshold
 
     @property
     def profile(self) -> LocalProfile:
@@ -72,7 +82,7 @@ class Duchi(numbers.NumberRandomizer):
         A report is that of a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
         """
-        wrong, ratio = Fraction(self.threshold, WORD_VALUES), flip_odds(self.threshold)
+        wrong, ratio = Fraction(self.threshold, WORD_VALUES), response_ratio(self.threshold)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,

@@ -24,10 +24,11 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.reports import Reports, Sums
+from shuffledp.core.reports import Reports
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer
+from shuffledp.randomizers.thresholds import settle
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -135,14 +136,14 @@ class NumberRandomizer(MeanRandomizer):
 
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)
-        law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **law)
+        law, epsilon0 = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
+        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **law._asdict())
         checks.set_fields(self, low=span.low, high=span.high, span=span)
-        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint)
+        checks.set_fields(self, law=law, epsilon0=epsilon0, fingerprint=fingerprint)
 
     @abstractmethod
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        """Set the fields of the law; return the whole numbers that make it up, and its loss."""
+    def _law_for(self, epsilon0: float) -> tuple[Any, float]:
+        """Return the field ``law``, a named tuple of whole numbers, and its loss."""
 
     @property
     @abstractmethod
@@ -179,36 +180,20 @@ class NumberRandomizer(MeanRandomizer):
 
     def scores(self, reports: Reports) -> Floats:
         """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
-        scores: Floats = 2.0 * self._codes(reports).astype(np.float64)[:, None]
-        return scores - (self._shape.num_outputs - 1)
+        return np.concatenate([np.empty((0, 1)), *self._score_blocks(reports)])
 
-    def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of scores and of their squares. See `MeanRandomizer`.
-
-        Both are exact up to 2^53, the first in any case whatever the order; beyond, the second has
-        relative errors of the order of 2^-53.
-        """
-        codes, centre = self._codes(reports), self._shape.num_outputs - 1
-        total, total_of_squares = 0, 0.0
-        for start in range(0, codes.size, _SUM_BLOCK):
-            scores = 2 * codes[start : start + _SUM_BLOCK].astype(np.int64) - centre
-            total += int(scores.sum())
-            total_of_squares += float(np.square(scores.astype(np.float64)).sum())
-        return Sums(
-            total=np.array([float(total)]),
-            total_of_squares=np.array([total_of_squares]),
-            num_reports=codes.size,
-            fingerprint=self.fingerprint,
-        )
-
-    def _codes(self, reports: Reports) -> NDArray[Any]:
-        """Return the integers that are the reports, if this law could have made them."""
-        return checks.require_whole_reports(
+    def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
+        """Yield the scores of the reports, once checked: sums are exact up to 2^53."""
+        num_outputs = self._shape.num_outputs
+        codes = checks.require_whole_reports(
             reports,
             fingerprint=self.fingerprint,
             dtype=self.report_type,
-            possible=range(self._shape.num_outputs),
+            possible=range(num_outputs),
         )
+        for start in range(0, codes.size, _SUM_BLOCK):
+            block = codes[start : start + _SUM_BLOCK, None].astype(np.float64)
+            yield 2.0 * block - (num_outputs - 1)
 
     def noise_law(self) -> NoiseLaw:
         """Return how the noise of the reports follows from their squares. See `MeanRandomizer`.

@@ -142,13 +142,27 @@ class Piecewise(numbers.NumberRandomizer):
     resolution: int | None = field(default=None, repr=False, compare=False)
     law: PiecewiseLaw = field(init=False, repr=False)
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
+    def _law_for(self, epsilon0: float) -> tuple[PiecewiseLaw, float]:
+        """Return the law with the smallest T that is proved to cost at most ``epsilon0``.
+
+        H <= e^epsilon0 T is the same as T >= 2^64 / (m + W e^epsilon0). T is that, rounded up to a
+        multiple of W; and it never exceeds 2^64 / N, the T of a uniform report. If m = W, that one
+        is a power of two and a multiple of W itself. If m > W, then e^epsilon0 > 1 + 1 / W, and T
+        is smaller than 2^64 / N by far more than W.
+        """
         window = _LARGEST_WINDOW
         if self.resolution is not None:
             window = checks.require_power_of_two("resolution", self.resolution, 1, window)
-        law, loss = _settle(epsilon0, window)
-        checks.set_fields(self, law=law)
-        return law._asdict(), loss
+        # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
+        root = exp_lower(epsilon0 / 2)
+        while window > 1 and window * root > _LARGEST_NUM_STEPS:
+            window //= 2
+        num_steps = min(round(window * root), _LARGEST_NUM_STEPS)
+        # The lower bound of e^0 is a hair below 1, and no law is more than private.
+        e0 = max(Fraction(1), exp_lower(epsilon0))
+        least = WORD_VALUES / (num_steps + window * e0)
+        law = PiecewiseLaw(num_steps, window, window * math.ceil(least / window))
+        return law, log_ratio_upper(law.ratio)
 
     @property
     def profile(self) -> LocalProfile:
@@ -219,35 +233,3 @@ class Piecewise(numbers.NumberRandomizer):
         constant = float((outside + law.gain * (law.window**2 - 1)) / 3)
         growth = float(law.gain * (1 - law.gain)) * law.num_steps**2
         return factor**2 * (constant + growth * square + float(law.gain) * rounding)
-
-
-def _settle(epsilon0: float, largest_window: int) -> tuple[PiecewiseLaw, float]:
-    """Return the law for ``epsilon0`` and its loss, such that asking for that loss gives it again.
-
-    Each round lowers the loss or ends, and there are finitely many laws. Two rounds are usual,
-    three where the first crosses to a grid with a step less.
-    """
-    law = _law_for(epsilon0, largest_window)
-    while (again := _law_for(log_ratio_upper(law.ratio), largest_window)) != law:
-        law = again
-    return law, log_ratio_upper(law.ratio)
-
-
-def _law_for(epsilon0: float, largest_window: int) -> PiecewiseLaw:
-    """Return the law with the smallest T that is proved to cost at most ``epsilon0``.
-
-    H <= e^epsilon0 T is the same as T >= 2^64 / (m + W e^epsilon0). T is that, rounded up to a
-    multiple of W; and it never exceeds 2^64 / N, the T of a uniform report. If m = W, that one is
-    a power of two and a multiple of W itself. If m > W, then e^epsilon0 > 1 + 1 / W, and T is
-    smaller than 2^64 / N by far more than W.
-    """
-    # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
-    root = exp_lower(epsilon0 / 2)
-    window = largest_window
-    while window > 1 and window * root > _LARGEST_NUM_STEPS:
-        window //= 2
-    num_steps = min(round(window * root), _LARGEST_NUM_STEPS)
-    # The lower bound of e^0 is a hair below 1, and no law is more than private.
-    e0 = max(Fraction(1), exp_lower(epsilon0))
-    least = WORD_VALUES / (num_steps + window * e0)
-    return PiecewiseLaw(num_steps, window, window * math.ceil(least / window))
