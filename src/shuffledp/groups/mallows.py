@@ -153,13 +153,16 @@ class MallowsModel(ABC):
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
+        identity = np.arange(self.num_items, dtype=np.int64)
         if math.isinf(self.theta):
-            return np.arange(self.num_items, dtype=np.int64)
+            return identity
+        if self.theta == 0.0:
+            return UniformShuffler().shuffle(identity, entropy)
         return self._draw(entropy)
 
     @abstractmethod
     def _draw(self, entropy: Entropy) -> Integers:
-        """Draw a permutation, theta being finite."""
+        """Draw a permutation, theta being in (0, inf)."""
 
 
 class KendallMallows(MallowsModel):
@@ -189,8 +192,6 @@ class KendallMallows(MallowsModel):
     distance = "kendall"
 
     def _draw(self, entropy: Entropy) -> Integers:
-        if self.theta == 0.0:
-            return permutations.uniform_permutation(self.num_items, entropy)
         return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
 
 
@@ -272,8 +273,6 @@ class CayleyMallows(MallowsModel):
     distance = "cayley"
 
     def _draw(self, entropy: Entropy) -> Integers:
-        if self.theta == 0.0:
-            return permutations.uniform_permutation(self.num_items, entropy)
         return draw_by_swaps(self.num_items, self.theta, entropy)
 
 
@@ -352,7 +351,7 @@ def draw_lehmer_code(
 
     def settle(place: int, word: int) -> bool:
         value = settle_entry(word, num_items - place, theta, entropy)
-        code[place] = 0 if value is None else value
+        code[place] = value or 0
         return value is not None
 
     loop = partial(draw_code, code, theta, margin)
