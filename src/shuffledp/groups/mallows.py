@@ -50,7 +50,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import ClassVar, SupportsFloat, SupportsIndex
 
@@ -388,7 +387,7 @@ def settle_entry(word: int, bound: int, theta: float, entropy: Entropy) -> int |
     if remainder < _HALF % bound:
         return None
     uniform = exact.LazyUniform(prefix=low, num_bits=_HALF_BITS, entropy=entropy)
-    return value if exact.draw_exponential_above(uniform, Fraction(theta) * value) else None
+    return value if exact.draw_norm_acceptance(uniform, theta, 0.0, (value,)) else None
 
 
 def permutation_of_code(code: Integers) -> Integers:
