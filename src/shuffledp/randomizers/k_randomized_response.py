@@ -124,12 +124,8 @@ class KRandomizedResponse(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
-        return checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=checks.code_type(self.domain_size),
-            possible=range(self.domain_size),
-        )
+        law = self.fingerprint, checks.code_type(self.domain_size), self.domain_size
+        return checks.require_whole_reports(reports, *law)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""

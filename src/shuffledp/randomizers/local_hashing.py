@@ -201,12 +201,8 @@ class HashedReports(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
-        return checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=self.report_type,
-            possible=range(self.num_possible_reports),
-        )
+        law = self.fingerprint, self.report_type, self.num_possible_reports
+        return checks.require_whole_reports(reports, *law)
 
     def supports(self, reports: Reports) -> Booleans:
         """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""

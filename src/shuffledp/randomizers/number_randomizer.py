@@ -276,12 +276,8 @@ class NumberRandomizer(MeanRandomizer):
     def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
         """Yield the scores of the reports, once checked: sums are exact up to 2^53."""
         num_outputs = self.law.num_outputs
-        codes = checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=self.report_type,
-            possible=range(num_outputs),
-        )
+        law = self.fingerprint, self.report_type, num_outputs
+        codes = checks.require_whole_reports(reports, *law)
         for start in range(0, codes.size, _SUM_BLOCK):
             block = codes[start : start + _SUM_BLOCK, None].astype(np.float64)
             yield 2.0 * block - (num_outputs - 1)

@@ -289,10 +289,8 @@ class PrivUnit(MeanRandomizer):
 
     def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
         """Yield the vectors of the reports, once checked, without a copy of them all."""
-        dtype, shape = np.dtype(np.float32), (self.dimension,)
-        rows = checks.require_reports(
-            reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape
-        )
+        of_law = self.fingerprint, np.dtype(np.float32), self.dimension
+        rows = checks.require_reports(reports, *of_law)
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(rows), step):
             with np.errstate(invalid="ignore"):  # a signalling NaN is refused below

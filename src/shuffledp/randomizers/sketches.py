@@ -203,12 +203,8 @@ class CountMeanSketch:
 
     def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        rows: Bytes = checks.require_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=np.dtype(np.uint8),
-            row_shape=(self.num_report_bytes,),
-        )
+        of_law = self.fingerprint, np.dtype(np.uint8), self.num_report_bytes
+        rows: Bytes = checks.require_reports(reports, *of_law)
         hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
         is_possible = hashes < self.num_hashes
         if self.num_buckets < 8:
@@ -281,7 +277,8 @@ class CountMeanSketch:
         if counts.num_reports == 0:
             raise DataError("there are no reports, so there is nothing to estimate: collect some")
         support = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(self._cells(counts), digests, *keyed_hash.bucket_words(self.key), support)
+        words = keyed_hash.derived_words(self.key, keyed_hash.BUCKETS)
+        sum_cells(self._cells(counts), digests, *words, support)
         noise_only = estimate_frequencies(
             dataclasses.replace(counts, support=support),
             support_probabilities=self.support_probabilities,

@@ -255,9 +255,8 @@ def set_bits(rows: Bytes, k: int) -> Booleans:
 
 def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    rows: Bytes = checks.require_reports(
-        reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
-    )
+    of_law = fingerprint, np.dtype(np.uint8), bytes_per_row(k)
+    rows: Bytes = checks.require_reports(reports, *of_law)
     if k % 8:
         is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
         checks.require_possible(is_possible, f"has a bit set beyond category {k - 1}")
