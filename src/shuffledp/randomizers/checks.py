@@ -107,7 +107,7 @@ def require_same_law(found: str, expected: str) -> None:
 
 
 def require_reports(
-    reports: Reports, fingerprint: str, dtype: np.dtype[Any], *row_shape: int
+    reports: Reports, fingerprint: str, dtype: np.dtype[Any], row_shape: tuple[int, ...] = ()
 ) -> NDArray[Any]:
     """Return the contiguous data of ``reports`` if this law could have made them, else raise."""
     require_same_law(reports.fingerprint, fingerprint)

@@ -289,7 +289,7 @@ class PrivUnit(MeanRandomizer):
 
     def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
         """Yield the vectors of the reports, once checked, without a copy of them all."""
-        of_law = self.fingerprint, np.dtype(np.float32), self.dimension
+        of_law = self.fingerprint, np.dtype(np.float32), (self.dimension,)
         rows = checks.require_reports(reports, *of_law)
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(rows), step):

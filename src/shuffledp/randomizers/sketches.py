@@ -203,7 +203,7 @@ class CountMeanSketch:
 
     def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        of_law = self.fingerprint, np.dtype(np.uint8), self.num_report_bytes
+        of_law = self.fingerprint, np.dtype(np.uint8), (self.num_report_bytes,)
         rows: Bytes = checks.require_reports(reports, *of_law)
         hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
         is_possible = hashes < self.num_hashes

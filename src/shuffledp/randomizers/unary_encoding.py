@@ -255,7 +255,7 @@ def set_bits(rows: Bytes, k: int) -> Booleans:
 
 def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    of_law = fingerprint, np.dtype(np.uint8), bytes_per_row(k)
+    of_law = fingerprint, np.dtype(np.uint8), (bytes_per_row(k),)
     rows: Bytes = checks.require_reports(reports, *of_law)
     if k % 8:
         is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
