@@ -18,7 +18,6 @@ from shuffledp.groups import exact_draws as truncated_poisson
 from shuffledp.groups.exact_draws import (
     LazyUniform,
     draw_against_odds,
-    draw_exponential_above,
     draw_geometric,
     draw_lattice_noise,
     draw_norm_acceptance,
@@ -64,12 +63,11 @@ def test_geometric_variates(words, theta):
     assert draw_geometric(begin(*words, LAST), theta) == expected
 
 
-@given(words=WORDS, threshold=st.fractions(0, 200))
+@given(words=WORDS, threshold=st.floats(1e-9, 200.0))
 def test_exponential_variates(words, threshold):
     with mpmath.workdps(400):
-        exact = mpmath.mpf(threshold.numerator) / threshold.denominator
-        expected = bool(-mpmath.log(value_of(*words, LAST)) > exact)
-    assert draw_exponential_above(begin(*words, LAST), threshold) == expected
+        expected = bool(-mpmath.log(value_of(*words, LAST)) > threshold)
+    assert draw_norm_acceptance(begin(*words, LAST), threshold, 0.0, (1,)) == expected
 
 
 @given(words=WORDS, weight=st.integers(1, 2**32), theta=st.floats(0.0, 200.0))
@@ -90,7 +88,7 @@ def test_words_at_a_boundary_are_decided_by_further_bits():
     first, second = divmod(digits, 2**64)
     for change, is_above in ((-1, True), (1, False)):
         for draw in (
-            lambda uniform: draw_exponential_above(uniform, Fraction(1)),
+            lambda uniform: draw_norm_acceptance(uniform, 1.0, 0.0, (1,)),
             lambda uniform: draw_geometric(uniform, 1.0) >= 1,
         ):
             uniform = begin(first, second + change)
@@ -109,9 +107,8 @@ def test_tails_go_far_beyond_one_word():
 def test_the_least_theta():
     # 1 - e^-t is just below t = 2^-1074: a one less in 16 words and 50 bits, or in the next bits.
     ones = [2**64 - 1] * 16
-    assert draw_exponential_above(begin(*ones, 2**64 - 2**15), Fraction(5e-324)) is True
-    assert draw_exponential_above(begin(*ones, 2**64 - 2**14 + 1), Fraction(5e-324)) is False
-    assert draw_exponential_above(begin(2**64 - 1, 2**64 - 2), Fraction(0)) is True
+    for last, is_above in ((2**64 - 2**15, True), (2**64 - 2**14 + 1, False)):
+        assert draw_norm_acceptance(begin(*ones, last), 5e-324, 0.0, (1,)) is is_above
 
 
 @pytest.mark.parametrize("bits", [0, 1, 7])

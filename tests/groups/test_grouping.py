@@ -80,11 +80,6 @@ def test_coordinates(tmp_path, suffix):
     assert points.flags.c_contiguous
 
 
-def test_one_column_may_be_named_alone(tmp_path):
-    path = write(tmp_path / "a.csv", "age\n 30\n31.5\n")
-    assert read_coordinates(path, "age", metric="absolute").tolist() == [[30.0], [31.5]]
-
-
 def test_decimals_and_text_in_parquet(tmp_path):
     frame = pl.DataFrame({"x": ["1.5", "2"], "y": [1, 2]}).with_columns(
         pl.col("y").cast(pl.Decimal(10, 2))
@@ -184,11 +179,10 @@ def test_labels_become_rows_of_the_survey(tmp_path):
     assert lists(read_groups(path, ["anna", "bob"])) == [[1, 0], [0]]
 
 
-def test_unknown_members_are_counted_and_refused_or_dropped(tmp_path):
+def test_unknown_members_are_counted_and_refused(tmp_path):
     path = write(tmp_path / "a.csv", "x,bob\ny,anna\nx,zoe\n")
     with pytest.raises(DataError, match=r"1 of 3 rows of a.csv .* such as 'zoe'"):
         read_groups(path, ["anna", "bob"])
-    assert lists(read_groups(path, ["anna", "bob"], unknown="drop")) == [[1], [0]]
     with pytest.raises(DataError, match="no whole number, such as 'anna'"):
         read_groups(write(tmp_path / "b.csv", "group,member\nx,0\nx,anna\n"))
 
@@ -216,11 +210,6 @@ def test_a_member_twice(tmp_path):
 def test_files_that_cannot_be_used(tmp_path, data, message):
     with pytest.raises(DataError, match=message):
         read_groups(write(tmp_path / "a.csv", data))
-
-
-def test_bad_policy(tmp_path):
-    with pytest.raises(ParameterError, match="'ignore' is not one of error, drop"):
-        read_groups(write(tmp_path / "a.csv", "x,0\n"), unknown="ignore")
 
 
 @pytest.mark.skipif(not ADULT.exists(), reason="the UCI Adult census is not on this machine")
@@ -299,12 +288,6 @@ def test_a_file_lists_groups(survey, tmp_path):
     path.write_text("group,member\nh1,a\nh1,b\nh2,c\nh2,d\n")
     opened = Grouping(groups_file=path, id_column="name").open(survey)
     assert members(opened) == [[0, 1], [2, 3]]
-
-
-def test_rows_are_counted_once_where_the_number_is_known(survey, tmp_path):
-    edges = tmp_path / "edges.csv"
-    edges.write_text("0,1\n")
-    assert Grouping(graph=edges).open(survey, num_users=6).num_users == 6
 
 
 def test_an_empty_table_has_nobody_to_group(tmp_path):

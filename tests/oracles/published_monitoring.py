@@ -22,7 +22,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.client import MonitorReport
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import running_sums
-from shuffledp.randomizers.thresholds import flip_threshold
+from shuffledp.randomizers.thresholds import response_threshold
 
 
 class PublishedClient:
@@ -63,7 +63,7 @@ class PublishedClient:
         self._num_changes = 0
         self._told = 0
         self._entropy = entropy
-        self._flip_threshold = flip_threshold(require_positive("epsilon", epsilon) / 2)
+        self._flip_threshold = response_threshold(require_positive("epsilon", epsilon) / 2)
 
     def update(self, t: int, change: int) -> MonitorReport | None:
         """Tell a period's change and get the report that falls due, if any.

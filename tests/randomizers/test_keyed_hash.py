@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.keyed_hash import (
+    BUCKETS,
     LONGEST_TEXT_BYTES,
-    bucket_words,
+    TEXTS,
     buckets_of,
+    derived_words,
     digests_of,
     new_key,
-    text_words,
 )
 from shuffledp.randomizers.randomizer_kernels import hash_texts
 
@@ -77,7 +78,7 @@ def test_every_length_is_as_in_plain_integers(length):
 
 @given(texts=st.lists(st.text(max_size=30), max_size=20), key=st.binary(min_size=16, max_size=16))
 def test_digests_are_hashes_of_the_bytes(texts, key):
-    words = as_key(text_words(key))
+    words = as_key(derived_words(key, TEXTS))
     expected = [siphash(text.encode(), words) for text in texts]
     assert digests_of(texts, key).tolist() == expected
     assert digests_of(tuple(texts), key).tolist() == expected
@@ -112,7 +113,7 @@ def test_buckets_are_low_bits_of_the_hash_of_digest_and_number():
     digests = Entropy.from_seed(1).words(50)
     hashes = np.arange(50, dtype=np.uint64)
     buckets = buckets_of(digests, hashes, key=KEY, num_buckets=64)
-    words = as_key(bucket_words(KEY))
+    words = as_key(derived_words(KEY, BUCKETS))
     assert buckets.tolist() == [
         siphash(as_key([digest, j]), words) % 64 for j, digest in enumerate(digests.tolist())
     ]
@@ -143,7 +144,9 @@ def test_what_is_not_a_text_is_named_by_its_position(texts, message):
 
 def test_the_longest_text_is_taken():
     text = "b" * LONGEST_TEXT_BYTES
-    assert digests_of([text], KEY).tolist() == [siphash(text.encode(), as_key(text_words(KEY)))]
+    assert digests_of([text], KEY).tolist() == [
+        siphash(text.encode(), as_key(derived_words(KEY, TEXTS)))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -175,4 +178,4 @@ def test_other_keys_are_refused(key):
 def test_new_keys_differ_and_can_be_reproduced():
     assert len({new_key(Entropy.from_operating_system()) for _ in range(9)}) == 9
     assert new_key(Entropy.from_seed(1)) == new_key(Entropy.from_seed(1))
-    assert text_words(KEY) != bucket_words(KEY)
+    assert derived_words(KEY, TEXTS) != derived_words(KEY, BUCKETS)

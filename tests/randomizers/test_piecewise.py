@@ -10,7 +10,7 @@ from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers import Piecewise, piecewise
-from shuffledp.randomizers.piecewise import PiecewiseLaw
+from shuffledp.randomizers.number_randomizer import GridLaw
 from shuffledp.randomizers.thresholds import log_ratio_upper
 
 TINY = list(itertools.product((1, 2, 4), (0.0, 1e-9, 0.1, 1.0, math.log(3), 2.0, 4.0)))
@@ -201,7 +201,7 @@ def test_a_large_channel_is_refused():
 
 def test_saturation():
     randomizer = Piecewise(low=0, high=1, epsilon0=60.0)
-    assert randomizer.law == PiecewiseLaw(2**15, 1, 1)
+    assert randomizer.law == GridLaw(2**15, 1, 1)
     assert randomizer.epsilon0 == pytest.approx(64 * math.log(2))
 
 

@@ -15,9 +15,8 @@ from shuffledp.randomizers.privunit import (
     cap_measure,
     cap_moment,
     cosine_on_grid,
-    law_for_cap,
+    law_for,
     log_odds_upper,
-    settle_law,
     weight_difference,
 )
 
@@ -148,12 +147,13 @@ class TestSettling:
             return 0.5 if epsilon0 >= 1.0 else 0.25
 
         monkeypatch.setattr(privunit, "best_gamma", best)
-        law = settle_law(1.0, 3)
-        assert law == settle_law(law.loss, 3)
-        assert law.loss <= 1.0
+        law = PrivUnit(epsilon0=1.0, dimension=3)
+        assert law == PrivUnit(epsilon0=law.epsilon0, dimension=3)
+        assert law.epsilon0 <= 1.0
 
-    def test_a_cap_that_costs_too_much_gives_the_uniform_law(self):
-        assert law_for_cap(1.0, 0.9, Measure(inside=0.01, below_half=0.49)) is UNIFORM
+    def test_a_cap_that_costs_too_much_gives_the_uniform_law(self, monkeypatch):
+        monkeypatch.setattr(privunit, "best_gamma", lambda *_: 0.9)
+        assert law_for(1.0, 10) is UNIFORM
 
     def test_tiny_losses_are_not_spent(self):
         for asked in (0.0, 5e-324, 1e-300, 9e-13):

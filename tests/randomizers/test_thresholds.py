@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
-    flip_threshold,
-    k_randomized_response_threshold,
     log_ratio_upper,
+    response_law,
+    response_threshold,
     settle,
 )
 
@@ -23,7 +23,7 @@ def exact_exp(exponent):
 
 @given(k=st.integers(2, 10**7), epsilon0=st.floats(0.0, 60.0))
 def test_k_rr_threshold_is_the_least_that_is_private_enough(k, epsilon0):
-    threshold = k_randomized_response_threshold(k, epsilon0)
+    threshold = response_threshold(epsilon0, k)
     loss = exact_exp(epsilon0)
     assert 1 <= threshold <= WORD_VALUES // k
 
@@ -39,8 +39,8 @@ def test_k_rr_threshold_is_the_least_that_is_private_enough(k, epsilon0):
 @given(epsilon0=st.floats(0.0, 90.0))
 def test_unary_thresholds_are_the_least_that_are_private_enough(epsilon0):
     for threshold, loss in (
-        (flip_threshold(epsilon0 / 2), exact_exp(Decimal(epsilon0) / 2)),
-        (flip_threshold(epsilon0), exact_exp(epsilon0)),
+        (response_threshold(epsilon0 / 2), exact_exp(Decimal(epsilon0) / 2)),
+        (response_threshold(epsilon0), exact_exp(epsilon0)),
     ):
         assert 1 <= threshold <= 2**63
         assert Fraction(WORD_VALUES - threshold, threshold) <= max(loss, 1)
@@ -65,10 +65,6 @@ def test_logarithm_of_a_ratio_next_to_one_keeps_its_size():
 
 @pytest.mark.parametrize("epsilon0", [0.0, 0.5, 44.3, 44.4, 1e6, 1e308])
 def test_settling_twice_changes_nothing(epsilon0):
-    def loss_of(threshold):
-        return log_ratio_upper(Fraction(WORD_VALUES - threshold, threshold))
-
-    first = settle(epsilon0, threshold_for=flip_threshold, loss_of=loss_of)
-    again = settle(first[1], threshold_for=flip_threshold, loss_of=loss_of)
-    assert first == again
+    first = settle(epsilon0, response_law)
+    assert first == settle(first[1], response_law)
     assert first[1] <= epsilon0

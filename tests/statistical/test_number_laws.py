@@ -96,13 +96,8 @@ def p_value_of_neighbours(columns, row):
 def planted(randomizer, factor):
     """Return a randomizer that draws with another law than it should."""
     wrong = copy.copy(randomizer)
-    if isinstance(randomizer, Duchi):
-        changed = {"threshold": int(randomizer.threshold * factor)}
-    else:
-        threshold = int(randomizer.law.threshold * factor)
-        changed = {"law": randomizer.law._replace(threshold=threshold)}
-    for name, value in changed.items():
-        object.__setattr__(wrong, name, value)
+    threshold = int(randomizer.law.threshold * factor)
+    object.__setattr__(wrong, "law", randomizer.law._replace(threshold=threshold))
     return wrong
 
 

@@ -2,10 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Any, ClassVar
-
-from numpy.typing import DTypeLike
 
 from shuffledp.collection.arrangements import Stage
 from shuffledp.collection.results import Guarantee
@@ -27,20 +24,12 @@ class _InMemory(ABC):
     __slots__ = ()
     shuffler: MallowsShuffler | DisplacementShuffler
 
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
-        """Return a shuffle in memory, which knows whose report is whose."""
-        del dtype, row_shape, directory  # reports are kept as they come
+    def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
+        """Return a shuffle in memory, which keeps reports as they come."""
         return InMemoryShuffle(self.shuffler, entropy)
 
     def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+        self, profile: LocalProfile, num_users: int, *, delta: float, **asked: Any
     ) -> Guarantee:
         """Return the central guarantee of the release."""
         if num_users != self.shuffler.num_users:
@@ -49,7 +38,7 @@ class _InMemory(ABC):
                 f"{self.shuffler.num_users:,}: give every row an answer, or form groups of those "
                 "who answered only"
             )
-        bound = self._epsilon(profile, num_users=num_users, delta=delta, with_lower=with_lower)
+        bound = self._epsilon(profile, num_users=num_users, delta=delta, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
     @abstractmethod

@@ -294,4 +294,5 @@ class DisplacementShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        return permutations.rearranged(reports, self.num_users, lambda: self.draw(entropy))
+        permutations.require_reports(reports, self.num_users)
+        return np.ascontiguousarray(reports[self.draw(entropy)])

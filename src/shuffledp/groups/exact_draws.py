@@ -42,7 +42,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 
@@ -91,17 +90,6 @@ class LazyUniform:
             if lower > most or upper < least:
                 return lower > most
             self.refine()
-
-
-def draw_exponential_above(uniform: LazyUniform, threshold: Fraction) -> bool:
-    """Return whether -ln U is above a threshold t >= 0: with probability exactly e^-t."""
-    numerator, denominator = map(Decimal, threshold.as_integer_ratio())
-
-    def enclosed(digits: int) -> tuple[Decimal, Decimal]:
-        down, up = _rounding(digits)
-        return down.divide(numerator, denominator), up.divide(numerator, denominator)
-
-    return uniform.tells_above(uniform.exponential, enclosed)
 
 
 def draw_norm_acceptance(

@@ -42,6 +42,15 @@ def parse_length(text: str) -> float:
     return metres
 
 
+def scan_columns(path: Path, names: Sequence[str]) -> "pl.LazyFrame":
+    """Return a lazy frame of some columns of a table, else raise `DataError`."""
+    frame = scan(path)
+    held = frame.collect_schema().names()
+    for name in names:
+        require_column(name, held, path)
+    return frame.select(names)
+
+
 def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metric: str) -> Floats:
     """Read the public coordinates of each person, latitude before longitude: finite, in file order.
 
@@ -49,18 +58,14 @@ def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metri
     column of a value that is missing, no number or out of range: everybody needs a place.
     """
     location = Path(path)
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = list(columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"columns {', '.join(names)}: name each column once")
     require_metric(metric, len(names))
     with reading(location.name):
-        frame = scan(location)
-        schema = frame.collect_schema()
-        for name in names:
-            require_column(name, schema.names(), location)
-        selected = frame.select(
-            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names))
-        ).collect()
+        frame = scan_columns(location, names)
+        numbers = [_number(name, dtype) for name, dtype in frame.collect_schema().items()]
+        selected = frame.select(numbers).collect()
     if selected.is_empty():
         raise DataError(f"{location.name} has no rows: give one row a person")
     # Contiguous, and with NaN where there was no number.
@@ -88,31 +93,27 @@ def _number(name: str, dtype: "pl.DataType") -> "pl.Expr":
 
 
 def read_groups(
-    path: str | PathLike[str], ids: Sequence[str] | None = None, *, unknown: str = "error"
+    path: str | PathLike[str], ids: Sequence[str] | None = None
 ) -> tuple[Integers, ...]:
     """Read groups, for `Groups.from_sets`, in order of first appearance.
 
     A Parquet file of two columns, the name of a group and a member of it; or text, in the forms
-    that `read_edges` takes. Without ``ids`` members are named by their number, from 0. ``unknown``
-    members are an error, or dropped. The first line is taken for a header if its second field
-    stands for nobody, and neither field occurs again in its column.
+    that `read_edges` takes. Without ``ids`` members are named by their number, from 0. The first
+    line is taken for a header if its second field stands for nobody, and neither field occurs again
+    in its column.
     """
     import polars as pl
 
-    edge_files.require_policy(unknown)
     table = edge_files.read_two_columns(path)
     members, is_known = edge_files.numbers_of(table["second"], ids)
     origin = Path(path).name
     start = edge_files.num_header_lines(table, origin, names_nobody=not is_known[0])
     is_known = is_known[start:]
-    if unknown == "error" and not is_known.all():
+    if not is_known.all():
         label = table["second"][start + int(np.argmin(is_known))]
-        num_rows = int(np.count_nonzero(~is_known))
-        raise edge_files.unknown_label(
-            origin, label, num_rows=num_rows, total=is_known.size, ids=ids
-        )
+        counts = {"num_rows": int(np.count_nonzero(~is_known)), "total": is_known.size}
+        raise edge_files.unknown_label(origin, label, ids=ids, **counts)
     named = table[start:].select(group="first", member=pl.Series(members[start:]))
-    named = named.filter(pl.Series(is_known))
     if (twice := named.is_duplicated()).any():
         group, member = named.filter(twice).row(0)
         label = member if ids is None else ids[member]
@@ -166,13 +167,12 @@ class Grouping:
         ways = [bool(self.by), self.graph is not None, self.groups_file is not None]
         if sum(ways) != 1:
             raise ParameterError(f"groups are formed in {sum(ways)} ways: form them {_WAYS}")
-        if self.by and (self.radius is None) == (self.group_size is None):
+        reaches = sum(each is not None for each in (self.radius, self.group_size))
+        if self.by and reaches != 1:
             raise ParameterError(
                 f"groups by {', '.join(self.by)}: give exactly one of radius and group_size"
             )
-        if not self.by and (
-            self.radius is not None or self.group_size is not None or self.metric is not None
-        ):
+        if not self.by and (reaches or self.metric is not None):
             raise ParameterError("metric, radius and group_size are for groups by columns only")
 
     @property
@@ -213,13 +213,13 @@ class Grouping:
             return f"people at most {self.hops} hops apart in {self.graph.name}"
         return f"groups listed in {self.groups_file.name if self.groups_file else ''}"
 
-    def open(self, table: str | PathLike[str], *, num_users: int | None = None) -> "OpenedGroups":
-        """Form the groups of a table's people, one a row; ``num_users`` where it is known."""
+    def open(self, table: str | PathLike[str]) -> "OpenedGroups":
+        """Form the groups of a table's people, one a row."""
         path = Path(table)
         if self.by:
             return self._by_columns(path)
         ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column)
-        users = _num_rows(path, ids, num_users)
+        users = _num_rows(path) if ids is None else len(ids)
         if self.graph is not None:
             edges = edge_files.read_edges(self.graph, ids)
             groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
@@ -229,21 +229,25 @@ class Grouping:
 
     def _by_columns(self, path: Path) -> "OpenedGroups":
         """Form groups by the distance between public values."""
-        radius, metric = self.radius, self.metric_used
+        metric = self.metric_used
         points = read_coordinates(path, self.by, metric=metric)
-        if self.group_size is not None:
-            groups = Groups.from_nearest(points, self.group_size, metric=metric)
-            return OpenedGroups(groups=groups, grouping=self, coordinates=points)
-        if isinstance(radius, str) and metric == "haversine":
-            radius = parse_length(radius)
-        try:
-            distance = float(radius or 0.0)
-        except ValueError:
-            raise ParameterError(
-                f"radius = {radius!r} is not a number: units such as km are for metric haversine"
-            ) from None
-        groups = Groups.from_distance(points, distance, metric=metric)
+        if self.radius is None:
+            groups = Groups.from_nearest(points, self.group_size or 0, metric=metric)
+        else:
+            groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
         return OpenedGroups(groups=groups, grouping=self, coordinates=points)
+
+
+def _distance(radius: float | str, metric: str) -> float:
+    """Return a radius as a number."""
+    if isinstance(radius, str) and metric == "haversine":
+        return parse_length(radius)
+    try:
+        return float(radius)
+    except ValueError:
+        raise ParameterError(
+            f"radius = {radius!r} is not a number: units such as km are for metric haversine"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,21 +267,14 @@ class OpenedGroups:
         self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
     ) -> GroupShuffler:
         """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
-        where: dict[str, Any] = {
-            "coordinates": self.coordinates,
-            "metric": self.grouping.metric_used,
-        }
+        where: Any = {"coordinates": self.coordinates, "metric": self.grouping.metric_used}
         if name == DisplacementShuffler.name:
             return DisplacementShuffler.for_groups(self.groups, alpha, **where)
         return MallowsShuffler.for_groups(self.groups, alpha, distance=distance, **where)
 
 
-def _num_rows(path: Path, ids: "Sequence[str] | None", num_users: int | None) -> int:
+def _num_rows(path: Path) -> int:
     """Return the number of rows of the table."""
-    if ids is not None:
-        return len(ids)
-    if num_users is not None:
-        return num_users
     import polars as pl
 
     with reading(path.name):

@@ -68,15 +68,11 @@ class Groups:
                 object.__setattr__(self, name, read_only(np.ascontiguousarray(array, dtype=dtype)))
         # Compiled loops trust these.
         sizes, outside = self.sizes, (self.members < 0) | (self.members >= self.num_users)
-        if self.starts[0] != 0 or sizes.min(initial=1) < 1 or outside.any():
+        ends = self.starts[0], self.starts[-1]
+        if ends != (0, self.members.size) or sizes.min(initial=1) < 1 or outside.any():
             raise ParameterError(
                 "starts and members are no compressed rows: starts must rise from 0 to the number "
                 f"of members, and members lie in [0, {self.num_users}); use Groups.from_sets"
-            )
-        if self.starts[-1] != self.members.size:
-            raise ParameterError(
-                f"starts ends with {self.starts[-1]} for {self.members.size:,} members: end it "
-                "with their number"
             )
 
     @classmethod
@@ -198,10 +194,7 @@ class Groups:
     def of(self, user: SupportsIndex) -> NDArray[np.int32]:
         """Return the members of the group that a person chose, the person included."""
         if self.group_of is None:
-            raise ParameterError(
-                "these groups were given without saying whose they are: ask for one by its number, "
-                "group(index)"
-            )
+            raise ParameterError("nobody chose these groups: ask for one by number, group(index)")
         return self.group(self.group_of[require_at_least("user", user, 0)])
 
     def size_protecting(self) -> Integers:
@@ -259,10 +252,6 @@ class Memberships:
         rows = groups.starts, groups.members
         ones = np.ones(groups.members.size, dtype=np.int8)
         turned = csr_array((ones, *rows[::-1]), shape=(groups.num_groups, groups.num_users)).tocsc()
-        users = turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False)
-        return cls(
-            groups=groups,
-            sizes=read_only(groups.sizes),
-            of_groups=rows,
-            of_users=(read_only(users[0]), read_only(users[1])),
-        )
+        starts, held = turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False)
+        users = read_only(starts), read_only(held)
+        return cls(groups=groups, sizes=read_only(groups.sizes), of_groups=rows, of_users=users)

@@ -50,7 +50,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import ClassVar, SupportsFloat, SupportsIndex
 
@@ -153,13 +152,16 @@ class MallowsModel(ABC):
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
+        identity = np.arange(self.num_items, dtype=np.int64)
         if math.isinf(self.theta):
-            return np.arange(self.num_items, dtype=np.int64)
+            return identity
+        if self.theta == 0.0:
+            return UniformShuffler().shuffle(identity, entropy)
         return self._draw(entropy)
 
     @abstractmethod
     def _draw(self, entropy: Entropy) -> Integers:
-        """Draw a permutation, theta being finite."""
+        """Draw a permutation, theta being in (0, inf)."""
 
 
 class KendallMallows(MallowsModel):
@@ -189,8 +191,6 @@ class KendallMallows(MallowsModel):
     distance = "kendall"
 
     def _draw(self, entropy: Entropy) -> Integers:
-        if self.theta == 0.0:
-            return permutations.uniform_permutation(self.num_items, entropy)
         return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
 
 
@@ -272,8 +272,6 @@ class CayleyMallows(MallowsModel):
     distance = "cayley"
 
     def _draw(self, entropy: Entropy) -> Integers:
-        if self.theta == 0.0:
-            return permutations.uniform_permutation(self.num_items, entropy)
         return draw_by_swaps(self.num_items, self.theta, entropy)
 
 
@@ -352,7 +350,7 @@ def draw_lehmer_code(
 
     def settle(place: int, word: int) -> bool:
         value = settle_entry(word, num_items - place, theta, entropy)
-        code[place] = 0 if value is None else value
+        code[place] = value or 0
         return value is not None
 
     loop = partial(draw_code, code, theta, margin)
@@ -389,7 +387,7 @@ def settle_entry(word: int, bound: int, theta: float, entropy: Entropy) -> int |
     if remainder < _HALF % bound:
         return None
     uniform = exact.LazyUniform(prefix=low, num_bits=_HALF_BITS, entropy=entropy)
-    return value if exact.draw_exponential_above(uniform, Fraction(theta) * value) else None
+    return value if exact.draw_norm_acceptance(uniform, theta, 0.0, (value,)) else None
 
 
 def permutation_of_code(code: Integers) -> Integers:

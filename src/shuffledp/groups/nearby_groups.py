@@ -209,32 +209,17 @@ def _gather_by_tree(
     """Return starts and members of the groups around places of several columns."""
     from scipy.spatial import cKDTree
 
-    tree = cKDTree(points)
-    counts = np.diff(place_starts)
-    # Both counts are exact in double precision, where the limit lies far below 2^53.
-    total = int(tree.count_neighbors(tree, reach, weights=(None, counts.astype(np.float64))))
-    compressed.require_memberships(total, remedy=_REMEDY)
-    all_sizes: list[Integers] = []
-    blocks: list[NDArray[np.int32]] = []
-    # Blocks of places whose pairs are about BLOCK_MEMBERSHIPS; where people are dense, halved.
-    step = max(1, len(points) * compressed.BLOCK_MEMBERSHIPS // total)
-    pending = [(first, min(first + step, len(points))) for first in range(0, len(points), step)]
-    pending.reverse()
-    while pending:
-        first, end = pending.pop()
-        block = cKDTree(points[first:end])
-        pairs_within = int(block.count_neighbors(tree, reach))
-        if end - first > 1 and pairs_within > 2 * compressed.BLOCK_MEMBERSHIPS:
-            middle = (first + end) // 2
-            pending += [(middle, end), (first, middle)]
-            continue
+    tree = cKDTree(np.repeat(points, np.diff(place_starts), axis=0))
+    expected = tree.query_ball_point(points, reach, return_length=True)
+    compressed.require_memberships(int(expected.sum()), remedy=_REMEDY)
+    sizes, blocks = [], []
+    for rows in compressed.blocks_of(compressed.starts_of(expected)):
+        block = cKDTree(points[rows])
         pairs = block.sparse_distance_matrix(tree, reach, output_type="ndarray")
         pairs = pairs[np.argsort(pairs["i"], kind="stable")]
-        near = pairs["j"]
-        sizes = np.bincount(pairs["i"], weights=counts[near], minlength=end - first)
-        all_sizes.append(sizes.astype(np.int64))
-        blocks.append(people[compressed.ranges(place_starts[near], counts[near])])
-    return compressed.starts_of(np.concatenate(all_sizes)), np.concatenate(blocks)
+        sizes.append(np.bincount(pairs["i"], minlength=rows.stop - rows.start))
+        blocks.append(people[pairs["j"]])
+    return compressed.starts_of(np.concatenate(sizes)), np.concatenate(blocks)
 
 
 def groups_of_nearest(

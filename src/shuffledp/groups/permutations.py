@@ -1,18 +1,15 @@
 """Permutations of n items, alpha and theta."""
 
 import math
-import sys
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
+from shuffledp.collection.shuffling import require_plain_rows
 from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_extended
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
@@ -40,20 +37,9 @@ def require_theta(value: SupportsFloat) -> float:
 
 
 def require_alpha(value: SupportsFloat) -> float:
-    """Return a number in [0, inf], else raise `ParameterError`."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    except OverflowError:
-        # A whole number beyond all floats: the largest of them is below it, and so is safe.
-        number = sys.float_info.max if value > 0 else math.nan  # type: ignore[operator]
-    if not number >= 0.0:
-        raise ParameterError(
-            f"alpha = {value!r} is not in [0, inf]: 0 shuffles everybody uniformly, and a larger "
-            "number protects less; try 1"
-        )
-    return number
+    """Return ``value`` as a float if it is in [0, inf], else raise `ParameterError`."""
+    hint = "0 shuffles everybody uniformly, and a larger number protects less; try 1"
+    return require_extended("alpha", value, hint)
 
 
 def theta_below(alpha: float, divisor: float) -> float:
@@ -80,17 +66,11 @@ def inverse(permutation: Integers) -> Integers:
     return read_only(places)
 
 
-def rearranged(reports: NDArray[Any], num_users: int, draw: Callable[[], Integers]) -> NDArray[Any]:
-    """Return the rows of ``num_users`` reports by a permutation, else raise `ParameterError`."""
+def require_reports(reports: NDArray[Any], num_users: int) -> None:
+    """Raise `ParameterError` unless these are rows of plain data, one a person."""
     require_plain_rows(reports)
     if reports.shape[0] != num_users:
         raise ParameterError(
             f"reports has {reports.shape[0]:,} rows for {num_users:,} people: give one report for "
             "each, in the same order"
         )
-    return np.ascontiguousarray(reports[draw()])
-
-
-def uniform_permutation(num_items: int, entropy: Entropy) -> Integers:
-    """Draw a permutation of which all are equally likely."""
-    return UniformShuffler().shuffle(np.arange(num_items, dtype=np.int64), entropy)

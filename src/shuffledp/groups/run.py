@@ -11,13 +11,13 @@ from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
 from shuffledp.collection.results import GroupFacts, Reidentification, SubsetPreservation
-from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.collection.source.tables import reading
 from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
+from shuffledp.groups.grouping import GroupShuffler, OpenedGroups, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
@@ -32,8 +32,7 @@ _SUBSET_SIZES = (1, 2, 5)
 # That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
 # for a chance of 5 %: 0.95^59 < 0.05.
 _DRAWS = 59
-_PRESERVATION_DELTA = 0.05
-_CONFIDENCE = 0.95
+_LIMITS = {"delta": 0.05, "confidence": 0.95}
 # Simulated shuffles of more people than this take longer than their report is worth.
 _MOST_SIMULATED = 300_000
 
@@ -56,10 +55,7 @@ def rows_writer(
             "only"
         )
     with reading(path.name):
-        frame = scan(path)
-        names = frame.collect_schema().names()
-        for name in public:
-            require_column(name, names, path)
+        frame = scan_columns(path, public)
     labels = setting.question.labels if setting.randomizer.name == "k-rr" else None
 
     def write(stream: Iterator[Reports]) -> None:
@@ -67,7 +63,7 @@ def rows_writer(
         rows = reports.rename({COLUMN: column})
         if public:
             with reading(path.name):
-                kept = frame.select(public).collect()
+                kept = frame.collect()
             if kept.height != rows.height:
                 raise DataError(
                     f"{path.name} changed while it was being read: run again when nothing writes "
@@ -107,9 +103,8 @@ def group_facts(
     preservation: tuple[SubsetPreservation, ...] = ()
     if not many:
         largest = groups.group(int(np.argmax(sizes)))  # the first of several
-        limits = {"delta": _PRESERVATION_DELTA, "confidence": _CONFIDENCE}
-        eta = preserved_share(draws, largest, **limits)
-        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **limits)
+        eta = preserved_share(draws, largest, **_LIMITS)
+        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **_LIMITS)
         preservation = (named,)
     return GroupFacts(
         description=opened.grouping.describe(),

@@ -26,7 +26,7 @@ from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsModel, mallows_model
-from shuffledp.groups.permutations import alpha_above, rearranged, require_alpha, theta_below
+from shuffledp.groups.permutations import alpha_above, require_alpha, require_reports, theta_below
 from shuffledp.groups.reference_orders import ReferenceOrder, choose_reference_order, sensitivity
 
 
@@ -160,4 +160,5 @@ class MallowsShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        return rearranged(reports, self.num_users, lambda: self.draw(entropy))
+        require_reports(reports, self.num_users)
+        return np.ascontiguousarray(reports[self.draw(entropy)])

@@ -25,7 +25,13 @@ from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import MonitoringProfile
-from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper, settle_flips
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    exp_lower,
+    log_ratio_upper,
+    response_law,
+    settle,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +194,7 @@ class SampledChange(SignLaw):
     def __post_init__(self) -> None:
         max_changes = require_at_least("max_changes", self.max_changes, 1)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle_flips(asked)
+        threshold, epsilon0 = settle(asked, response_law)
         twice = Fraction(2 * threshold, WORD_VALUES)
         self._set(
             (max_changes, threshold),

@@ -27,6 +27,7 @@ from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.thresholds import settle
 
 #: Stands for no answer in a row of answers.
 NO_ANSWER = -1
@@ -119,15 +120,17 @@ class SetRandomizer(FrequencyRandomizer):
 
     def __post_init__(self) -> None:
         k, most = require_set_size(self.domain_size, self.max_answers)
-        base, loss = self._settled(k, most)
+        checks.set_fields(self, domain_size=k, max_answers=most)
+        base, loss = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
         law = {"base": base.fingerprint, "k": k, "max_answers": most}
         fingerprint = checks.fingerprint_of(self.name, **law)
-        checks.set_fields(self, domain_size=k, max_answers=most, base=base, epsilon0=loss)
-        checks.set_fields(self, fingerprint=fingerprint)
+        checks.set_fields(self, base=base, epsilon0=loss, fingerprint=fingerprint)
 
-    @abstractmethod
-    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
-        """Return the base, of k + 1 categories, and the loss of a whole report."""
+    def _law_for(self, epsilon0: float) -> tuple[CategoryRandomizer, float]:
+        """Return the base, of k + 1 categories at one slot's loss, and the loss of all slots."""
+        each = float_below(Fraction(epsilon0) / self.num_slots)
+        base = make_randomizer(self.base_name, domain_size=self.domain_size + 1, epsilon0=each)
+        return base, float_above(Fraction(base.epsilon0) * self.num_slots)
 
     @property
     def name(self) -> str:
@@ -140,6 +143,13 @@ class SetRandomizer(FrequencyRandomizer):
         """How often one report can support one category."""
 
     @abstractmethod
+    def _reported(self, codes: Integers, entropy: Entropy) -> NDArray[Any]:
+        """Return the rows of reports on users' slots, with codes in [0, k], k for a dummy."""
+
+    def _slots(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Return the base's reports that the rows hold."""
+        return data
+
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each set of answers, one row a user.
 
@@ -148,6 +158,9 @@ class SetRandomizer(FrequencyRandomizer):
         `DomainError` names the first row with another answer, one twice, or more than
         ``max_answers``.
         """
+        answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
+        codes = np.where(answers == NO_ANSWER, self.domain_size, answers)
+        return Reports(data=self._reported(codes, entropy), fingerprint=self.fingerprint)
 
     @property
     def num_report_bytes(self) -> int:
@@ -166,19 +179,10 @@ class SetRandomizer(FrequencyRandomizer):
             num_slots=self.num_slots,
         )
 
-    def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
-        """Return the counts of all slots of reports, each of which the base has made."""
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how often slots of reports support each category; counts of one law add."""
         checks.require_same_law(reports.fingerprint, self.fingerprint)
-        data = reports.data
-        if slot_shape is not None:
-            width = self.max_answers * math.prod(slot_shape)
-            if data.shape[1:] != (width,):
-                raise ParameterError(
-                    f"reports have rows of shape {data.shape[1:]}, not ({width},): pass "
-                    "Reports.data on as it was made"
-                )
-            data = data.reshape(-1, *slot_shape)
-        of_base = Reports(data=data, fingerprint=self.base.fingerprint)
+        of_base = Reports(data=self._slots(reports.data), fingerprint=self.base.fingerprint)
         return Counts(
             support=self.base.aggregate(of_base).support[: self.domain_size],
             num_reports=reports.num_reports,
@@ -246,11 +250,6 @@ class SampledAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "sampled"
 
-    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
-        del max_answers
-        base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=self.epsilon0)
-        return base, base.epsilon0
-
     @property
     def num_slots(self) -> int:
         """One: a report speaks of one answer."""
@@ -276,18 +275,11 @@ class SampledAnswers(SetRandomizer):
             epsilon0=self.epsilon0, family=RandomizerFamily.OTHER, blanket=self.base.profile.blanket
         )
 
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return the base's report on one answer of each set. See `SetRandomizer`."""
-        answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
-        slots = draw_below(entropy, answers.shape[0], self.max_answers)
-        drawn = np.take_along_axis(answers, slots.astype(np.int64)[:, None], axis=1)[:, 0]
-        codes = np.where(drawn == NO_ANSWER, self.domain_size, drawn)
-        reports = self.base.randomize(codes, entropy)
-        return Reports(data=reports.data, fingerprint=self.fingerprint)
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `SetRandomizer`."""
-        return self._count_slots(reports)
+    def _reported(self, codes: Integers, entropy: Entropy) -> NDArray[Any]:
+        """Return the base's report on one slot of each user."""
+        slots = draw_below(entropy, codes.shape[0], self.max_answers)
+        drawn = np.take_along_axis(codes, slots.astype(np.int64)[:, None], axis=1)[:, 0]
+        return self.base.randomize(drawn, entropy).data
 
 
 # Beyond this many atoms the blanket is left out, and the accountant knows epsilon0 only; so it is
@@ -347,15 +339,6 @@ class SplitAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "split"
 
-    def _settled(self, k: int, max_answers: int) -> tuple[CategoryRandomizer, float]:
-        loss = require_non_negative("epsilon0", self.epsilon0)
-        # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
-        for _ in range(2):
-            each = float_below(Fraction(loss) / max_answers)
-            base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
-            loss = float_above(Fraction(base.epsilon0) * max_answers)
-        return base, loss
-
     @property
     def num_slots(self) -> int:
         """As many as ``max_answers``."""
@@ -386,18 +369,21 @@ class SplitAnswers(SetRandomizer):
             blanket=_product(blanket, self.max_answers) if blanket else (),
         )
 
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return the base's reports on all answers of each set. See `SetRandomizer`."""
-        answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
-        codes = np.where(answers == NO_ANSWER, self.domain_size, answers)
+    def _reported(self, codes: Integers, entropy: Entropy) -> NDArray[Any]:
+        """Return the base's reports on all slots of each user."""
         slots = self.base.randomize(codes.reshape(-1), entropy).data
-        width = self.max_answers * math.prod(slots.shape[1:])
-        return Reports(data=slots.reshape(answers.shape[0], width), fingerprint=self.fingerprint)
+        return slots.reshape(len(codes), self.max_answers * math.prod(slots.shape[1:]))
 
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many slots of reports support each category. See `SetRandomizer`."""
+    def _slots(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Return the base's reports, one after the other; `ParameterError` for other rows."""
         slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
-        return self._count_slots(reports, slot)
+        width = self.max_answers * math.prod(slot)
+        if data.shape[1:] != (width,):
+            raise ParameterError(
+                f"reports have rows of shape {data.shape[1:]}, not ({width},): pass Reports.data "
+                "on as it was made"
+            )
+        return data.reshape(-1, *slot)
 
 
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:

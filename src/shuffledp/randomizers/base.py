@@ -1,6 +1,7 @@
 """What all randomizers promise: ``LocalRandomizer``, and the classes that leave little to write."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Booleans, Floats
+from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -16,7 +17,7 @@ from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
-from shuffledp.randomizers import checks
+from shuffledp.randomizers import checks, thresholds
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -198,13 +199,37 @@ class SettledRandomizer(CategoryRandomizer):
 
     def __post_init__(self) -> None:
         checks.set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
-        law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        law, epsilon0 = thresholds.settle(asked, self._law_for)
         fingerprint = checks.fingerprint_of(self.name, k=self.domain_size, **law)
         checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @abstractmethod
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        """Return the numbers that make up the law, ``threshold`` among them, and its loss."""
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return the numbers that make up a law, ``threshold`` among them, and its loss."""
+
+    @abstractmethod
+    def _support(self, reports: Reports) -> Integers:
+        """Return how many reports, once checked, support each category."""
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category. See `CategoryRandomizer`."""
+        support, count = self._support(reports), reports.num_reports
+        return Counts(support=support, num_reports=count, fingerprint=self.fingerprint)
+
+    def report_columns(self) -> Reports:
+        """Return the reports that the columns of `channel` stand for, in ascending order."""
+        checks.require_small_channel(self.domain_size, self.largest_channel)
+        return Reports(data=self._columns(), fingerprint=self.fingerprint)
+
+    @abstractmethod
+    def _columns(self) -> NDArray[Any]:
+        """Return all possible reports, of a small law."""
+
+    def _two_valued(self, supporting: Fraction, other: Fraction) -> Channel:
+        """Return the channel where reports that support the truth are equally probable, or not."""
+        rows = self.supports(self.report_columns()).T.tolist()
+        return tuple(tuple(supporting if each else other for each in row) for row in rows)
 
     def _profile(
         self,
@@ -221,10 +246,6 @@ class SettledRandomizer(CategoryRandomizer):
             attack=attack,
             channel=self.channel if self.domain_size <= self.largest_channel else None,
         )
-
-    def _require_small(self) -> None:
-        """Raise `ParameterError` unless the channel can be written out."""
-        checks.require_small_channel(self.domain_size, self.largest_channel)
 
 
 class MeanRandomizer(ABC):
@@ -314,13 +335,20 @@ class MeanRandomizer(ABC):
 
     def aggregate(self, reports: Reports) -> Sums:
         """Return the sums of the reports' scores and of their squares; sums of one law add."""
-        scores = self.scores(reports)
+        total, squares = np.zeros(self.dimension), np.zeros(self.dimension)
+        for scores in self._score_blocks(reports):
+            total += scores.sum(axis=0)
+            squares += np.einsum("ij,ij->j", scores, scores)
         return Sums(
-            total=scores.sum(axis=0),
-            total_of_squares=np.einsum("ij,ij->j", scores, scores),
+            total=total,
+            total_of_squares=squares,
             num_reports=reports.num_reports,
             fingerprint=self.fingerprint,
         )
+
+    def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
+        """Yield the scores of some reports at a time; all at once unless a class is sparing."""
+        yield self.scores(reports)
 
     def estimate(
         self, data: Reports | Sums, *, confidence: float = 0.95, simultaneous: bool = False

@@ -107,7 +107,7 @@ def require_same_law(found: str, expected: str) -> None:
 
 
 def require_reports(
-    reports: Reports, *, fingerprint: str, dtype: np.dtype[Any], row_shape: tuple[int, ...]
+    reports: Reports, fingerprint: str, dtype: np.dtype[Any], row_shape: tuple[int, ...] = ()
 ) -> NDArray[Any]:
     """Return the contiguous data of ``reports`` if this law could have made them, else raise."""
     require_same_law(reports.fingerprint, fingerprint)
@@ -138,12 +138,10 @@ def require_possible(
 
 
 def require_whole_reports(
-    reports: Reports, *, fingerprint: str, dtype: np.dtype[Any], possible: range
+    reports: Reports, fingerprint: str, dtype: np.dtype[Any], end: int
 ) -> NDArray[Any]:
-    """Return the contiguous data of reports that are whole numbers, once checked."""
-    codes = require_reports(reports, fingerprint=fingerprint, dtype=dtype, row_shape=())
-    least, end = possible.start, possible.stop
-    if codes.size and not least <= int(codes.min()) <= int(codes.max()) < end:
-        is_possible = (codes >= least) & (codes < end)
-        require_possible(is_possible, f"is {{}}, not in [{least}, {end})", codes)
+    """Return the contiguous data of reports that are whole numbers in [0, end), once checked."""
+    codes = require_reports(reports, fingerprint, dtype)
+    if codes.size and int(codes.max()) >= end:  # an unsigned type
+        require_possible(codes < end, f"is {{}}, not in [0, {end})", codes)
     return codes

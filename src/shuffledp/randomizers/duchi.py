@@ -1,20 +1,17 @@
 """The randomizer of Duchi, Jordan and Wainwright: a number becomes one noisy bit."""
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import mirrored, outward_atoms
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import number_randomizer as numbers
-from shuffledp.randomizers.base import Channel
-from shuffledp.randomizers.checks import set_fields
-from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
+from shuffledp.randomizers.thresholds import response_law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +55,17 @@ class Duchi(numbers.NumberRandomizer):
     name: ClassVar[str] = "duchi"
     report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
 
-    threshold: int = field(init=False, repr=False)
+    stated: ClassVar[tuple[str, ...]] = ("threshold",)
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        threshold, loss = settle_flips(epsilon0)
-        set_fields(self, threshold=threshold)
-        return {"threshold": threshold}, loss
+    def _law_for(self, epsilon0: float) -> tuple[numbers.GridLaw, float]:
+        """Return the law of one step and a window of one output: a bit."""
+        threshold, loss = response_law(epsilon0)
+        return numbers.GridLaw(1, 1, threshold), loss
+
+    @property
+    def threshold(self) -> int:
+        """T of the law."""
+        return self.law.threshold
 
     @property
     def profile(self) -> LocalProfile:
@@ -72,42 +74,18 @@ class Duchi(numbers.NumberRandomizer):
         A report is that of a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
         """
-        wrong, ratio = Fraction(self.threshold, WORD_VALUES), flip_odds(self.threshold)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=2,
-            blanket=outward_atoms(mirrored(wrong, ratio, 1)),
+            blanket=outward_atoms(self.law.blanket()),
             channel=self.channel,
         )
 
-    def channel(self) -> Channel:
-        """Return the exact probability of each bit (column) for a user at each end (row).
-
-        A value in between is a mixture of both rows.
-        """
-        wrong = Fraction(self.threshold, WORD_VALUES)
-        return ((1 - wrong, wrong), (wrong, 1 - wrong))
-
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
-        """Return one bit for each number. See `MeanRandomizer`."""
+        """Return one bit for each number, as `NumberRandomizer` does, but sooner."""
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
         for where, block in numbers.blocks_of(values, self.span):
             bits = numbers.round_to_grid(block, self.span, num_steps=1, entropy=entropy)
             out[where] = bits ^ (entropy.words(bits.size) < np.uint64(self.threshold))
         return Reports(data=out, fingerprint=self.fingerprint)
-
-    @property
-    def _shape(self) -> numbers.GridShape:
-        slope = (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
-        # The square of a bit's score is 1, whatever the value.
-        return numbers.GridShape(num_steps=1, num_outputs=2, slope=slope, growth=0.0)
-
-    def variance_at(self, square: float, *, rounding: float = 0.0) -> float:  # noqa: ARG002 - one signature for all
-        """Return the report variance; ``rounding`` to the two ends is part of it already."""
-        # (C^2 - 1) + (1 - x^2): with p and q for the right and the wrong bit the first part is
-        # 4 p q / (p - q)^2, so that nothing cancels where C is 1 to machine precision.
-        _, factor = self.score_scale
-        wrong = self.threshold / WORD_VALUES
-        right = (WORD_VALUES - self.threshold) / WORD_VALUES
-        return 4.0 * right * wrong * factor**2 + self.span.half_width**2 * (1.0 - square)

@@ -11,10 +11,10 @@ from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import mirrored, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers import checks, thresholds
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.thresholds import WORD_VALUES
+from shuffledp.randomizers.thresholds import WORD_VALUES, response_law, response_ratio
 
 # Words are drawn for this many reports at a time: 256 KiB of words stay in the second-level cache
 # between the generator that writes them and the loop that reads them.
@@ -66,19 +66,20 @@ class KRandomizedResponse(SettledRandomizer):
     name: ClassVar[str] = "k-rr"
     largest_channel: ClassVar[int] = 64
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        k = self.domain_size
-        threshold, epsilon0 = thresholds.settle(
-            epsilon0,
-            threshold_for=lambda loss: thresholds.k_randomized_response_threshold(k, loss),
-            loss_of=lambda threshold: thresholds.log_ratio_upper(_probability_ratio(k, threshold)),
-        )
-        return {"threshold": threshold}, epsilon0
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        threshold, loss = response_law(epsilon0, self.domain_size)
+        is_blind = threshold == WORD_VALUES // self.domain_size
+        return {"threshold": threshold}, 0.0 if is_blind else loss
+
+    @property
+    def _ignores_input(self) -> bool:
+        """Whether T is so large that the report is drawn without looking at the truth."""
+        return self.epsilon0 == 0.0
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report is a category if that is the truth, and if not, as floats."""
-        if _ignores_input(self.domain_size, self.threshold):
+        if self._ignores_input:
             return 1.0 / self.domain_size, 1.0 / self.domain_size
         truth = WORD_VALUES - (self.domain_size - 1) * self.threshold
         return truth / WORD_VALUES, self.threshold / WORD_VALUES
@@ -90,9 +91,10 @@ class KRandomizedResponse(SettledRandomizer):
         For the pair (x1, x1') the output x1 has ratios (p, 1), x1' has (1, p), and each of the
         other k - 2 has (1, 1); see Balle, Bell, Gascon, Nissim, arXiv:1903.02837.
         """
-        ratio = _probability_ratio(self.domain_size, self.threshold)
-        mass = Fraction(1) / (ratio + self.domain_size - 1)
-        rest = (self.domain_size - 2) * mass
+        k = self.domain_size
+        ratio = Fraction(1) if self._ignores_input else response_ratio(self.threshold, k)
+        mass = 1 / (ratio + k - 1)
+        rest = (k - 2) * mass
         blanket = outward_atoms([*mirrored(mass, ratio, 1), (rest, 1, 1)])
         return self._profile(*blanket, family=RandomizerFamily.K_RANDOMIZED_RESPONSE)
 
@@ -105,7 +107,7 @@ class KRandomizedResponse(SettledRandomizer):
             block = truth[start : start + _BLOCK]
             drawn, part = words[: block.size], out[start : start + _BLOCK]
             entropy.fill(drawn)
-            if _ignores_input(self.domain_size, self.threshold):
+            if self._ignores_input:
                 part[:] = drawn % np.uint64(self.domain_size)
             else:
                 part[:] = moved_on(block, drawn, self.threshold, self.domain_size)
@@ -116,40 +118,27 @@ class KRandomizedResponse(SettledRandomizer):
         supported: Booleans = self._codes(reports)[:, None] == np.arange(self.domain_size)
         return supported
 
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports name each category. See `CategoryRandomizer`."""
-        codes = self._codes(reports)
-        support = histogram(codes, self.domain_size)
-        return Counts(support=support, num_reports=codes.size, fingerprint=self.fingerprint)
+    def _support(self, reports: Reports) -> Integers:
+        """Return how many reports name each category."""
+        return histogram(self._codes(reports), self.domain_size)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
-        return checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=checks.code_type(self.domain_size),
-            possible=range(self.domain_size),
-        )
+        law = self.fingerprint, checks.code_type(self.domain_size), self.domain_size
+        return checks.require_whole_reports(reports, *law)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        self._require_small()
-        if _ignores_input(self.domain_size, self.threshold):
-            whole, extra = divmod(WORD_VALUES, self.domain_size)
-            row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.domain_size))
-            return (row,) * self.domain_size
-        other = Fraction(self.threshold, WORD_VALUES)
-        truth = 1 - (self.domain_size - 1) * other
-        return tuple(
-            tuple(truth if x == y else other for y in range(self.domain_size))
-            for x in range(self.domain_size)
-        )
+        k, other = self.domain_size, Fraction(self.threshold, WORD_VALUES)
+        if not self._ignores_input:
+            return self._two_valued(1 - (k - 1) * other, other)
+        whole, extra = divmod(WORD_VALUES, k)
+        codes = range(self.report_columns().num_reports)
+        return (tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in codes),) * k
 
-    def report_columns(self) -> Reports:
-        """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1."""
-        self._require_small()
-        columns = np.arange(self.domain_size, dtype=checks.code_type(self.domain_size))
-        return Reports(data=columns, fingerprint=self.fingerprint)
+    def _columns(self) -> NDArray[Any]:
+        """Return the codes 0, 1, ..., k - 1."""
+        return np.arange(self.domain_size, dtype=checks.code_type(self.domain_size))
 
 
 def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words:
@@ -172,15 +161,3 @@ def histogram(codes: NDArray[Any], size: int) -> Integers:
     for start in range(0, codes.size, step):
         counts += np.bincount(codes[start : start + step], minlength=size)
     return counts
-
-
-def _ignores_input(k: int, threshold: int) -> bool:
-    """Return whether T is so large that the report is drawn without looking at the truth."""
-    return threshold == WORD_VALUES // k
-
-
-def _probability_ratio(k: int, threshold: int) -> Fraction:
-    """Return the exact e^epsilon0: probability of the truth over that of another category."""
-    if _ignores_input(k, threshold):
-        return Fraction(1)
-    return Fraction(WORD_VALUES - (k - 1) * threshold, threshold)

@@ -102,18 +102,12 @@ def require_key(key: object) -> bytes:
     return key
 
 
-def text_words(key: bytes) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the SipHash key that makes digests of texts."""
-    return _words(key, 0)
+# A SipHash key makes digests of texts, another one takes digests to buckets.
+TEXTS, BUCKETS = 0, 1
 
 
-def bucket_words(key: bytes) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the SipHash key that takes digests to buckets."""
-    return _words(key, 1)
-
-
-def _words(key: bytes, purpose: int) -> tuple[np.uint64, np.uint64]:
-    """Return one of the two keys that are derived from the task's, one a purpose.
+def derived_words(key: bytes, purpose: int) -> tuple[np.uint64, np.uint64]:
+    """Return the two words of the key for `TEXTS` or for `BUCKETS`, derived from the task's.
 
     Apart, so that no text can be made that hashes like a pair of digest and hash function.
     """
@@ -136,7 +130,7 @@ def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> Words:
     parts = [np.empty(0, dtype=np.uint64)]
     for buffer, ends in text_blocks(texts, argument=argument):
         parts.append(np.empty(ends.size, dtype=np.uint64))
-        hash_texts(*text_words(key), buffer, ends, parts[-1])
+        hash_texts(*derived_words(key, TEXTS), buffer, ends, parts[-1])
     return np.concatenate(parts)
 
 
@@ -151,5 +145,5 @@ def buckets_of(digests: Words, hashes: Words, *, key: bytes, num_buckets: int) -
     pairs = np.stack([digests, hashes], axis=1).astype("<u8", copy=False)
     out = np.empty(digests.size, dtype=np.uint64)
     ends = np.arange(16, pairs.nbytes + 1, 16)
-    hash_texts(*bucket_words(key), read_only(pairs.view(np.uint8).reshape(-1)), ends, out)
+    hash_texts(*derived_words(key, BUCKETS), read_only(pairs.view(np.uint8).reshape(-1)), ends, out)
     return out & np.uint64(num_buckets - 1)

@@ -23,11 +23,16 @@ from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile
-from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers import checks, thresholds
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRandomizer
 from shuffledp.randomizers.k_randomized_response import histogram, moved_on
-from shuffledp.randomizers.thresholds import WORD_VALUES
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    response_law,
+    response_ratio,
+    response_threshold,
+)
 
 #: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
 #: `HashedReports`.
@@ -65,9 +70,10 @@ class HashedReports(SettledRandomizer):
 
     num_buckets: int = field(default=2, init=False, repr=False)
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        threshold, epsilon0 = settle_response(2, epsilon0)
-        return {"threshold": threshold}, epsilon0
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return T, for two buckets, and the loss."""
+        threshold, loss = response_law(epsilon0)
+        return {"threshold": threshold}, loss
 
     @property
     def profile(self) -> LocalProfile:
@@ -116,7 +122,7 @@ class HashedReports(SettledRandomizer):
         """
         g = self.num_buckets
         other = Fraction(self.threshold, WORD_VALUES)
-        ratio = probability_ratio(g, self.threshold)
+        ratio = response_ratio(self.threshold, g)
         apart = Fraction(g - 1, g)
         alike = Fraction(1, g) - Fraction(1, self.num_seeds)
         neither = other * ((g - 2) * apart + (g - 1) * alike) + Fraction(1, self.num_seeds)
@@ -136,7 +142,7 @@ class HashedReports(SettledRandomizer):
         """
         g = self.num_buckets
         lie = Fraction(self.threshold, WORD_VALUES)
-        ratio = probability_ratio(g, self.threshold)
+        ratio = response_ratio(self.threshold, g)
         keep = lie * ratio
         atoms: list[ExactAtom]
         if self.domain_size == 2:  # and then g = 2
@@ -163,19 +169,13 @@ class HashedReports(SettledRandomizer):
 
         k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
         """
-        self._require_small()
         other = Fraction(self.threshold, WORD_VALUES * self.num_seeds)
         keep = Fraction(1, self.num_seeds) - (self.num_buckets - 1) * other
-        return tuple(
-            tuple(keep if is_supported else other for is_supported in row)
-            for row in self.supports(self.report_columns()).T.tolist()
-        )
+        return self._two_valued(keep, other)
 
-    def report_columns(self) -> Reports:
-        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        self._require_small()
-        columns = np.arange(self.num_possible_reports, dtype=self.report_type)
-        return Reports(data=columns, fingerprint=self.fingerprint)
+    def _columns(self) -> NDArray[Any]:
+        """Return all whole numbers that are reports."""
+        return np.arange(self.num_possible_reports, dtype=self.report_type)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one number a g + y for each code. See `CategoryRandomizer`."""
@@ -201,12 +201,8 @@ class HashedReports(SettledRandomizer):
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
-        return checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=self.report_type,
-            possible=range(self.num_possible_reports),
-        )
+        law = self.fingerprint, self.report_type, self.num_possible_reports
+        return checks.require_whole_reports(reports, *law)
 
     def supports(self, reports: Reports) -> Booleans:
         """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
@@ -221,11 +217,9 @@ class HashedReports(SettledRandomizer):
             supported[part] = hashes == buckets[part, None]
         return supported
 
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
-        data = self._codes(reports)
-        support = count_supports(self, data)
-        return Counts(support=support, num_reports=data.size, fingerprint=self.fingerprint)
+    def _support(self, reports: Reports) -> Integers:
+        """Return how many reports support each category."""
+        return count_supports(self, self._codes(reports))
 
     def _digits(self, numbers: NDArray[Any]) -> Integers:
         """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
@@ -281,16 +275,11 @@ class OptimizedLocalHashing(HashedReports):
 
     name: ClassVar[str] = "optimized-local-hashing"
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        # The loss that is settled on for g may lie just below the step where g is best. Then the g
-        # that is best there settles within that loss, and so on: g never rises on the way, so it
-        # ends, and asking for the loss gives the same law again.
-        best, num_buckets = optimal_num_buckets(self.domain_size, epsilon0), 0
-        while best != num_buckets:
-            num_buckets = best
-            threshold, epsilon0 = settle_response(num_buckets, epsilon0)
-            best = optimal_num_buckets(self.domain_size, epsilon0)
-        return {"num_buckets": num_buckets, "threshold": threshold}, epsilon0
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return g and T, and the loss. It may lie just below the step where g is best."""
+        num_buckets = optimal_num_buckets(self.domain_size, epsilon0)
+        threshold, loss = response_law(epsilon0, num_buckets)
+        return {"num_buckets": num_buckets, "threshold": threshold}, loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +348,7 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
     which gives g = 2.
     """
     largest = _next_prime(min(k, LARGEST_NUM_BUCKETS) - 1)
-    odds: Fraction = thresholds.flip_odds(thresholds.flip_threshold(epsilon0))
+    odds: Fraction = response_ratio(response_threshold(epsilon0))
     squared_optimum = odds * ((k - 1) * odds + 1) / (k - 1 + odds)
     root = math.isqrt(math.floor(squared_optimum))
     if root + 1 >= largest:
@@ -380,22 +369,6 @@ def _next_prime(number: int) -> int:
 def _is_prime(number: int) -> bool:
     """Return whether ``number`` is prime, by trial division: below 2^22 at most 2^11 steps."""
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
-
-
-def probability_ratio(num_buckets: int, threshold: int) -> Fraction:
-    """Return the exact e^epsilon0: probability of the true bucket over that of another."""
-    return Fraction(WORD_VALUES - (num_buckets - 1) * threshold, threshold)
-
-
-def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
-    """Return the threshold T of g-ary randomized response, and its loss rounded up."""
-    return thresholds.settle(
-        epsilon0,
-        threshold_for=lambda loss: thresholds.k_randomized_response_threshold(num_buckets, loss),
-        loss_of=lambda threshold: thresholds.log_ratio_upper(
-            probability_ratio(num_buckets, threshold)
-        ),
-    )
 
 
 def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:

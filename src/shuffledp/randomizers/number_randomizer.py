@@ -15,6 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -24,10 +25,15 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.reports import Reports, Sums
+from shuffledp.core.exact_atoms import ExactAtom, mirrored
+from shuffledp.core.reports import Reports
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.base import MeanRandomizer
+from shuffledp.randomizers.base import Channel, MeanRandomizer
+from shuffledp.randomizers.thresholds import WORD_VALUES, settle
+
+# Of so many grid points, channels are written out.
+LARGEST_CHANNEL_INPUTS = 64
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -104,63 +110,148 @@ class Span:
             )
 
 
-class GridShape(NamedTuple):
-    """What follows from a law of reports 0, ..., N - 1 on values that are rounded to a grid.
+class GridLaw(NamedTuple):
+    """Whole numbers that make up a law: steps m, window W, and T of the density outside it.
 
-    ``slope`` is the expected score of a user at the upper end; 0 where reports say nothing.
-    ``growth`` is how much farther decoded reports of an end are from the middle than those of the
-    middle: in expectation, squared, in squared half widths; 0 where squares say nothing.
+    A user at grid point i reports one of 0, ..., m + W - 1: each of i, ..., i + W - 1 with
+    probability H / 2^64, each of the m others with T / 2^64; m T + W H = 2^64.
     """
 
     num_steps: int
-    num_outputs: int
-    slope: float
-    growth: float
+    window: int
+    threshold: int
+
+    @property
+    def num_outputs(self) -> int:
+        """N = m + W."""
+        return self.num_steps + self.window
+
+    @property
+    def high_threshold(self) -> int:
+        """H: each output in the window has probability H / 2^64."""
+        return (WORD_VALUES - self.num_steps * self.threshold) // self.window
+
+    @property
+    def ratio(self) -> Fraction:
+        """The exact e^epsilon0 = H / T."""
+        return Fraction(self.high_threshold, self.threshold)
+
+    @property
+    def gain(self) -> Fraction:
+        """Steps that the expected output moves when the input moves one: g = W (H - T) / 2^64."""
+        return Fraction(self.window * (self.high_threshold - self.threshold), WORD_VALUES)
+
+    def blanket(self) -> list[ExactAtom]:
+        """Return the blanket for the ends of the range; see `Piecewise.profile`."""
+        each = Fraction(self.threshold, WORD_VALUES)
+        return [
+            *mirrored(self.window * each, self.ratio, 1),
+            ((self.num_steps - self.window) * each, 1, 1),
+        ]
+
+    def attack(self) -> list[ExactAtom]:
+        """Return the ratios of both ends' reports to those of what all others hold.
+
+        That is the least grid point whose window overlaps those of the ends the least.
+        """
+        point = min(self.window, self.num_steps - self.window)
+        with_lower = max(0, self.window - point)
+        with_upper = max(0, point + self.window - self.num_steps)
+        alone = self.window - with_lower - with_upper
+        light, ratio = Fraction(self.threshold, WORD_VALUES), self.ratio
+        heavy, low = light * ratio, 1 / ratio
+        return [
+            ((self.window - with_lower) * light, ratio, 1),
+            ((self.window - with_upper) * light, 1, ratio),
+            ((self.num_steps - 2 * self.window + with_lower + with_upper) * light, 1, 1),
+            (with_lower * heavy, 1, low),
+            (with_upper * heavy, low, 1),
+            (alone * heavy, low, low),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberRandomizer(MeanRandomizer):
     """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
 
-    A class gives ``report_type`` and what is abstract below.
+    A class gives ``report_type``, what is abstract below, and `profile`.
     """
 
     report_type: ClassVar[np.dtype[Any]]
+    stated: ClassVar[tuple[str, ...]] = GridLaw._fields  # what the fingerprint has of the law
 
     low: float
     high: float
     epsilon0: float
     span: Span = field(init=False, repr=False, compare=False)
+    law: GridLaw = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)
-        law, epsilon0 = self._settled(require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **law)
+        law, epsilon0 = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
+        stated = {name: getattr(law, name) for name in self.stated}
+        fingerprint = checks.fingerprint_of(self.name, span=span.stated, **stated)
         checks.set_fields(self, low=span.low, high=span.high, span=span)
-        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint)
+        checks.set_fields(self, law=law, epsilon0=epsilon0, fingerprint=fingerprint)
 
     @abstractmethod
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        """Set the fields of the law; return the whole numbers that make it up, and its loss."""
-
-    @property
-    @abstractmethod
-    def _shape(self) -> GridShape:
-        """What sums and errors depend on."""
+    def _law_for(self, epsilon0: float) -> tuple[GridLaw, float]:
+        """Return a law that costs at most ``epsilon0``, and its loss."""
 
     @property
     def num_steps(self) -> int:
         """Steps m of the grid that values are rounded to."""
-        return self._shape.num_steps
+        return self.law.num_steps
 
-    @abstractmethod
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each grid point (row).
+
+        m + 1 by m + W, up to 64 grid points; ``resolution`` makes the grid coarser. A value between
+        grid points is a mixture of two rows.
+        """
+        law = self.law
+        checks.require_small_channel(law.num_steps + 1, LARGEST_CHANNEL_INPUTS)
+        low, high = (Fraction(t, WORD_VALUES) for t in (law.threshold, law.high_threshold))
+        return tuple(
+            tuple(high if 0 <= y - i < law.window else low for y in range(law.num_outputs))
+            for i in range(law.num_steps + 1)
+        )
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one output for each number. See `MeanRandomizer`."""
+        law, border = self.law, self.law.num_steps * self.law.threshold
+        out = np.empty(np.shape(values)[:1], dtype=self.report_type)
+        for where, block in blocks_of(values, self.span):
+            points = round_to_grid(block, self.span, num_steps=law.num_steps, entropy=entropy)
+            words = entropy.words(block.size)
+            # A word below m T makes the output number floor(w / T) of the m outside the window; any
+            # other makes output number floor((w - m T) / H) of the window's W.
+            outside = np.minimum(words // np.uint64(law.threshold), law.num_steps - 1)
+            inside = (words - np.uint64(border)) // np.uint64(law.high_threshold)
+            outside = outside.astype(np.int32)
+            shifted = outside + np.where(outside < points, 0, law.window)
+            inside = points + np.minimum(inside, law.window - 1).astype(np.int32)
+            out[where] = np.where(words < np.uint64(border), shifted, inside)
+        return Reports(data=out, fingerprint=self.fingerprint)
+
     def variance_at(self, square: float, *, rounding: float) -> float:
         """Return the report variance, in squared units, for a value at the position x in [-1, 1].
 
         ``square`` is x^2, and ``rounding`` 4 f (1 - f) where the value lies a share f of a step
         above a grid point; linear in both. `ParameterError` if epsilon0 is 0.
+
+        The scores s = 2 y - (N - 1) of all N outputs have squares that sum to N (N^2 - 1) / 3,
+        those of the window of i, with c = 2 i - m, to W c^2 + W (W^2 - 1) / 3. So E[s^2] =
+        T / 2^64 N (N^2 - 1) / 3 + g (W^2 - 1) / 3 + g c^2, and E[s] = g c. Rounding makes c random,
+        with mean m x and variance 4 f (1 - f).
         """
+        law = self.law
+        _, factor = self.score_scale
+        outside = Fraction(law.threshold * law.num_outputs * (law.num_outputs**2 - 1), WORD_VALUES)
+        constant = float((outside + law.gain * (law.window**2 - 1)) / 3)
+        growth = float(law.gain * (1 - law.gain)) * law.num_steps**2
+        return factor**2 * (constant + growth * square + float(law.gain) * rounding)
 
     @property
     def dimension(self) -> int:
@@ -170,45 +261,26 @@ class NumberRandomizer(MeanRandomizer):
     @property
     def score_scale(self) -> tuple[float, float]:
         """Offset and factor that take a score to the user's units. See `MeanRandomizer`."""
-        if not self._shape.slope > 0.0:
+        slope = float(self.law.gain * self.law.num_steps)  # expected score at the upper end
+        if not slope > 0.0:
             raise ParameterError(
                 "epsilon0 of this law is 0, so that its reports say nothing about the values: use "
                 "a randomizer with a larger epsilon0"
             )
-        return self.span.middle, self.span.half_width / self._shape.slope
+        return self.span.middle, self.span.half_width / slope
 
     def scores(self, reports: Reports) -> Floats:
         """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
-        scores: Floats = 2.0 * self._codes(reports).astype(np.float64)[:, None]
-        return scores - (self._shape.num_outputs - 1)
+        return np.concatenate([np.empty((0, 1)), *self._score_blocks(reports)])
 
-    def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of scores and of their squares. See `MeanRandomizer`.
-
-        Both are exact up to 2^53, the first in any case whatever the order; beyond, the second has
-        relative errors of the order of 2^-53.
-        """
-        codes, centre = self._codes(reports), self._shape.num_outputs - 1
-        total, total_of_squares = 0, 0.0
+    def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
+        """Yield the scores of the reports, once checked: sums are exact up to 2^53."""
+        num_outputs = self.law.num_outputs
+        law = self.fingerprint, self.report_type, num_outputs
+        codes = checks.require_whole_reports(reports, *law)
         for start in range(0, codes.size, _SUM_BLOCK):
-            scores = 2 * codes[start : start + _SUM_BLOCK].astype(np.int64) - centre
-            total += int(scores.sum())
-            total_of_squares += float(np.square(scores.astype(np.float64)).sum())
-        return Sums(
-            total=np.array([float(total)]),
-            total_of_squares=np.array([total_of_squares]),
-            num_reports=codes.size,
-            fingerprint=self.fingerprint,
-        )
-
-    def _codes(self, reports: Reports) -> NDArray[Any]:
-        """Return the integers that are the reports, if this law could have made them."""
-        return checks.require_whole_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=self.report_type,
-            possible=range(self._shape.num_outputs),
-        )
+            block = codes[start : start + _SUM_BLOCK, None].astype(np.float64)
+            yield 2.0 * block - (num_outputs - 1)
 
     def noise_law(self) -> NoiseLaw:
         """Return how the noise of the reports follows from their squares. See `MeanRandomizer`.
@@ -217,12 +289,13 @@ class NumberRandomizer(MeanRandomizer):
         the worst. Proved in docs/results/standard-errors.md.
         """
         unit = self.score_scale[1] ** 2
-        least = min(self.variance_at(square, rounding=0.0) for square in (0.0, 1.0)) / unit
-        growth = self._shape.growth
-        if growth == 0.0:
-            return NoiseLaw(least=least)
-        constant = self.variance_at(0.0, rounding=1.0) / unit
-        return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant / growth, least=least)
+        middle, end = (self.variance_at(square, rounding=0.0) / unit for square in (0.0, 1.0))
+        if self.num_steps == 1:  # the square of a bit's score is 1, whatever the value
+            return NoiseLaw(least=end)
+        # By so much more, squared, decoded reports of an end are from the middle than those of it.
+        growth = float(1 / self.law.gain)
+        constant = self.variance_at(0.0, rounding=1.0) / unit / growth
+        return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant, least=min(middle, end))
 
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, with that of the rounding.

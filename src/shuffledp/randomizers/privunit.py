@@ -52,7 +52,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -64,14 +64,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Reports, Sums, read_only
+from shuffledp.core.reports import Reports, read_only
 from shuffledp.randomizers import checks, vector_reports
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    k_randomized_response_threshold,
-    log_ratio_upper,
-)
+from shuffledp.randomizers.thresholds import WORD_VALUES, response_law, settle
 
 # Newton's method: each step of the slow phase adds 1 / (epsilon0 + 2) of gamma or takes
 # two thirds of 1 - gamma.
@@ -107,18 +103,14 @@ _UNIT_TOLERANCE = 1e-3
 
 
 class TwoPieceLaw(NamedTuple):
-    """Where the cap begins, and how often it is missed.
-
-    The report lies outside with probability exactly T / 2^64 <= 1/2; the loss in nats is rounded
-    up.
-    """
+    """Where the cap begins; the report lies outside with probability exactly T / 2^64 <= 1/2."""
 
     gamma: float
     threshold: int
-    loss: float
 
 
-UNIFORM = TwoPieceLaw(gamma=0.0, threshold=WORD_VALUES // 2, loss=0.0)
+# And its loss.
+UNIFORM = TwoPieceLaw(gamma=0.0, threshold=WORD_VALUES // 2), 0.0
 
 
 class Measure(NamedTuple):
@@ -223,18 +215,14 @@ class PrivUnit(MeanRandomizer):
     def __post_init__(self) -> None:
         dimension = vector_reports.require_dimension(self.dimension)
         norm_bound = vector_reports.require_norm_bound(self.norm_bound)
-        law = settle_law(require_non_negative("epsilon0", self.epsilon0), dimension)
-        jump = weight_difference(law.threshold, cap_measure(law.gamma, dimension))
-        fingerprint = checks.fingerprint_of(
-            self.name,
-            dimension=dimension,
-            norm_bound=norm_bound.hex(),
-            gamma=law.gamma.hex(),
-            threshold=law.threshold,
-        )
-        checks.set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
-        checks.set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
-        checks.set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        (gamma, threshold), loss = settle(asked, partial(law_for, dimension=dimension))
+        stated = {"norm_bound": norm_bound.hex(), "gamma": gamma.hex(), "threshold": threshold}
+        fingerprint = checks.fingerprint_of(self.name, dimension=dimension, **stated)
+        jump = weight_difference(threshold, cap_measure(gamma, dimension))
+        checks.set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=loss)
+        checks.set_fields(self, gamma=gamma, threshold=threshold, fingerprint=fingerprint)
+        checks.set_fields(self, mean_along=jump * cap_moment(gamma, dimension))
 
     @property
     def profile(self) -> LocalProfile:
@@ -297,30 +285,12 @@ class PrivUnit(MeanRandomizer):
 
     def scores(self, reports: Reports) -> Floats:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
-        return np.concatenate([np.empty((0, self.dimension)), *self._blocks(reports)])
+        return np.concatenate([np.empty((0, self.dimension)), *self._score_blocks(reports)])
 
-    def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of the reports and of their squares. See `MeanRandomizer`.
-
-        In double precision: relative round-off at most n 2^-53 of the sum of magnitudes.
-        """
-        total, total_of_squares = np.zeros(self.dimension), np.zeros(self.dimension)
-        for block in self._blocks(reports):
-            total += block.sum(axis=0)
-            total_of_squares += np.einsum("ij,ij->j", block, block)
-        return Sums(
-            total=total,
-            total_of_squares=total_of_squares,
-            num_reports=reports.num_reports,
-            fingerprint=self.fingerprint,
-        )
-
-    def _blocks(self, reports: Reports) -> Iterator[Floats]:
+    def _score_blocks(self, reports: Reports) -> Iterator[Floats]:
         """Yield the vectors of the reports, once checked, without a copy of them all."""
-        dtype, shape = np.dtype(np.float32), (self.dimension,)
-        rows = checks.require_reports(
-            reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=shape
-        )
+        of_law = self.fingerprint, np.dtype(np.float32), (self.dimension,)
+        rows = checks.require_reports(reports, *of_law)
         step = max(1, _CELLS_AT_A_TIME // self.dimension)
         for start in range(0, len(rows), step):
             with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
@@ -434,16 +404,18 @@ def cosine_on_grid(gamma: float) -> float:
     return min(1.0 - _on_grid(1.0 - gamma), _LARGEST_GAMMA)
 
 
-def law_for_cap(limit: float, gamma: float, measure: Measure) -> TwoPieceLaw:
-    """Return the law that spends on P all that a cap leaves of a loss in [1e-12, 100]."""
-    log_odds = log_odds_upper(measure)
+def law_for(epsilon0: float, dimension: int) -> tuple[TwoPieceLaw, float]:
+    """Return the best cap's law, P spending what the cap leaves, and its loss, rounded up."""
+    limit = min(epsilon0, _MOST_EPSILON0)
+    if limit < _LEAST_EPSILON0:
+        return UNIFORM
+    gamma = best_gamma(limit, dimension)
+    log_odds = log_odds_upper(cap_measure(gamma, dimension))
     budget = Fraction(limit) - Fraction(log_odds)
     if budget < 0:
         return UNIFORM  # P would be below 1/2: the best cap leaves more, and nothing costs less
-    threshold = k_randomized_response_threshold(2, float_below(budget))
-    odds = Fraction(WORD_VALUES - threshold, threshold)
-    loss = Fraction(log_ratio_upper(odds)) + Fraction(log_odds)
-    return TwoPieceLaw(gamma=gamma, threshold=threshold, loss=float_above(loss))
+    threshold, loss = response_law(float_below(budget))
+    return TwoPieceLaw(gamma, threshold), float_above(Fraction(loss) + Fraction(log_odds))
 
 
 def weight_difference(threshold: int, measure: Measure) -> float:
@@ -451,26 +423,6 @@ def weight_difference(threshold: int, measure: Measure) -> float:
     # P - q from what each is away from 1/2, so that nothing cancels.
     above_half = (WORD_VALUES // 2 - threshold) / WORD_VALUES
     return (above_half + measure.below_half) / (measure.inside * measure.outside)
-
-
-def settle_law(epsilon0: float, dimension: int) -> TwoPieceLaw:
-    """Return the law for the ``epsilon0`` asked for; it costs at most that.
-
-    A fixed point: a law settled for its own ``loss`` is the same law. Each round asks for the loss
-    of the law before, which is never larger. As a rule the second round changes nothing; where the
-    cap moves to its neighbour on the grid, one more is needed.
-    """
-
-    def law_for(loss: float) -> TwoPieceLaw:
-        if loss < _LEAST_EPSILON0:
-            return UNIFORM
-        gamma = best_gamma(min(loss, _MOST_EPSILON0), dimension)
-        return law_for_cap(min(loss, _MOST_EPSILON0), gamma, cap_measure(gamma, dimension))
-
-    law = law_for(epsilon0)
-    while (again := law_for(law.loss)) != law:
-        law = again
-    return law
 
 
 def cap_measure(gamma: float, dimension: int) -> Measure:
@@ -539,7 +491,7 @@ def caps_at_right_angle(gamma: float, dimension: int, measure: Measure) -> Right
     return RightAngle(v, q - v, third=q - 2.0 * v, none=1.0 - 3.0 * q + 2.0 * v)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _rule() -> tuple[Floats, Floats]:
     """Return nodes and weights of the rule on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NUM_NODES)

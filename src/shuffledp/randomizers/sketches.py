@@ -9,6 +9,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from shuffledp.estimation.frequencies import expected_standard_error as expected
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.randomizers import checks, keyed_hash
 from shuffledp.randomizers import unary_encoding as unary
-from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
+from shuffledp.randomizers.thresholds import WORD_VALUES, response_law, settle
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
 _MOST_BUCKETS = 2**20
@@ -125,7 +126,7 @@ class CountMeanSketch:
                 "the server keeps a count for each; take fewer hash functions"
             )
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle_flips(asked, num_flips=2)
+        threshold, epsilon0 = settle(asked, partial(response_law, num_flips=2))
         law = {"num_hashes": num_hashes, "num_buckets": num_buckets, "threshold": threshold}
         fingerprint = checks.fingerprint_of(self.name, key=key.hex(), **law)
         checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
@@ -180,7 +181,7 @@ class CountMeanSketch:
             out[block, 0] = hashes & np.uint64(0xFF)
             out[block, 1] = hashes >> np.uint64(8)
             out[block, _HEADER_BYTES:] = unary.randomize_rows(
-                buckets, self.num_buckets, self.threshold, entropy, unary.flip_true_bits
+                buckets, self.num_buckets, entropy, threshold=self.threshold, is_fair=False
             )
         return Reports(data=out, fingerprint=self.fingerprint)
 
@@ -202,12 +203,8 @@ class CountMeanSketch:
 
     def _rows(self, reports: Reports) -> tuple[Bytes, Integers]:
         """Return the rows and their hash functions, if this law could have made them."""
-        rows: Bytes = checks.require_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=np.dtype(np.uint8),
-            row_shape=(self.num_report_bytes,),
-        )
+        of_law = self.fingerprint, np.dtype(np.uint8), (self.num_report_bytes,)
+        rows: Bytes = checks.require_reports(reports, *of_law)
         hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
         is_possible = hashes < self.num_hashes
         if self.num_buckets < 8:
@@ -280,7 +277,8 @@ class CountMeanSketch:
         if counts.num_reports == 0:
             raise DataError("there are no reports, so there is nothing to estimate: collect some")
         support = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(self._cells(counts), digests, *keyed_hash.bucket_words(self.key), support)
+        words = keyed_hash.derived_words(self.key, keyed_hash.BUCKETS)
+        sum_cells(self._cells(counts), digests, *words, support)
         noise_only = estimate_frequencies(
             dataclasses.replace(counts, support=support),
             support_probabilities=self.support_probabilities,

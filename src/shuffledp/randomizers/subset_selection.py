@@ -4,17 +4,16 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Booleans, Bytes
+from shuffledp.core.arrays import Booleans, Bytes, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile
-from shuffledp.core.reports import Counts, Reports
+from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import require_codes, require_possible
 from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper
@@ -86,9 +85,13 @@ class SubsetSelection(SettledRandomizer):
 
     subset_size: int = field(init=False, repr=False)
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        size, threshold, epsilon0 = _settle(self.domain_size, epsilon0)
-        return {"subset_size": size, "threshold": threshold}, epsilon0
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return w and T, and the loss."""
+        k, e0 = self.domain_size, max(Fraction(1), exp_lower(epsilon0))
+        size = _best_subset_size(k, e0)
+        threshold = math.floor(WORD_VALUES * e0 * size / (e0 * size + k - size))
+        loss = log_ratio_upper(_probability_ratio(k, size, threshold))
+        return {"subset_size": size, "threshold": threshold}, loss
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -146,11 +149,9 @@ class SubsetSelection(SettledRandomizer):
         """Return which categories each report names. See `CategoryRandomizer`."""
         return set_bits(self._rows(reports), self.domain_size)
 
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports name each category. See `CategoryRandomizer`."""
-        rows = self._rows(reports)
-        support = column_sums(rows)[: self.domain_size]
-        return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
+    def _support(self, reports: Reports) -> Integers:
+        """Return how many reports name each category."""
+        return column_sums(self._rows(reports))[: self.domain_size]
 
     def _rows(self, reports: Reports) -> Bytes:
         """Return the rows of the reports, once checked: each has exactly w bits set."""
@@ -171,45 +172,15 @@ class SubsetSelection(SettledRandomizer):
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        self._require_small()
-        inclusion = _inclusion(self.domain_size, self.subset_size, self.threshold)
-        within = inclusion / math.comb(self.domain_size - 1, self.subset_size - 1)
-        without = (1 - inclusion) / math.comb(self.domain_size - 1, self.subset_size)
-        return tuple(
-            tuple(within if y >> x & 1 else without for y in self._possible_rows())
-            for x in range(self.domain_size)
-        )
+        k, size = self.domain_size, self.subset_size
+        inclusion = _inclusion(k, size, self.threshold)
+        within = inclusion / math.comb(k - 1, size - 1)
+        return self._two_valued(within, (1 - inclusion) / math.comb(k - 1, size))
 
-    def report_columns(self) -> Reports:
-        """Return the C(k, w) reports of the columns of `channel`: bytes in ascending order."""
-        self._require_small()
-        rows = np.array(self._possible_rows(), dtype=np.uint8)
-        return Reports(data=rows[:, None], fingerprint=self.fingerprint)
-
-    def _possible_rows(self) -> list[int]:
-        """Return all subsets of size w as numbers, in ascending order."""
-        return sorted(
-            sum(1 << i for i in subset)
-            for subset in combinations(range(self.domain_size), self.subset_size)
-        )
-
-
-def _settle(k: int, asked: float) -> tuple[int, int, float]:
-    """Return subset size, threshold and loss of the law for ``asked``.
-
-    Rebuilding from that loss gives the same law. A law costs at most what it was built for, so
-    the losses fall until they repeat, after two or three rounds: a smaller loss can raise the
-    size, but the losses at which it changes are further apart than those of thresholds.
-    """
-    loss = asked
-    while True:
-        e0 = max(Fraction(1), exp_lower(loss))
-        size = _best_subset_size(k, e0)
-        threshold = math.floor(WORD_VALUES * e0 * size / (e0 * size + k - size))
-        reached = log_ratio_upper(_probability_ratio(k, size, threshold))
-        if reached >= loss:
-            return size, threshold, reached
-        loss = reached
+    def _columns(self) -> NDArray[Any]:
+        """Return all subsets of size w, as one byte each."""
+        rows = np.arange(2**self.domain_size, dtype=np.uint8)
+        return np.compress(np.bitwise_count(rows) == self.subset_size, rows)[:, None]
 
 
 def _best_subset_size(k: int, e0: Fraction) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 WORD_VALUES = 2**64  # a uniform word takes each of these values with the same probability
 
@@ -19,9 +20,10 @@ WORD_VALUES = 2**64  # a uniform word takes each of these values with the same p
 _SATURATED_EPSILON0 = 100.0
 
 _DECIMAL = Context(prec=100)
+_Law = TypeVar("_Law")
 
 
-def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
+def response_threshold(epsilon0: float, k: int = 2) -> int:
     """Return T such that each *other* symbol of k-RR has probability T / 2^64.
 
     The smallest T that is proved to cost at most ``epsilon0`` >= 0, in [1, floor(2^64 / k)]. At the
@@ -31,17 +33,9 @@ def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
     return min(math.ceil(WORD_VALUES / (exp_lower(epsilon0) + (k - 1))), WORD_VALUES // k)
 
 
-def flip_threshold(epsilon0: float) -> int:
-    """Return T such that a bit is wrong with probability T / 2^64, at odds of at most e^epsilon0.
-
-    The smallest T that is proved to do so, in [1, 2^63].
-    """
-    return k_randomized_response_threshold(2, epsilon0)
-
-
-def flip_odds(threshold: int) -> Fraction:
-    """Return the exact odds against an event of probability T / 2^64."""
-    return Fraction(WORD_VALUES - threshold, threshold)
+def response_ratio(threshold: int, k: int = 2) -> Fraction:
+    """Return the exact probability of the true symbol of k-RR over that of another, T / 2^64."""
+    return Fraction(WORD_VALUES - (k - 1) * threshold, threshold)
 
 
 def log_ratio_upper(ratio: Fraction) -> float:
@@ -55,28 +49,27 @@ def log_ratio_upper(ratio: Fraction) -> float:
     return rounded if Decimal(rounded) >= logarithm else math.nextafter(rounded, math.inf)
 
 
-def settle(
-    epsilon0: float, *, threshold_for: Callable[[float], int], loss_of: Callable[[int], float]
-) -> tuple[int, float]:
-    """Return the threshold for ``epsilon0``, and the exact loss of its law rounded up.
+def response_law(epsilon0: float, k: int = 2, *, num_flips: int = 1) -> tuple[int, float]:
+    """Return T of `response_threshold`, and the loss of so many symbols, rounded up.
 
-    ``threshold_for`` costs at most the loss it is given. Going there and back twice makes the
-    answer a fixed point: a randomizer rebuilt from the ``epsilon0`` that it printed is the same
-    randomizer, with the same fingerprint.
+    At most ``epsilon0``, which is shared out evenly: two values differ in 1 or 2 flipped bits.
     """
-    loss = loss_of(threshold_for(epsilon0))
-    threshold = threshold_for(loss)
-    return threshold, loss_of(threshold)
-
-
-def settle_flips(epsilon0: float, *, num_flips: int = 1) -> tuple[int, float]:
-    """Return threshold and loss, rounded up, where two values differ in 1 or 2 flipped bits."""
     # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
-    return settle(
-        epsilon0,
-        threshold_for=lambda loss: flip_threshold(loss / num_flips),
-        loss_of=lambda threshold: log_ratio_upper(flip_odds(threshold) ** num_flips),
-    )
+    threshold = response_threshold(epsilon0 / num_flips, k)
+    return threshold, log_ratio_upper(response_ratio(threshold, k) ** num_flips)
+
+
+def settle(epsilon0: float, law_for: Callable[[float], tuple[_Law, float]]) -> tuple[_Law, float]:
+    """Return the law for ``epsilon0``, and its exact loss rounded up, such that it is settled.
+
+    That is, a randomizer rebuilt from the ``epsilon0`` that it printed is the same randomizer, with
+    the same fingerprint. ``law_for`` returns a law that costs at most the loss it is given, and
+    that loss; so losses fall until the law repeats, mostly at the second or third.
+    """
+    law, loss = law_for(epsilon0)
+    while (again := law_for(loss)) != (law, loss):
+        law, loss = again
+    return law, loss
 
 
 def exp_lower(exponent: float) -> Fraction:

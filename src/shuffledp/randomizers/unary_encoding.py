@@ -5,8 +5,6 @@ the bits beyond k in the last byte are zero.
 """
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -18,10 +16,10 @@ from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import LONGEST_POWER, mirrored, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Counts, Reports
+from shuffledp.core.reports import Reports
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
-from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
+from shuffledp.randomizers.thresholds import WORD_VALUES, response_law
 
 # Words of bits that are drawn together: what is at work stays in the first-level cache.
 _LANES = 2**12
@@ -38,20 +36,18 @@ class UnaryEncoding(SettledRandomizer):
     """
 
     family: ClassVar[RandomizerFamily]
-    num_flips: ClassVar[int]  # the loss is that of so many flips of probability q
+    is_fair: ClassVar[bool]  # whether p = 1/2, else p = 1 - q
 
-    def _settled(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        threshold, epsilon0 = settle_flips(epsilon0, num_flips=self.num_flips)
-        return {"threshold": threshold}, epsilon0
+    def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        """Return T, and the loss: that of two flips of probability q, of one if p = 1/2."""
+        threshold, loss = response_law(epsilon0, num_flips=1 if self.is_fair else 2)
+        return {"threshold": threshold}, loss
 
     @property
-    @abstractmethod
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:
         """The exact p and q."""
-
-    @abstractmethod
-    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
-        """Give the true bit of each row, set with probability q so far, its own probability p."""
+        q = Fraction(self.threshold, WORD_VALUES)
+        return Fraction(1, 2) if self.is_fair else 1 - q, q
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -67,8 +63,10 @@ class UnaryEncoding(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        how = self._write_true_bits
-        rows = randomize_rows(values, self.domain_size, self.threshold, entropy, how)
+        threshold, is_fair = self.threshold, self.is_fair
+        rows = randomize_rows(
+            values, self.domain_size, entropy, threshold=threshold, is_fair=is_fair
+        )
         return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
@@ -76,34 +74,30 @@ class UnaryEncoding(SettledRandomizer):
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         return set_bits(rows, self.domain_size)
 
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports have the bit of each category set. See `CategoryRandomizer`."""
+    def _support(self, reports: Reports) -> Integers:
+        """Return how many reports have the bit of each category set."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
-        support = column_sums(rows)[: self.domain_size]
-        return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
+        return column_sums(rows)[: self.domain_size]
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).
 
         k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
         """
-        self._require_small()
-        p, q = self.bit_probabilities
-        rows = []
-        for truth in range(self.domain_size):
-            chances = [p if i == truth else q for i in range(self.domain_size)]
-            outputs = (
-                math.prod(c if y >> i & 1 else 1 - c for i, c in enumerate(chances))
-                for y in range(2**self.domain_size)
+        supported = self.supports(self.report_columns()).tolist()
+        (p, q), truths = self.bit_probabilities, range(self.domain_size)
+        chances = [[p if i == truth else q for i in truths] for truth in truths]
+        return tuple(
+            tuple(
+                Fraction(math.prod(c if y else 1 - c for y, c in zip(bits, of_truth, strict=True)))
+                for bits in supported
             )
-            rows.append(tuple(map(Fraction, outputs)))
-        return tuple(rows)
+            for of_truth in chances
+        )
 
-    def report_columns(self) -> Reports:
-        """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
-        self._require_small()
-        rows = np.arange(2**self.domain_size, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
-        return Reports(data=rows, fingerprint=self.fingerprint)
+    def _columns(self) -> NDArray[Any]:
+        """Return all rows of bits; up to 8 bits are one byte."""
+        return np.arange(2**self.domain_size, dtype=np.uint8)[:, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,17 +132,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     name: ClassVar[str] = "symmetric-unary"
     family: ClassVar[RandomizerFamily] = RandomizerFamily.SYMMETRIC_UNARY
-    num_flips: ClassVar[int] = 2
-
-    @property
-    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
-        """The exact p = 1 - T / 2^64 and q = T / 2^64."""
-        flip = Fraction(self.threshold, WORD_VALUES)
-        return 1 - flip, flip
-
-    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
-        """Flip the true bit of each row."""
-        flip_true_bits(rows, codes, entropy)
+    is_fair: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,26 +168,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 
     name: ClassVar[str] = "optimized-unary"
     family: ClassVar[RandomizerFamily] = RandomizerFamily.OPTIMIZED_UNARY
-    num_flips: ClassVar[int] = 1
-
-    @property
-    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
-        """The exact p = 1/2 and q = T / 2^64."""
-        return Fraction(1, 2), Fraction(self.threshold, WORD_VALUES)
-
-    def _write_true_bits(self, rows: Bytes, codes: NDArray[np.uint32], entropy: Entropy) -> None:
-        """Put a fair coin at the true bit of each row."""
-        coins = entropy.words(-(-codes.size // 64)).astype("<u8", copy=False).view(np.uint8)
-        coins = np.unpackbits(coins, count=codes.size, bitorder="little")
-        users, places, bits = np.arange(codes.size), codes >> 3, (codes & 7).astype(np.uint8)
-        rows[users, places] &= ~(np.uint8(1) << bits)
-        rows[users, places] |= coins << bits
-
-
-def flip_true_bits(rows: Bytes, codes: NDArray[np.uint32], _: Entropy) -> None:
-    """Flip bit ``codes[i]`` of row i, which draws nothing."""
-    bits = (codes & 7).astype(np.uint8)
-    rows[np.arange(codes.size), codes >> 3] ^= np.uint8(1) << bits
+    is_fair: ClassVar[bool] = True
 
 
 def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
@@ -230,16 +195,12 @@ def bytes_per_row(k: int) -> int:
 
 
 def randomize_rows(
-    codes: NDArray[np.integer[Any]],
-    k: int,
-    threshold: int,
-    entropy: Entropy,
-    write_true_bits: Callable[[Bytes, NDArray[np.uint32], Entropy], None],
+    codes: NDArray[np.integer[Any]], k: int, entropy: Entropy, *, threshold: int, is_fair: bool
 ) -> Bytes:
     """Return one row for each code: k bits set with probability T / 2^64, then the true one.
 
-    T is in [1, 2^63]; about 8 words are taken for each 64 bits. ``write_true_bits`` changes the
-    true bit of each row of a block, given the block's codes.
+    T is in [1, 2^63]; about 8 words are taken for each 64 bits. The true bit is flipped, or becomes
+    a fair coin.
     """
     truth = checks.require_codes(codes, k)
     shape = truth.size, bytes_per_row(k)
@@ -251,8 +212,15 @@ def randomize_rows(
     if k % 8:
         rows[:, -1] &= np.uint8((1 << k % 8) - 1)
     for start in range(0, truth.size, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        write_true_bits(rows[block], truth[block].astype(np.uint32), entropy)
+        block = truth[start : start + _BLOCK].astype(np.uint32)
+        at = np.arange(start, start + block.size), block >> 3
+        bits = np.uint8(1) << (block & 7).astype(np.uint8)
+        if is_fair:
+            coins = entropy.words(-(-block.size // 64)).astype("<u8", copy=False).view(np.uint8)
+            is_set = np.unpackbits(coins, count=block.size, bitorder="little")
+            rows[at] = rows[at] & ~bits | bits * is_set
+        else:
+            rows[at] ^= bits
     return rows
 
 
@@ -287,9 +255,8 @@ def set_bits(rows: Bytes, k: int) -> Booleans:
 
 def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
     """Return the rows of ``reports`` if this law could have made them, else raise."""
-    rows: Bytes = checks.require_reports(
-        reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(bytes_per_row(k),)
-    )
+    of_law = fingerprint, np.dtype(np.uint8), (bytes_per_row(k),)
+    rows: Bytes = checks.require_reports(reports, *of_law)
     if k % 8:
         is_possible = rows[:, -1] >> np.uint8(k % 8) == 0
         checks.require_possible(is_possible, f"has a bit set beyond category {k - 1}")

@@ -61,11 +61,17 @@ def test_the_better_of_an_attack_and_the_own_report_is_named():
     weak = measured(0.5, 0.52, own_report=(0.72, 0.74))
     assert weak.better == "own report"
     assert (weak.of_better().mean, weak.mean) == (0.73, 0.51)
-    assert (weak.row()["own_report"], weak.row()["better"]) == (0.73, "own report")
+    assert (weak.to_json_dict()["own_report"], weak.to_json_dict()["better"]) == (
+        0.73,
+        "own report",
+    )
     strong = measured(0.9, own_report=(0.9,))
     assert strong.better == "t"
     assert strong.of_better() is strong
-    assert (measured(0.5).row()["own_report"], measured(0.5).row()["better"]) == (None, None)
+    assert (measured(0.5).to_json_dict()["own_report"], measured(0.5).to_json_dict()["better"]) == (
+        None,
+        None,
+    )
 
 
 def test_json():

@@ -148,7 +148,7 @@ def gaussian_process_guess(
             known = features(scaled[rows])
             gram = gram + known.T @ known
             moments = moments + known.T @ (np.eye(domain_size)[labels[rows]] - shares)
-        weights = np.linalg.solve(gram + noise * np.eye(len(gram)), moments)
+        weights = _ridge(gram, moments, noise)
         for rows in blocks:
             guesses[rows] = np.argmax(features(scaled[rows]) @ weights + shares, axis=1)
     return guesses
@@ -170,15 +170,13 @@ def _features(inducing: Floats, length: float) -> Callable[[Floats], Floats]:
     return lambda points: kernel(points) @ basis
 
 
-def _ridge(features: Floats, targets: Floats, noises: tuple[float, ...]) -> list[Floats]:
-    """Return the posterior mean's weights for each noise, from one decomposition.
+def _ridge(gram: Floats, moments: Floats, noise: float) -> Floats:
+    """Return the posterior mean's weights.
 
     With features F the sparse process is a linear model F w, w standard normal a priori; the
-    posterior mean of w is (F^T F + noise I)^-1 F^T y.
+    posterior mean of w is (F^T F + noise I)^-1 F^T y, from ``gram`` F^T F and ``moments`` F^T y.
     """
-    values, vectors = np.linalg.eigh(features.T @ features)
-    turned = vectors.T @ (features.T @ targets)
-    return [vectors @ (turned / (np.maximum(values, 0.0) + noise)[:, None]) for noise in noises]
+    return np.asarray(np.linalg.solve(gram + noise * np.eye(len(gram)), moments))
 
 
 def _best_prior(points: Floats, targets: Floats, inducing: Floats) -> tuple[float, float]:
@@ -187,8 +185,9 @@ def _best_prior(points: Floats, targets: Floats, inducing: Floats) -> tuple[floa
     errors = {}
     for length in _LENGTHS:
         features = _features(inducing, length)(points)
-        fits = _ridge(features[:half], targets[:half], _NOISES)
-        for noise, weights in zip(_NOISES, fits, strict=True):
+        known = features[:half]
+        for noise in _NOISES:
+            weights = _ridge(known.T @ known, known.T @ targets[:half], noise)
             errors[length, noise] = np.square(features[half:] @ weights - targets[half:]).mean()
     return min(errors, key=lambda prior: errors[prior])
 
@@ -238,7 +237,8 @@ def attack_by_majority_vote(
 
         return look
 
-    return surveys.simulate("majority-vote", num_trials, arrangements, start, on_progress)
+    task = "majority-vote", "majority vote"
+    return surveys.simulate(task, num_trials, arrangements, start, on_progress)
 
 
 def attack_by_gaussian_process(
@@ -278,4 +278,5 @@ def attack_by_gaussian_process(
             for measure, mapping in maps.items()
         }
 
-    return surveys.simulate("gaussian-process", num_trials, arrangements, lambda: look, on_progress)
+    task = "gaussian-process", "Gaussian process"
+    return surveys.simulate(task, num_trials, arrangements, lambda: look, on_progress)

@@ -140,4 +140,5 @@ def learn_local_laws(
             learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
         return {measure: (learnability(each, truth),) for measure, each in learnt.items()}
 
-    return surveys.simulate("learnability", num_trials, arrangements, lambda: look, on_progress)
+    task = "learnability", "learning"
+    return surveys.simulate(task, num_trials, arrangements, lambda: look, on_progress)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
-from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.collection.source.tables import reading
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.grouping import Grouping, OpenedGroups
+from shuffledp.groups.grouping import Grouping, OpenedGroups, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import EARTH_RADIUS, points_of_people
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
@@ -72,18 +72,9 @@ class AttackedSurvey:
                 "number a person, for one person or more"
             )
         for name in ("privileged", "public"):
-            if (given := getattr(self, name)) is None:
-                continue
-            table = np.array(given, dtype=np.float64, ndmin=1)
-            table = table[:, None] if table.ndim == 1 else table
-            if len(table) != codes.size or table.ndim != 2 or not table.shape[1]:
-                raise ParameterError(
-                    f"{name} has shape {table.shape} for {codes.size} people: give one row a "
-                    "person, one column or more"
-                )
-            if not np.isfinite(table).all():
-                raise ParameterError(f"{name} holds numbers that are not finite: fill them first")
-            object.__setattr__(self, name, table)
+            if getattr(self, name) is not None:
+                table = _finite_table(name, getattr(self, name), codes.size)
+                object.__setattr__(self, name, table)
         if self.neighbourhoods.num_users != codes.size:
             raise ParameterError(
                 f"neighbourhoods are of {self.neighbourhoods.num_users} people and codes of "
@@ -118,6 +109,20 @@ class AttackedSurvey:
                 "columns, public=[...], or choose another attack"
             )
         return self.public
+
+
+def _finite_table(name: str, given: NDArray[Any], num_users: int) -> Floats:
+    """Return what is known about people as a table of numbers, a row for each."""
+    table = np.array(given, dtype=np.float64, ndmin=1)
+    table = table[:, None] if table.ndim == 1 else table
+    if len(table) != num_users or table.ndim != 2 or not table.shape[1]:
+        raise ParameterError(
+            f"{name} has shape {table.shape} for {num_users} people: give one row a person, one "
+            "column or more"
+        )
+    if not np.isfinite(table).all():
+        raise ParameterError(f"{name} holds numbers that are not finite: fill them first")
+    return table
 
 
 def own_neighbourhoods(groups: Groups) -> Integers:
@@ -158,22 +163,13 @@ def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
     A column of which every value is a number counts as numbers. Source: Gower, "A general
     coefficient of similarity and some of its properties", Biometrics 27, 1971.
     """
-    import polars as pl
-
     location = Path(path)
     if not columns:
         raise DataError(f"no column of {location.name} is named: name at least one")
     with reading(location.name):
-        frame = scan(location)
-        names = frame.collect_schema().names()
-        for column in columns:
-            require_column(column, names, location)
-        table = frame.select([pl.col(column) for column in columns]).collect()
-    values = np.empty((table.height, len(columns)))
-    is_category = np.zeros(len(columns), dtype=np.bool_)
-    for index, column in enumerate(columns):
-        values[:, index], is_category[index] = _numbers(table[column], location.name)
-    return Traits(values, is_category)
+        table = scan_columns(location, columns).collect()
+    values, is_category = zip(*(_numbers(each, location.name) for each in table), strict=True)
+    return Traits(np.stack(values, axis=1), np.array(is_category))
 
 
 def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
@@ -199,12 +195,6 @@ def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
     return (found / spread if spread > 0.0 else found), False
 
 
-# What is simulated, and what the progress of each is called.
-_TASKS = {
-    "majority-vote": "majority vote",
-    "gaussian-process": "Gaussian process",
-    "learnability": "learning",
-}
 OWN_REPORT = "own report"
 """Name of the guess that everybody's answer is the report in their own place."""
 
@@ -246,11 +236,7 @@ class Measured:
         return statistics.stdev(self.trials) if len(self.trials) > 1 else None
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return everything as JSON values, the trials included."""
-        return {**self.row(), "trials": list(self.trials)}
-
-    def row(self) -> dict[str, object]:
-        """Return the row of the CSV form."""
+        """Return everything as JSON values."""
         return {
             "task": self.task,
             "measure": self.measure,
@@ -260,6 +246,7 @@ class Measured:
             "num_trials": len(self.trials),
             "own_report": statistics.fmean(self.own_report) if self.own_report else None,
             "better": self.better if self.own_report else None,
+            "trials": list(self.trials),
         }
 
 
@@ -323,13 +310,16 @@ Look = Callable[[ComparedArrangement], Mapping[str, tuple[float, ...]]]
 
 
 def simulate(
-    task: str,
+    task: tuple[str, str],
     trials: SupportsIndex,
     arrangements: Sequence[ComparedArrangement],
     start: Callable[[], Look],
     on_progress: "Progress | None",
 ) -> tuple[Measured, ...]:
-    """Return what so many trials find, each of which starts anew and looks at each arrangement."""
+    """Return what so many trials find, each of which starts anew and looks at each arrangement.
+
+    ``task`` is its name, and what its progress is called.
+    """
     num_trials = require_at_least("num_trials", trials, 1)
     found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for trial in range(num_trials):
@@ -338,8 +328,8 @@ def simulate(
             for measure, numbers in look(arrangement).items():
                 found.setdefault((measure, arrangement.name), []).append(numbers)
         if on_progress is not None:
-            on_progress(_TASKS[task], trial + 1, num_trials)
+            on_progress(task[1], trial + 1, num_trials)
     return tuple(
-        Measured(task, measure, arrangement, *zip(*numbers, strict=True))
+        Measured(task[0], measure, arrangement, *zip(*numbers, strict=True))
         for (measure, arrangement), numbers in found.items()
     )

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, SupportsFloat
+from typing import Any, NamedTuple
 
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
 from shuffledp.accounting.amplification.families import blanket_atoms
@@ -82,26 +82,9 @@ _WINDOW_GROWTH = 1.5
 _NO_AMPLIFICATION = 200.0
 
 
-def _require_theta(theta: SupportsFloat) -> float:
-    return require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
-
-
-def _require_distance(distance: str) -> str:
-    if distance not in MALLOWS_DISTANCES:
-        raise ParameterError(f"distance = {distance!r} is not one of {MALLOWS_DISTANCES}")
-    return distance
-
-
-def window_alpha(distance: str, size: int, theta: float) -> float:
-    """Return theta Delta_w of w consecutive places, rounded up."""
-    w = require_at_least("size", size, 1)
-    widest = _DISTANCES[_require_distance(distance)].widest(w)
-    return round_up(_require_theta(theta) * widest, operations=4)
-
-
 def _window(distance: str, size: int, theta: float) -> tuple[float, float]:
-    """Return alpha_w and ln M, both rounded up."""
-    alpha = window_alpha(distance, size, theta)
+    """Return alpha_w = theta Delta_w and ln M, both rounded up."""
+    alpha = round_up(theta * _DISTANCES[distance].widest(size), operations=4)
     return alpha, min(round_up(theta * _DISTANCES[distance].mean(size)), alpha)
 
 
@@ -209,8 +192,9 @@ def grouped_epsilon(
     >>> grouped_epsilon(any_randomizer, theta=math.inf, **asked).upper <= 1.0
     True
     """
-    theta = _require_theta(theta)
-    distance = _require_distance(distance)
+    theta = require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
+    if distance not in MALLOWS_DISTANCES:
+        raise ParameterError(f"distance = {distance!r} is not one of {MALLOWS_DISTANCES}")
     delta = require_delta(delta)
     n = require_at_least("num_users", num_users, 1)
     if theta == 0.0:
@@ -226,15 +210,8 @@ def grouped_epsilon(
         if laws:
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
             upper = max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws)
-            found.append(
-                Bound(
-                    lower=None,
-                    upper=upper,
-                    method="mallows-thinned",
-                    source=_SOURCE,
-                    assumptions=MALLOWS_ASSUMPTIONS + extra,
-                )
-            )
+            held: dict[str, Any] = {"source": _SOURCE, "assumptions": MALLOWS_ASSUMPTIONS + extra}
+            found.append(Bound(lower=None, upper=upper, method="mallows-thinned", **held))
         size = n
         while size >= 2:
             alpha, log_factor = _window(distance, size, theta)

@@ -21,29 +21,24 @@ docs/results/ordinal.md has the proofs.
 
 import math
 from fractions import Fraction
-from typing import SupportsFloat
 
 from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 
-
-def require_alpha(value: SupportsFloat) -> float:
-    """Return ``value`` as a float if it is a number in [0, inf], else raise `ParameterError`."""
-    return require_extended("alpha", value, "give a number >= 0, such as 4")
+_HINT = "give a number >= 0, such as 4"
 
 
 def odds_factor(alpha: float) -> float:
     """Return e^alpha, the largest factor by which the odds of two values move; rounded up."""
-    exponent = require_alpha(alpha)
-    if exponent == 0.0:
-        return 1.0
-    try:
-        return round_up(math.exp(exponent), operations=4)
-    except OverflowError:
+    exponent = require_extended("alpha", alpha, _HINT)
+    if exponent > _LARGEST_EXPONENT:
         return math.inf
+    return round_up(math.exp(exponent), operations=4) if exponent else 1.0
 
 
+# Beyond this e^alpha is near the largest float.
+_LARGEST_EXPONENT = 709.0
 # Above this many users of interest the exact count of sets gets slow; the paper's form is used.
 _LARGEST_EXACT_SUBSET = 2000
 
@@ -77,12 +72,11 @@ def reidentification_bound(
         )
         odds = Fraction(math.comb(r - k, k), most)
     # 1 / (1 + odds e^-(2 k epsilon0 + alpha)), in logarithms.
-    loss = round_up(2.0 * k * require_non_negative("epsilon0", epsilon0) + require_alpha(alpha))
+    exponent = require_extended("alpha", alpha, _HINT)
+    loss = round_up(2.0 * k * require_non_negative("epsilon0", epsilon0) + exponent)
     # Logarithms of huge integers are fine where their floats would overflow.
     log_odds = math.log(odds.numerator) - math.log(odds.denominator)
     slack = 8.0 * math.ulp(math.log(odds.numerator) + 1.0)
     exponent = loss - log_odds + slack
-    if exponent <= 0.0:
-        shrink = math.exp(exponent)
-        return min(round_up(shrink / (1.0 + shrink)), 1.0)
-    return min(round_up(1.0 / (1.0 + math.exp(-exponent))), 1.0)
+    smaller = math.exp(-abs(exponent))
+    return min(round_up((1.0 if exponent > 0.0 else smaller) / (1.0 + smaller)), 1.0)
