@@ -46,16 +46,12 @@ from shuffledp.deploy.wire import Fault, Reason
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
-_STORE: Final = Layout(
-    kind="analyzer store",
-    application_id=0x73647061,  # "sdpa"
-    version=1,
-    tables=(
-        "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
-        # Of each record, so that none is counted in two batches; for the life of the task.
-        "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
-    ),
+_TABLES: Final = (
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
+    # Of each record, so that none is counted in two batches; for the life of the task.
+    "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
 )
+_STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=1, tables=_TABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,22 +112,17 @@ class Analyzer(Keeper):
             (batch.number, batch.root),
         )
         if any(tuple(each) != (batch.number, batch.root) for each in known):
-            raise Fault.SHUFFLER.error(
-                f"batch {batch.number}: its number or its records were taken before, with others: "
-                "the shuffler has released two",
-                Reason.CONFLICT,
-            )
+            what = "its number or its records were taken before, with others: there are two"
+            raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
         with self._store.transaction():
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
             reports, rarest, num_invalid, num_rare_key = self._valid(texts)
             if rarest < self.task.min_batch:
-                raise Fault.SHUFFLER.error(
-                    f"batch {batch.number} has {rarest:,} valid reports of {len(batch.records):,} "
-                    f"released, and the task promises at least {self.task.min_batch:,}: nothing is "
-                    "said of it",
-                    Reason.EARLY,
-                )
+                found = f"{rarest:,} valid reports of {len(batch.records):,} released"
+                what = f"batch {batch.number} has {found}, and the task promises at least "
+                what += f"{self.task.min_batch:,}: nothing is said of it"
+                raise Fault.SHUFFLER.error(what, Reason.EARLY)
             ledger = None
             if self._ledger is not None:
                 ledger = spend_for_batch(self._ledger, self.task, batch, num_reports=rarest)

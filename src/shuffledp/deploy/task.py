@@ -190,12 +190,11 @@ class Task:
             return
         found = self.guarantee().epsilon_upper
         if not found <= epsilon:
-            raise Fault.OPERATOR.error(
-                f"the task promises epsilon = {self.epsilon} at delta = {self.delta} and what is "
-                f"proved for {self.num_honest:,} honest reports is {found:.6g}: "
-                "raise epsilon or the least batch, or lower epsilon0",
-                Reason.FORGED,
-            )
+            said = f"epsilon = {self.epsilon} at delta = {self.delta}"
+            proved = f"{found:.6g} for {self.num_honest:,} honest reports"
+            what = f"the task promises {said} and what is proved is {proved}: "
+            remedy = "raise epsilon or the least batch, or lower epsilon0"
+            raise Fault.OPERATOR.error(what + remedy, Reason.FORGED)
 
     def encode(self) -> bytes:
         """Return the task as bytes; equal tasks have equal bytes."""
@@ -244,8 +243,5 @@ class Task:
 def _decimal(name: str, text: str) -> Fraction:
     """Return the number that a decimal such as 0.5 or 1e-8 stands for, exactly."""
     if len(text) > _LONGEST_DECIMAL or not _DECIMAL.fullmatch(text):
-        raise ParameterError(
-            f"{name} = {text!r} is not a decimal number such as 0.5 or 1e-8, of at most "
-            f"{_LONGEST_DECIMAL} characters"
-        )
+        raise ParameterError(f"{name} = {text!r} is not a short decimal number such as 0.5 or 1e-8")
     return Fraction(text)

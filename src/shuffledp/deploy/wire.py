@@ -99,10 +99,8 @@ class Reader:
         """Return the next ``size`` bytes."""
         end = self._at + size
         if end > len(self._data):
-            raise self.error(
-                f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
-                "send it again"
-            )
+            what = f"{len(self._data)} bytes end in the middle of it"
+            raise self.error(f"{what}, at least {end} are needed: send it again")
         start, self._at = self._at, end
         return self._data[start:end]
 

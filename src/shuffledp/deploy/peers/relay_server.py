@@ -7,7 +7,6 @@ of the signed body.
 """
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +107,7 @@ class RelayService:
             try:
                 self.advance()
             except ShuffledpError as error:  # a full disk, for example, which may get room again
-                print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+                http.print_error(error)
                 await asyncio.sleep(1.0)
             if self.was_collected and until_collected is not None:
                 until_collected()

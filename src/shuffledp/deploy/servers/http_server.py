@@ -14,6 +14,7 @@ import gc
 import ipaddress
 import json
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -57,13 +58,9 @@ STATUS_OF: Final = {
     Reason.EARLY: 425,
 }
 
-_TOKEN_SCHEME: Final = "signature "  # noqa: S105  # the name of a scheme, no secret
-
 # Connections that the operating system keeps until they are accepted.
 _MOST_PENDING: Final = 1024
 
-# Where the operating system does not say how many descriptors there are.
-_FEW_DESCRIPTORS: Final = 512
 _MOST_CONNECTIONS: Final = 10_000
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
@@ -94,12 +91,8 @@ class ConnectionLimits:
 
 def num_descriptors() -> int:
     """Return how many descriptors this process may have."""
-    try:
-        import resource
-    except ImportError:  # pragma: no cover  # there is none on Windows
-        return _FEW_DESCRIPTORS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if 0 <= soft < _MOST_CONNECTIONS * 2 else _MOST_CONNECTIONS * 2
+    return soft if soft != resource.RLIM_INFINITY else 2 * _MOST_CONNECTIONS
 
 
 class Room:
@@ -350,12 +343,10 @@ async def body_of(request: Request, most: int) -> bytes:
 
 def token_of(request: Request) -> bytes:
     """Return the signature in the head of a request."""
-    given = request.headers.get("authorization", "")
-    try:
-        if given[: len(_TOKEN_SCHEME)].lower() == _TOKEN_SCHEME:
-            return bytes.fromhex(given[len(_TOKEN_SCHEME) :])
-    except ValueError:
-        pass
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "signature" and token:
+        with suppress(ValueError):
+            return bytes.fromhex(token)
     raise HTTPException(401, "this needs a header Authorization: Signature HEX")
 
 
@@ -364,39 +355,25 @@ def data_of(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-def _error(status: int, message: str) -> Response:
-    """Return an error as one line of JSON."""
-    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
-
-
-def _print_error(error: BaseException) -> None:
+def print_error(error: BaseException) -> None:
     """Tell whoever runs the server."""
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def told(endpoint: Endpoint, watch: Watch | None = None) -> Endpoint:
-    """Return an endpoint whose errors say whose fault they are; the server's own are reported."""
-    on_failure = _print_error if watch is None else watch.store_failed
-
-    async def handle(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ProtocolError as error:
-            return _error(STATUS_OF[error.reason], str(error))
-        except ShuffledpError as error:
+def _refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
+    """Return an error as one line of JSON that says whose fault it is; the server's is reported."""
+    status, message = 500, "the server made a mistake, which its log shows"
+    match error:
+        case HTTPException():
+            status, message = error.status_code, error.detail
+        case ClientDisconnect():
+            status, message = 400, "the request was cut short"
+        case ProtocolError():
+            status, message = STATUS_OF[error.reason], str(error)
+        case ShuffledpError():
             on_failure(error)
-            return _error(503, "the server cannot save anything just now: try again")
-        except ClientDisconnect:
-            return _error(400, "the request was cut short")
-
-    return handle
-
-
-async def refused(_: Request, error: Exception) -> Response:
-    """Answer what no endpoint is for, or what should not happen: that the server prints."""
-    if isinstance(error, HTTPException):
-        return _error(error.status_code, error.detail)
-    return _error(500, "the server made a mistake, which its log shows")
+            status, message = 503, "the server cannot save anything just now: try again"
+    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
 
 
 def application(
@@ -411,7 +388,11 @@ def application(
     Paths are below ``base``. The watch, or else the error stream, is told what the server fails at.
     A server whose work in the background fails ends: whoever watches it starts it again.
     """
-    on_end = _print_error if watch is None else watch.background_failed
+    on_failure = print_error if watch is None else watch.store_failed
+    on_end = print_error if watch is None else watch.background_failed
+
+    async def refused(_: Request, error: Exception) -> Response:
+        return _refusal(error, on_failure)
 
     def look(done: "asyncio.Future[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -429,17 +410,17 @@ def application(
         finally:
             for each in running:
                 each.cancel()
-            for each in running:
-                with suppress(asyncio.CancelledError):
-                    await each
+            await asyncio.gather(*running, return_exceptions=True)
 
     return Starlette(
         routes=[
-            Route(base + path, told(endpoint, watch), methods=[method])
+            Route(base + path, endpoint, methods=[method])
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,
-        exception_handlers={HTTPException: refused, Exception: refused},
+        exception_handlers=dict.fromkeys(
+            (HTTPException, ClientDisconnect, ShuffledpError, Exception), refused
+        ),
     )
 
 
@@ -456,9 +437,8 @@ def require_signed(request: Request, task: Task, key: bytes) -> None:
     """Raise unless the holder of a key has signed the request."""
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     if not is_signed(token_of(request), key, signed_request(task.task_id, request.method, path)):
-        raise Fault.CALLER.error(
-            "the request is not signed by who may make it: check which key is used", Reason.FORGED
-        )
+        what = "the request is not signed by who may make it: check which key is used"
+        raise Fault.CALLER.error(what, Reason.FORGED)
 
 
 def inner_app(watch: Watch) -> Starlette:
