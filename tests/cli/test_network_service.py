@@ -279,7 +279,6 @@ def test_peers_say_what_went_wrong(capsys):
         late=(1,),
         lost=(2,),
         withheld=(4,),
-        roster="ef" * 32,
         absences=3,
         num_dropped=4,
         refused={"forged": 7},

@@ -178,10 +178,7 @@ class Analyzer(Keeper):
         sizes = {key: reports.num_reports for key, (reports, _) in found.items()}
         kept = [key for key in sizes if sizes[key] >= self.task.min_batch]
         num_invalid = sum(number for _, number in found.values())
-        if len(kept) == 1:
-            reports = found[kept[0]][0]
-        else:
-            reports, _ = decode([text for key in kept for text in texts[key]])
+        reports, _ = decode([text for key in kept for text in texts[key]])
         rarest = min((sizes[key] for key in kept), default=max(sizes.values(), default=0))
         num_rare = sum(sizes.values()) - reports.num_reports
         return reports, rarest, num_invalid, num_rare

@@ -46,7 +46,7 @@ class ReportCodec:
         data = reports.data
         is_ours = data.dtype == self.dtype and data.shape[1:] == self.row_shape
         if reports.fingerprint != self.randomizer.fingerprint or not is_ours:
-            made = f"fingerprint {reports.fingerprint!r} and {data.dtype} of {data.shape[1:]} each"
+            made = f"fingerprint {reports.fingerprint!r}, dtype {data.dtype}, rows {data.shape[1:]}"
             raise ParameterError(f"reports have {made}: pass those that {self.randomizer!r} made")
         flat = np.ascontiguousarray(data, dtype=self.dtype.newbyteorder("<"))
         return [row.tobytes() for row in flat.reshape(len(flat), *self.row_shape)]

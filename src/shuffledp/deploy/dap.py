@@ -51,15 +51,12 @@ class DapTask:
         vdaf_type, vdaf_config = reader.uint(4), reader.opaque(2)
         extensions = reader.opaque(2)
         reader.finish()
-        for name, text in (("task_info", info), ("a URL", leader_url), ("a URL", helper_url)):
-            if not text:
-                raise reader.error(f"{name} is empty")
-        for name, number in (
-            ("time_precision", precision),
-            ("min_batch_size", least),
-        ):
-            if not number:
-                raise reader.error(f"{name} is 0: give at least 1")
+        needed = {"task_info": info, "a URL": leader_url and helper_url}
+        for name, value in (
+            needed | {"time_precision": precision, "min_batch_size": least}
+        ).items():
+            if not value:
+                raise reader.error(f"{name} is empty or 0")
         if batch_mode not in _BATCH_MODES:
             raise reader.error(f"batch mode {batch_mode} is not known", Reason.MISMATCH)
         if batch_config:

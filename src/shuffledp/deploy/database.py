@@ -13,6 +13,12 @@ from typing import Any, Self
 from shuffledp.core.errors import DataError, OutputError
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
+_PRAGMAS = (
+    "locking_mode = EXCLUSIVE",
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+)
 _BUSY = ("database is locked", "database table is locked")
 
 
@@ -77,12 +83,9 @@ class Database(Keeper):
             for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
                 with suppress(FileNotFoundError):
                     self._make_private(path.with_name(path.name + end), 0)
-            self._connection = sqlite3.connect(
-                path,
-                isolation_level=None,
-                timeout=1.0,
-                check_same_thread=False,  # one thread at a time may use it
-            )
+            # One thread at a time may use it.
+            how: Any = {"isolation_level": None, "timeout": 1.0, "check_same_thread": False}
+            self._connection: sqlite3.Connection = sqlite3.connect(path, **how)
         try:
             self._prepare(layout, collection)
         except BaseException:
@@ -99,10 +102,10 @@ class Database(Keeper):
             raise
         try:
             facts = os.fstat(file)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-                raise DataError(f"{path} is no file of one name only: name another {self._kind}")
-            if facts.st_uid != os.geteuid():
-                raise DataError(f"{path} belongs to another user: name another {self._kind}")
+            is_own = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
+            if not is_own or facts.st_nlink != 1:
+                what = "is no file of one name only, or another user's"
+                raise DataError(f"{path} {what}: name another {self._kind}")
             if stat.S_IMODE(facts.st_mode) & 0o077:
                 os.fchmod(file, 0o600)
         finally:
@@ -171,12 +174,7 @@ class Database(Keeper):
     def _prepare(self, layout: Layout, collection: bytes) -> None:
         """Lock the file and make its tables, or see that they are ours."""
         with self._told():
-            for pragma in (
-                "locking_mode = EXCLUSIVE",
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                "secure_delete = ON",
-            ):
+            for pragma in _PRAGMAS:
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute("BEGIN EXCLUSIVE")
             found, mark = self.value("PRAGMA application_id"), int.from_bytes(layout.mark)

@@ -39,16 +39,14 @@ class Server(HttpClient):
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._task_id, self._key, self._role = task.task_id, key, role
-        self._operator_key = task.operator_key
-        self._report_size = messages.report_size(task.asked.codec.num_report_bytes)
-        self._base = f"/tasks/{self._task_id.hex()}"
+        self._task, self._key, self._role = task, key, role
+        self._base = f"/tasks/{task.task_id.hex()}"
         super().__init__(url, server=role, patience_seconds=patience_seconds)
 
     def _ask(self, method: str, path: str, most: int, content: bytes | None = None) -> bytes:
         """Make a request, signed if there is a key."""
         path = self._base + path
-        text = messages.signed_request(self._task_id, method, path)
+        text = messages.signed_request(self._task.task_id, method, path)
         token = None if self._key is None else self._key.sign(text)
         return self.request(method, path, content, token=token, most=most)
 
@@ -56,12 +54,13 @@ class Server(HttpClient):
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
         role = self._role if name == "keys" else "analyzer"
         data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
-        return SignedKeys.decode(data, self._operator_key, role)
+        return SignedKeys.decode(data, self._task.operator_key, role)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         answers = self._ask("POST", "/reports", MOST_SHORT_BYTES, body)
-        return messages.decode_answers(answers, len(body) // self._report_size)
+        size = messages.report_size(self._task.asked.codec.num_report_bytes)
+        return messages.decode_answers(answers, len(body) // size)
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""

@@ -85,8 +85,6 @@ def digest(label: bytes, *parts: bytes) -> bytes:
 class Reader:
     """Takes a message apart from its front; its name and who wrote it go into errors."""
 
-    __slots__ = ("_at", "_data", "_fault", "_name")
-
     def __init__(self, data: bytes, name: str, fault: Fault) -> None:
         self._data, self._at = bytes(data), 0
         self._name, self._fault = name, fault

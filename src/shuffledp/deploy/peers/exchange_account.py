@@ -116,15 +116,13 @@ class ExchangeRecord:
         """Return the record from the roster's nodes and the relay's lists of absent ones."""
         registered = np.asarray(sorted(nodes), dtype=np.int64)
         absences = np.zeros((terms.rounds, terms.num_users), dtype=bool)
-        never = np.ones(terms.num_users, dtype=bool)
-        never[registered] = False
         try:
             for row, away in zip(absences, absent, strict=True):
                 numbers = np.asarray(away, dtype=np.int64)
                 row[numbers[numbers >= 0]] = True
         except (TypeError, ValueError, OverflowError, IndexError):
             raise DataError("the relay's record of absences cannot be read: ask it again") from None
-        if not absences[:, never].all():
+        if not np.delete(absences, registered, axis=1).all():
             raise DataError("the relay's record does not fit its roster: it cannot be trusted")
         return cls(nodes=registered, absences=absences)
 
@@ -152,8 +150,7 @@ class Exchange:
         on_progress: Progress | None = None,
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
-        registered = np.zeros(terms.num_users, dtype=bool)
-        registered[record.nodes] = True
+        registered = np.isin(np.arange(terms.num_users), record.nodes)
         loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
         self.most_held = float(loads[-1].max())
         self.doubts = arrived.doubts(terms, registered, loads[-1])

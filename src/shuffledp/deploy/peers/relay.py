@@ -273,8 +273,8 @@ class Relay(Database):
         rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
         handed_in = tuple(message for (message,) in rows)
         if not all(handed_in):
-            what = "what was handed in was deleted here when the analyzer had stored it: "
-            raise Fault.ANALYZER.error(f"{what}use the file beside its key", Reason.LATE)
+            what = "what was handed in is stored at the analyzer, and was deleted here: "
+            raise Fault.ANALYZER.error(f"{what}use the file beside the analyzer's key", Reason.LATE)
         return handed_in
 
     def record(self, token: bytes) -> list[list[int]]:
@@ -307,7 +307,7 @@ class Relay(Database):
 def _require_named(what: str, named: int, wanted: int | None) -> None:
     """Raise if a message names another user or round than what was said beside it."""
     if wanted is not None and named != wanted:
-        raise Fault.PEER.error(f"the message is of {what} {named}, and was sent as of {wanted}")
+        raise Fault.PEER.error(f"it is of {what} {named}, and was sent as of {what} {wanted}")
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:

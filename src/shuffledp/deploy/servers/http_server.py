@@ -19,13 +19,12 @@ import signal
 import socket
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import h11
 import uvicorn
@@ -104,8 +103,8 @@ class Room:
         self.is_closed = False
         self._addresses: dict[Connection, str] = {}
         self._number: Counter[str] = Counter()
-        # By address, those who have waited longest first.
-        self._waiting: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+        # Those who have waited longest first.
+        self._waiting: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -117,13 +116,13 @@ class Room:
         if self._number[address] >= self.limits.most_from_one:
             return self._make_room(address)
         if len(self) >= self.limits.most:
-            waiting = [each for each, connections in self._waiting.items() if connections]
+            waiting = {self._addresses[each] for each in self._waiting}
             return self._make_room(max(waiting, key=self._number.__getitem__, default=address))
         return True
 
     def _make_room(self, address: str) -> bool:
         """Close what has waited longest from an address, if anything."""
-        longest = next(iter(self._waiting[address]), None)
+        longest = next((each for each in self._waiting if self._addresses[each] == address), None)
         if longest is not None:
             self.leave(longest)
             longest.refuse(503, "too many connections wait: try again")
@@ -137,14 +136,13 @@ class Room:
 
     def wait(self, connection: "Connection") -> None:
         """Put a connection last among those who wait."""
+        self.serve(connection)
         if connection in self._addresses:
-            self.serve(connection)
-            self._waiting[self._addresses[connection]][connection] = None
+            self._waiting[connection] = None
 
     def serve(self, connection: "Connection") -> None:
         """Take a connection from those who wait: all of a request is there."""
-        if connection in self._addresses:
-            self._waiting[self._addresses[connection]].pop(connection, None)
+        self._waiting.pop(connection, None)
 
     def leave(self, connection: "Connection") -> None:
         """Count a connection no more; nothing happens if it is not counted."""
@@ -154,15 +152,7 @@ class Room:
             return
         self._number[address] -= 1
         if not self._number[address]:
-            del self._number[address], self._waiting[address]
-
-
-class _Stage(Enum):
-    """What a connection waits for: a request, an answer, or the next request."""
-
-    READING = 0
-    ANSWERING = 1
-    IDLE = 2
+            del self._number[address]
 
 
 class Connection(H11Protocol):
@@ -171,7 +161,8 @@ class Connection(H11Protocol):
     def __init__(self, *, room: Room, **options: Any) -> None:
         super().__init__(**options)
         self._room = room
-        self._stage = _Stage.READING
+        # What it waits for: a request, "answering", or "idle" between requests.
+        self._stage = "reading"
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -209,20 +200,17 @@ class Connection(H11Protocol):
         """Find out what the connection waits for now, and since when."""
         is_between = self.conn.their_state is h11.IDLE
         if self.conn.their_state is h11.SEND_BODY or (is_between and self.conn.trailing_data[0]):
-            stage = _Stage.READING
+            stage = "reading"
         elif is_between and not self.flow.write_paused:
-            stage = _Stage.IDLE
+            stage = "idle"
         else:
-            stage = _Stage.ANSWERING
-        if stage is self._stage:
+            stage = "answering"
+        if stage == self._stage:
             return
         self._stage, limits = stage, self._room.limits
-        if stage is _Stage.ANSWERING:
-            self._room.serve(self)
-        else:
-            self._room.wait(self)
+        (self._room.serve if stage == "answering" else self._room.wait)(self)
         # Between requests uvicorn's own limit runs.
-        seconds = {_Stage.READING: limits.read_seconds, _Stage.ANSWERING: limits.answer_seconds}
+        seconds = {"reading": limits.read_seconds, "answering": limits.answer_seconds}
         self._set_deadline(seconds.get(stage))
 
     def _set_deadline(self, seconds: float | None) -> None:
@@ -235,7 +223,7 @@ class Connection(H11Protocol):
 
     def _give_up(self) -> None:
         """End a connection that took too long."""
-        if self._stage is _Stage.READING:
+        if self._stage == "reading":
             self.refuse(408, "the request did not come in time: send it again")
         else:
             self.transport.abort()
@@ -243,7 +231,7 @@ class Connection(H11Protocol):
     def refuse(self, status: int, message: str) -> None:
         """Close the connection, saying why if a request was to come and has no answer yet."""
         is_answered = self.conn.their_state is h11.SEND_BODY and self.cycle.response_started
-        if self._stage is _Stage.READING and not is_answered and not self.transport.is_closing():
+        if self._stage == "reading" and not is_answered and not self.transport.is_closing():
             body = json.dumps({"error": message})
             self.transport.write(
                 f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
@@ -285,8 +273,7 @@ def make_server(app: Any, room: Room | None = None) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             timeout_keep_alive=60,
-            # It is called like a class.
-            http=cast("type[asyncio.Protocol]", partial(Connection, room=room)),
+            http=partial(Connection, room=room),  # type: ignore[arg-type]  # called like a class
             ws="none",
             loop="asyncio",
             backlog=room.limits.accepted_at_once,

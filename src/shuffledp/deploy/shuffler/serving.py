@@ -69,7 +69,8 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
     """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
-    if not files.key_path(settings.sealing_keys, epoch).exists():
+    path = files.key_path(settings.sealing_keys, epoch)
+    if not path.exists():
         return False
     if epoch in shuffler.unreleased():
         why, until = "has reports that are not released", "their batch is sealed or dropped"
@@ -77,7 +78,6 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
         why, until = "still takes reports in, or is to come", "it and its time of grace are over"
     else:
         return files.destroy_key(settings.sealing_keys, epoch)
-    path = files.key_path(settings.sealing_keys, epoch)
     raise DataError(f"epoch {epoch} {why}, and {path} opens them: keep it until {until}")
 
 

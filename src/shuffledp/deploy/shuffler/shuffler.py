@@ -104,27 +104,23 @@ class Shuffler(Keeper):
 
         Says what became of each, which is on disk when this returns.
         """
-        answers: dict[int, Answer] = {}
-        new: defaultdict[int, list[int]] = defaultdict(list)
+        new: defaultdict[int, list[Report]] = defaultdict(list)
         has_tables = self._epochs.issuperset(report.epoch for report in reports)
         with self._store.transaction(is_shared=has_tables):
             num_closed = self._num_closed
-            for at, report in enumerate(reports):
-                refusal = self._refusal(report, now, num_closed)
+            refusals = [self._refusal(report, now, num_closed) for report in reports]
+            for report, refusal in zip(reports, refusals, strict=True):
                 if refusal is None:
-                    new[report.epoch].append(at)
-                else:
-                    answers[at] = refusal
-            for epoch, places in new.items():
-                stored = self._stored(epoch, [reports[at] for at in places])
-                answers.update(zip(places, stored, strict=True))
-            self._count(
-                # Whatever epochs a stranger makes up, there is one count of those beyond the last.
-                (min(report.epoch, self.task.num_epochs), answers[at].name.lower())
-                for at, report in enumerate(reports)
-            )
+                    new[report.epoch].append(report)
+            stored = {epoch: iter(self._stored(epoch, some)) for epoch, some in new.items()}
+            both = zip(reports, refusals, strict=True)
+            answers = [next(stored[each.epoch]) if no is None else no for each, no in both]
+            # Whatever epochs a stranger makes up, there is one count of those beyond the last.
+            epochs = (min(report.epoch, self.task.num_epochs) for report in reports)
+            names = (answer.name.lower() for answer in answers)
+            self._count(zip(epochs, names, strict=True))
         self._epochs.update(new)
-        return [answers[at] for at in range(len(reports))]
+        return answers
 
     @property
     def _num_closed(self) -> int:

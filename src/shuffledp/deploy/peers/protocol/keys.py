@@ -34,8 +34,6 @@ class PrivateKeys:
     secrets with neighbours, and forgotten once these are made.
     """
 
-    __slots__ = ("_identity", "_mail")
-
     def __init__(self, identity: Ed25519PrivateKey, mail: X25519PrivateKey | None) -> None:
         self._identity, self._mail = identity, mail
 
@@ -234,8 +232,6 @@ class RoundKeys(NamedTuple):
 
 class Pairs:
     """The keys of a round with each neighbour; `forget`, which changes ``secrets``, ends it."""
-
-    __slots__ = ("_context", "_made", "_node", "_round_number", "_secrets")
 
     def __init__(self, secrets: dict[int, bytes], node: int, number: int, context: bytes) -> None:
         self._secrets, self._node, self._context = secrets, node, context

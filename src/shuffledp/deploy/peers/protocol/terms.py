@@ -37,11 +37,9 @@ REGISTRATION_BYTES: Final = 2 * wire.NUMBER_BYTES + 2 * wire.KEY_BYTES + wire.SI
 #: Coins fall with a probability that is a multiple of one over this.
 COIN_SIDES: Final = 1 << 16
 
-#: Largest size of a report: envelopes all have one size, so one large report makes all large.
-MOST_REPORT_BYTES: Final = 1 << 20
-
-_MOST_ROUNDS = 1 << 20
-_MOST_SLOTS = 1 << 20
+# Largest number of rounds and slots, and size of a report in bytes: envelopes all have one size, so
+# that one large report makes all large.
+_MOST = 1 << 20
 _MOST_EPSILON0 = 1e6
 
 _BYTE_FIELDS = {
@@ -113,16 +111,16 @@ class Terms:
                 raise ParameterError(f"{name} is not {size} bytes: take it as it was made")
         for name, first, end in (
             ("num_users", 1, 1 << 31),
-            ("rounds", 1, _MOST_ROUNDS + 1),
-            ("report_bytes", 1, MOST_REPORT_BYTES + 1),
-            ("per_neighbour", 0, _MOST_SLOTS + 1),
+            ("rounds", 1, _MOST + 1),
+            ("report_bytes", 1, _MOST + 1),
+            ("per_neighbour", 0, _MOST + 1),
         ):
             require_whole(name, getattr(self, name), first, end)
         require_whole("least_registered", self.least_registered, 1, self.num_users + 1)
         if (number := len(self.slots)) != self.num_users:
             raise ParameterError(f"slots has {number} items, not num_users = {self.num_users}")
         for user, number in enumerate(self.slots):
-            require_whole(f"slots[{user}]", number, 1, _MOST_SLOTS + 1)
+            require_whole(f"slots[{user}]", number, 1, _MOST + 1)
         if self.laziness != (nearest := nearest_laziness(self.laziness)):
             raise ParameterError(
                 f"laziness = {self.laziness} is not a multiple of 2^-16: the nearest is {nearest}"
@@ -210,14 +208,12 @@ class Terms:
         version = given.pop("version")
         if version != VERSION:
             raise ParameterError(f"the terms have version {version!r}, this program {VERSION}")
-        for name in _BYTE_FIELDS:
-            try:
-                given[name] = bytes.fromhex(given[name])
-            except (ValueError, TypeError):
-                raise ParameterError(f"{name} = {given[name]!r} is not hexadecimal") from None
-        if not isinstance(given["slots"], list):
-            raise ParameterError("slots is not a list of whole numbers, one a user")
-        given["slots"] = tuple(given["slots"])
+        try:
+            given |= {name: bytes.fromhex(given[name]) for name in _BYTE_FIELDS}
+            given["slots"] = tuple(given["slots"])
+        except (ValueError, TypeError):
+            names = ", ".join(_BYTE_FIELDS)
+            raise ParameterError(f"slots is no list, or not hexadecimal: {names}") from None
         given["randomizer"] = _canonical(given["randomizer"])
         return cls(**given)
 
