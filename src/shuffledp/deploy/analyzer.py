@@ -107,10 +107,8 @@ class Analyzer(Keeper):
             If the ledger does not cover it.
         """
         batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
-        known = self._store.rows(
-            "SELECT number, root FROM batches WHERE number = ? OR root = ?",
-            (batch.number, batch.root),
-        )
+        query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
+        known = self._store.rows(query, (batch.number, batch.root))
         if any(tuple(each) != (batch.number, batch.root) for each in known):
             what = "its number or its records were taken before, with others: there are two"
             raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
@@ -193,10 +191,7 @@ def result_of(task: Task, opened: Opened) -> Result:
     asked = task.asked
     # A uniform shuffle was done elsewhere; its guarantee counts honest reports only.
     deployed: Any = SimpleNamespace(
-        name="uniform",
-        remedy="",
-        stage=UNIFORM.stage,
-        guarantee=lambda *_, **__: opened.guarantee,
+        name="uniform", remedy="", stage=UNIFORM.stage, guarantee=lambda *_, **__: opened.guarantee
     )
     planned = plan(
         asked.question,

@@ -14,10 +14,8 @@ from shuffledp.core.errors import DataError, OutputError
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
 _PRAGMAS = (
-    "locking_mode = EXCLUSIVE",
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "secure_delete = ON",
+    "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; "
+    "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON"
 )
 _BUSY = ("database is locked", "database table is locked")
 
@@ -174,8 +172,7 @@ class Database(Keeper):
     def _prepare(self, layout: Layout, collection: bytes) -> None:
         """Lock the file and make its tables, or see that they are ours."""
         with self._told():
-            for pragma in _PRAGMAS:
-                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(_PRAGMAS)
             self._connection.execute("BEGIN EXCLUSIVE")
             found, mark = self.value("PRAGMA application_id"), int.from_bytes(layout.mark)
             if not self.value("SELECT count(*) FROM sqlite_master"):

@@ -92,10 +92,8 @@ class SignedKeys:
 
     def signed(self, operator: Ed25519PrivateKey, role: Role) -> Self:
         """Return the list as the operator has signed it for a server."""
-        signature = operator.sign(
-            _KEYS_LABEL + role.encode() + replace(self, signature=b"").encode()
-        )
-        return replace(self, signature=signature)
+        text = replace(self, signature=b"").encode()
+        return replace(self, signature=operator.sign(_KEYS_LABEL + role.encode() + text))
 
     def encode(self) -> bytes:
         """Return it as bytes."""
@@ -125,25 +123,19 @@ class SignedKeys:
         """Return the shuffler's key of an epoch; raise if the list has none."""
         found = {each.number: each for each in self.keys}.get(epoch % NUM_KEYS)
         if found is None or not self.serial - NUM_KEYS <= epoch < self.serial:
-            what = (
-                f"the shuffler's list has no key for epoch {epoch}: run shuffledp keys rotate there"
-            )
-            raise Fault.OPERATOR.error(what, Reason.UNKNOWN)
+            what = f"the shuffler's list has no key for epoch {epoch}: its operator should run "
+            raise Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
         return found
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
         """Raise for a list that is over, or older than one that was seen before."""
         if now > self.not_after:
-            what = (
-                f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the clock; "
-            )
-            what += "if it is right, the operator should run shuffledp keys rotate"
+            what = f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the "
+            what += "clock; if it is right, the operator should run shuffledp keys rotate"
             raise Fault.OPERATOR.error(what, Reason.LATE)
         if self.serial < least_serial:
-            what = (
-                f"the list of keys has serial {self.serial}, and {least_serial} was seen before: "
-            )
-            what += "an old list is put forward; send nothing, and ask the operator"
+            what = f"the list of keys has serial {self.serial}, and {least_serial} was seen "
+            what += "before: an old list is put forward; send nothing, and ask the operator"
             raise Fault.OPERATOR.error(what, Reason.CONFLICT)
 
 

@@ -63,11 +63,8 @@ def fetch(
     everything = kept = None if store is None else store.everything()
     if everything is None:
         _await_end(terms, client, wait_seconds, on_progress or no_progress)
-        everything = Everything(
-            roster=client.roster(),
-            hand_ins=tuple(client.hand_ins(token)),
-            absences=client.absences(token),
-        )
+        hand_ins = tuple(client.hand_ins(token))
+        everything = Everything(client.roster(), hand_ins, client.absences(token))
     roster = Roster.from_bytes(everything.roster, terms)
     record = ExchangeRecord.of(terms, roster, everything.absences)
     fetched = Fetched(

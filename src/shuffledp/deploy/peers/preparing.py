@@ -105,9 +105,8 @@ def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Pat
 def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """Return what taking part costs a user, as names and values."""
     # Where all neighbours register.
-    envelopes = (
-        terms.per_neighbour * graph.degrees if terms.per_neighbour else np.array(terms.slots)
-    )
+    slots = np.array(terms.slots)
+    envelopes = terms.per_neighbour * graph.degrees if terms.per_neighbour else slots
     sent = terms.rounds * (envelopes * terms.envelope_bytes + graph.degrees * CODE_BYTES)
     return (
         ("users", f"{terms.num_users:,}"),

@@ -165,10 +165,8 @@ class Relay(Database):
         with self.transaction():
             self._forget_mail(batch.sender)
             self.change("INSERT INTO batches VALUES (?, ?, ?)", (now, batch.sender, digest))
-            self.change_many(
-                "INSERT INTO mail VALUES (?, ?, ?, ?, ?)",
-                [(now, recipient, batch.sender, *rest) for recipient, *rest in mail],
-            )
+            rows = [(now, recipient, batch.sender, *rest) for recipient, *rest in mail]
+            self.change_many("INSERT INTO mail VALUES (?, ?, ?, ?, ?)", rows)
         return True
 
     def _forget_mail(self, recipient: int) -> None:
@@ -227,10 +225,8 @@ class Relay(Database):
             raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
         query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
         if self._handed_in(node) is not None or self.value(query, (node, round_number)):
-            what = (
-                f"user {node} has taken the mail of round {round_number}, for he went on, and it "
-            )
-            what += "was deleted: is this a copy of his state, or an old one?"
+            what = f"user {node} has taken the mail of round {round_number}, for he went on, and "
+            what += "it was deleted: is this a copy of his state, or an old one?"
             raise Fault.PEER.error(what, Reason.LATE)
         query = "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
         rows = self.rows(query + "ORDER BY sender, place", (round_number, node))
@@ -273,7 +269,7 @@ class Relay(Database):
         rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
         handed_in = tuple(message for (message,) in rows)
         if not all(handed_in):
-            what = "what was handed in is stored at the analyzer, and was deleted here: "
+            what = "what was handed in was deleted here when the analyzer had stored it: "
             raise Fault.ANALYZER.error(f"{what}use the file beside the analyzer's key", Reason.LATE)
         return handed_in
 

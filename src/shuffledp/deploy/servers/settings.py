@@ -334,11 +334,8 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
         is_listed = not by_epoch or listed.serial - NUM_KEYS <= number < listed.serial
         said = public.get(number % NUM_KEYS) if is_listed else None
         if said is not None and said != key.public_key().public_bytes_raw():
-            path, remedy = (
-                key_path(folder, number),
-                "put back keys and list that were made together",
-            )
-            raise DataError(f"{path} is another key than the list that devices get: {remedy}")
+            what = "is another key than the list that devices get: put back the keys and the list "
+            raise DataError(f"{key_path(folder, number)} {what}that were made together")
     return keys
 
 

@@ -264,10 +264,7 @@ def shuffler_app(
 
 
 async def _release_batches(
-    shuffler: Shuffler,
-    watch: ShufflerWatch,
-    now: Callable[[], float],
-    tick_seconds: float,
+    shuffler: Shuffler, watch: ShufflerWatch, now: Callable[[], float], tick_seconds: float
 ) -> None:
     """Release batches as epochs end; others come in while their reports are opened."""
     opened: dict[int, list[list[bytes | None]]] = {}  # not again where only writing failed

@@ -34,12 +34,6 @@ _Item = TypeVar("_Item")
 
 _MAGIC: Final = b"SPS\x05"
 
-# Fields that are bytes, and lists of them.
-_TEXTS: Final = (
-    "terms_digest", "registration", "roster_digest", "batch", "handed_in", "transcript",
-)  # fmt: skip
-_LISTS: Final = ("held", "moving")
-
 
 @dataclass(slots=True, kw_only=True)
 class PeerState:
@@ -96,11 +90,11 @@ class PeerState:
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
         plain = json.loads(body[len(reader.read_so_far()) :])
-        plain["keys"] = PrivateKeys.from_bytes(bytes.fromhex(plain["keys"]))
+        texts = {name: bytes.fromhex(each) for name, each in plain.items() if isinstance(each, str)}
+        plain |= texts | {"keys": PrivateKeys.from_bytes(texts["keys"])}
+        plain |= {name: [*map(bytes.fromhex, plain[name])] for name in ("held", "moving")}
         plain["secrets"] = {node: bytes.fromhex(secret) for node, secret in plain["secrets"]}
         plain["counts"] = Counter(plain["counts"])
-        plain |= {name: bytes.fromhex(plain[name]) for name in _TEXTS}
-        plain |= {name: [bytes.fromhex(each) for each in plain[name]] for name in _LISTS}
         return cls(**plain)
 
 
