@@ -92,7 +92,7 @@ def test_prepare_replaces_nothing(here, capsys):
     [
         (["--epsilon0", "0"], "epsilon0"),
         (["--rounds", "0"], "rounds"),
-        (["--lazy", "1"], "lazy"),
+        (["--lazy", "1"], "laziness"),
         (["--randomizer", "k-r"], "did you mean 'k-rr'"),
         (["--least-registered", "7"], "least_registered"),
         (["--delta", "0"], "delta"),

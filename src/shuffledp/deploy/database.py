@@ -100,10 +100,10 @@ class Database(Keeper):
             raise
         try:
             facts = os.fstat(file)
-            is_own = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
-            if not is_own or facts.st_nlink != 1:
-                what = "is no file of one name only, or another user's"
-                raise DataError(f"{path} {what}: name another {self._kind}")
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+                raise DataError(f"{path} is no file of one name only: name another {self._kind}")
+            if facts.st_uid != os.geteuid():
+                raise DataError(f"{path} belongs to another user: name another {self._kind}")
             if stat.S_IMODE(facts.st_mode) & 0o077:
                 os.fchmod(file, 0o600)
         finally:
