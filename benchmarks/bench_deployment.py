@@ -179,7 +179,7 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
 
     signing = Ed25519PrivateKey.generate()
     with Shuffler(task, tmp_path, signing_key=signing, sealing_keys=keys) as shuffler:
-        shuffler.take_reports(reports, task.start)
+        shuffler.take(reports, task.start)
         (state,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
 
         def release():
@@ -194,7 +194,10 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
 
 def test_analyzer_opens_and_counts(benchmark, sealed, tmp_path):
     task, keys, inner, reports = sealed
-    records = [each.open_outer(task.task_id, keys[0]) for each in reports]
+    infos = [m.outer_info(task.task_id, each.epoch, each.report_id) for each in reports]
+    records = [
+        open_seal(each.sealed, keys[0], info) for each, info in zip(reports, infos, strict=True)
+    ]
     info = m.inner_info(task.task_id)
     signing = Ed25519PrivateKey.generate()
     batch = m.Batch.signed(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from abuse.network import CUT, LATER, LOSE, PASS, TWICE, Network
+from deploy.steps import advance
 from golden.net.exchange import free_address
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
@@ -93,7 +94,7 @@ def released(folder):
             opening_keys=keys_of(others, task),
         ) as analyzer,
     ):
-        (state,) = shuffler.advance(task.start + 2 * 86_400)
+        (state,) = advance(shuffler, task.start + 2 * 86_400)
         opened = analyzer.take(shuffler.fetch(state.number))
         return opened, shuffler.counts()
 

@@ -19,6 +19,7 @@ from deploy.make_vectors import (
     open_record,
     public,
 )
+from deploy.steps import advance, open_outer, take
 from deploy.test_system import key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
@@ -128,9 +129,9 @@ def test_a_weaker_task_for_some_is_another_task_and_its_reports_join_no_others(t
         Client(weaker, tmp_path / "c.db")
     with shuffler_of(TASK, tmp_path) as shuffler, analyzer_of(TASK, tmp_path) as analyzer:
         for number in range(4):
-            shuffler.take(sent(b"\0", number=number), at(0))
-        shuffler.take(sent(b"\1", number=9, task=weaker), at(0))
-        shuffler.advance(at(0, OVER))
+            take(shuffler, sent(b"\0", number=number), at(0))
+        take(shuffler, sent(b"\1", number=9, task=weaker), at(0))
+        advance(shuffler, at(0, OVER))
         assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 4
         assert shuffler.counts()["unopened"] == 1
         others = [record(b"\1", weaker), *(record(b"\0") for _ in range(4))]
@@ -156,8 +157,8 @@ def test_no_field_of_a_task_changes_without_its_id():
 def test_a_shuffler_opens_no_report_with_all_its_keys(tmp_path):
     with shuffler_of(TASK, tmp_path) as shuffler:
         for number in range(4):
-            shuffler.take(sent(b"\0", number=number), at(0))
-        shuffler.advance(at(0, OVER))
+            take(shuffler, sent(b"\0", number=number), at(0))
+        advance(shuffler, at(0, OVER))
         found = m.Batch.decode(
             shuffler.fetch(1), TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
         )
@@ -217,8 +218,8 @@ def test_a_report_that_is_released_again_is_dropped_and_said(tmp_path):
 def test_what_is_dropped_is_not_counted_as_there(tmp_path):
     with shuffler_of(TASK, tmp_path) as shuffler, analyzer_of(TASK, tmp_path) as analyzer:
         for number in range(9):
-            shuffler.take(sent(b"\0", number=number), at(0))
-        shuffler.advance(at(0, OVER))
+            take(shuffler, sent(b"\0", number=number), at(0))
+        advance(shuffler, at(0, OVER))
         batch = m.Batch.decode(
             shuffler.fetch(1), TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
         )
@@ -232,24 +233,24 @@ def test_without_an_epochs_key_copies_of_everything_open_nothing(tmp_path):
     body = sent(b"\0", number=0)
     (report,) = m.decode_upload(body, 1)
     others = [SEALING["analyzer"], SEALING["operator"]]
-    assert report.open_outer(TASK.task_id, SEALING["shuffler"]) is not None
-    assert [report.open_outer(TASK.task_id, each) for each in others] == [None, None]
+    assert open_outer(report, TASK.task_id, SEALING["shuffler"]) is not None
+    assert [open_outer(report, TASK.task_id, each) for each in others] == [None, None]
     with shuffler_of(TASK, tmp_path) as shuffler:
-        shuffler.take(body, at(0))
+        take(shuffler, body, at(0))
         copied = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert report.sealed in copied
     # The shuffler started again without the key releases nothing of it.
     with Shuffler(
         TASK, tmp_path, signing_key=SIGNING["shuffler"], sealing_keys={1: SEALING["operator"]}
     ) as shuffler:
-        assert shuffler.advance(at(0, OVER))[0].state == "short"
+        assert advance(shuffler, at(0, OVER))[0].state == "short"
 
 
 # ---------------------------------------------------------------- the analyzer
 def test_an_analyzer_who_hears_the_network_opens_nothing_that_comes_in(tmp_path):
     for number in range(3):
         (report,) = m.decode_upload(sent(b"\0", number=number), 1)
-        assert report.open_outer(TASK.task_id, SEALING["analyzer"]) is None
+        assert open_outer(report, TASK.task_id, SEALING["analyzer"]) is None
         for start in range(len(report.sealed) - 48):
             inner = report.sealed[start : start + RECORD_SIZE - 1]
             assert open_seal(inner, SEALING["analyzer"], m.inner_info(TASK.task_id)) is None
@@ -290,13 +291,13 @@ def asked(app, method, path, *, signer="analyzer", signed=None):
 def test_only_the_analyzer_gets_batches_and_none_before_its_time_or_twice(app):
     shuffler, server = app
     for number in range(4):
-        shuffler.take(sent(b"\0", number=number), at(0))
+        take(shuffler, sent(b"\0", number=number), at(0))
     for path in ("/batches", "/batches/1"):
         for signer in (None, "shuffler", "operator"):
             assert asked(server, "GET", path, signer=signer).status_code in (401, 403)
     assert asked(server, "GET", "/batches/1").status_code == httpx.codes.NOT_FOUND
     assert asked(server, "GET", "/batches").json() == {"sealed": []}
-    shuffler.advance(at(0, OVER))
+    advance(shuffler, at(0, OVER))
     reading = ("GET", f"/tasks/{TASK.task_id.hex()}/batches/1")
     stolen = asked(server, "DELETE", "/batches/1", signed=reading)
     assert stolen.status_code == httpx.codes.FORBIDDEN
@@ -312,18 +313,18 @@ def test_junk_costs_nobody_elses_report(tmp_path):
     same = record(b"\1")
     with shuffler_of(TASK, tmp_path) as shuffler, analyzer_of(TASK, tmp_path) as analyzer:
         for number in range(4):
-            shuffler.take(sent(b"\0", number=number), at(0))
+            take(shuffler, sent(b"\0", number=number), at(0))
         for number in range(100, 120):
             invalid = sent(bytes([number]), number=number)  # opens, and is no report
-            shuffler.take(invalid, at(0))
+            take(shuffler, invalid, at(0))
             noise = m.Report(report_id=bytes([number]) * 16, epoch=0, key=0, sealed=bytes(98))
-            shuffler.take(noise.encode(), at(0))
+            take(shuffler, noise.encode(), at(0))
             # One inner seal under many ids.
             info = m.outer_info(TASK.task_id, 0, bytes([number, 1]) * 8)
             sealed = m.seal(same, public(SEALING["shuffler"]), info)
             copy = m.Report(report_id=bytes([number, 1]) * 8, epoch=0, key=0, sealed=sealed)
-            assert shuffler.take(copy.encode(), at(0)) == [Answer.ACCEPTED]
-        shuffler.advance(at(0, OVER))
+            assert take(shuffler, copy.encode(), at(0)) == [Answer.ACCEPTED]
+        advance(shuffler, at(0, OVER))
         opened = analyzer.take(shuffler.fetch(1))
         assert sorted(opened.reports.data.tolist()) == [0, 0, 0, 0, 1]
         assert opened.counts["num_invalid"] == 20
@@ -341,7 +342,7 @@ def test_epochs_that_clients_make_up_take_no_room(tmp_path):
                 one[:16] + (2**32 - 1 - start - number).to_bytes(4, "big") + one[20:size]
                 for number in range(1000)
             )
-            assert set(shuffler.take(body, at(0))) == {Answer.EARLY}
+            assert set(take(shuffler, body, at(0))) == {Answer.EARLY}
         assert shuffler._store.value("SELECT count(*) FROM counts") == 1
         assert shuffler.counts() == {"early": 20_000}
 
@@ -351,9 +352,9 @@ def test_who_takes_anothers_id_first_costs_them_the_report_and_they_are_told(tmp
     with shuffler_of(TASK, tmp_path) as shuffler, Client(TASK, tmp_path / "c.db") as client:
         kept = client.report("yes", at(0))
         noise = m.Report(report_id=kept.report_id, epoch=0, key=0, sealed=bytes(98))
-        shuffler.take(noise.encode(), at(0))
+        take(shuffler, noise.encode(), at(0))
         body = client.sealed(shuffler=key_of(0), analyzer=ANALYZER_KEY)
-        assert shuffler.take(body, at(0)) == [Answer.REPLAYED]
+        assert take(shuffler, body, at(0)) == [Answer.REPLAYED]
 
 
 # ---------------------------------------------------------------- clocks
@@ -362,10 +363,10 @@ def test_a_device_whose_clock_is_ahead_counts_once_in_the_epoch_it_named(tmp_pat
         kept = client.report("yes", at(3))
         body = client.sealed(shuffler=key_of(3), analyzer=ANALYZER_KEY)
         for day in range(3):
-            assert shuffler.take(body, at(day)) == [Answer.EARLY]
+            assert take(shuffler, body, at(day)) == [Answer.EARLY]
         assert client.report("yes", at(0)) == kept  # its clock is set right: the same report
-        assert shuffler.take(body, at(3)) == [Answer.ACCEPTED]
-        assert shuffler.take(body, at(3)) == [Answer.ACCEPTED]
+        assert take(shuffler, body, at(3)) == [Answer.ACCEPTED]
+        assert take(shuffler, body, at(3)) == [Answer.ACCEPTED]
         assert shuffler.counts() == {"early": 3, "accepted": 2}
 
 
@@ -374,7 +375,7 @@ def test_a_device_whose_clock_is_behind_is_late_and_counted_as_that(tmp_path):
         client.report("yes", at(0))
         body = client.sealed(shuffler=key_of(0), analyzer=ANALYZER_KEY)
         for _ in range(2):
-            assert shuffler.take(body, at(2)) == [Answer.LATE]
+            assert take(shuffler, body, at(2)) == [Answer.LATE]
         assert shuffler.counts() == {"late": 2}
 
 
@@ -382,22 +383,22 @@ def test_a_shuffler_whose_clock_jumps_ahead_closes_epochs_for_good(tmp_path):
     """What comes then is late and counted; nothing is released twice, or with too few others."""
     with shuffler_of(TASK, tmp_path) as shuffler:
         for number in range(4):
-            shuffler.take(sent(b"\0", number=number), at(0))
-        assert shuffler.advance(at(5, OVER))[0].state == "sealed"
+            take(shuffler, sent(b"\0", number=number), at(0))
+        assert advance(shuffler, at(5, OVER))[0].state == "sealed"
         for epoch in range(6):
-            (answer,) = shuffler.take(sent(b"\0", number=10 + epoch, epoch=epoch), at(epoch))
+            (answer,) = take(shuffler, sent(b"\0", number=10 + epoch, epoch=epoch), at(epoch))
             assert answer is Answer.LATE
-        assert shuffler.advance(at(0)) == []
-        assert shuffler.take(sent(b"\0", number=20, epoch=6), at(6)) == [Answer.ACCEPTED]
+        assert advance(shuffler, at(0)) == []
+        assert take(shuffler, sent(b"\0", number=20, epoch=6), at(6)) == [Answer.ACCEPTED]
         assert shuffler.counts() == {"accepted": 5, "late": 6}
 
 
 def test_a_shuffler_whose_clock_falls_back_takes_nothing_early_and_loses_nothing(tmp_path):
     with shuffler_of(TASK, tmp_path) as shuffler:
         for number in range(4):
-            shuffler.take(sent(b"\0", number=number, epoch=2), at(2))
-        assert shuffler.advance(at(1)) == []
-        assert shuffler.take(sent(b"\0", number=4, epoch=2), at(1)) == [Answer.EARLY]
-        assert shuffler.advance(at(2, OVER))[0].size == 4
-        assert shuffler.advance(at(1)) == []
+            take(shuffler, sent(b"\0", number=number, epoch=2), at(2))
+        assert advance(shuffler, at(1)) == []
+        assert take(shuffler, sent(b"\0", number=4, epoch=2), at(1)) == [Answer.EARLY]
+        assert advance(shuffler, at(2, OVER))[0].size == 4
+        assert advance(shuffler, at(1)) == []
         assert shuffler.counts() == {"accepted": 4, "early": 1}

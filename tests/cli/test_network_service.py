@@ -92,7 +92,7 @@ def test_prepare_replaces_nothing(here, capsys):
     [
         (["--epsilon0", "0"], "epsilon0"),
         (["--rounds", "0"], "rounds"),
-        (["--lazy", "1"], "lazy"),
+        (["--lazy", "1"], "laziness"),
         (["--randomizer", "k-r"], "did you mean 'k-rr'"),
         (["--least-registered", "7"], "least_registered"),
         (["--delta", "0"], "delta"),
@@ -279,7 +279,6 @@ def test_peers_say_what_went_wrong(capsys):
         late=(1,),
         lost=(2,),
         withheld=(4,),
-        roster="ef" * 32,
         absences=3,
         num_dropped=4,
         refused={"forged": 7},

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deploy.make_vectors import ANALYZER_KEY, make_task
+from deploy.steps import advance, take
 from deploy.test_system import SMALL, analyzer_for, key_of, shuffler_for
 from shuffledp.collection.output import write_results
 from shuffledp.deploy.analyzer import Opened, publish, result_of
@@ -25,7 +26,7 @@ def run_shuffler(pipe, task, folder, database):
     with shuffler_for(task, folder, database=database) as shuffler:
         while True:
             what, *given = pipe.recv()
-            pipe.send(shuffler.take(*given) if what == "take" else len(shuffler.advance(*given)))
+            pipe.send(take(shuffler, *given) if what == "take" else len(advance(shuffler, *given)))
 
 
 def run_analyzer(pipe, task, folder, database):

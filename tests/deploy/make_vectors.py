@@ -11,6 +11,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from deploy.steps import open_outer
 from shuffledp.collection.questions import Categories
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -76,13 +77,9 @@ def decoders():
 
 def make_messages():
     """Return one message of each kind."""
-    keys = m.SignedKeys.signed(
-        SIGNING["operator"],
-        "shuffler",
-        serial=3,
-        not_after=1_900_000_000,
-        keys=[SHUFFLER_KEY, ANALYZER_KEY],
-    )
+    keys = m.SignedKeys(
+        serial=3, not_after=1_900_000_000, keys=(SHUFFLER_KEY, ANALYZER_KEY)
+    ).signed(SIGNING["operator"], "shuffler")
     reports = [
         m.Report.sealed_for(
             TASK.task_id,
@@ -94,7 +91,7 @@ def make_messages():
         )
         for value in (0, 1)
     ]
-    records = [each.open_outer(TASK.task_id, SEALING["shuffler"]) for each in reports]
+    records = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in reports]
     batch = m.Batch.signed(
         SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(2, 2), record_size=RECORD_SIZE
     )

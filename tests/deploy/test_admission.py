@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.make_vectors import ANALYZER_KEY, SEALING, SIGNING, make_task
+from deploy.steps import advance, take
 from deploy.test_system import OVER, SMALL, analyzer_for, at, key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import (
@@ -57,20 +58,20 @@ def test_one_owner_of_codes_has_no_more_reports_in_a_batch_than_codes(tmp_path):
     mine = CODES[:2]
     with admitting(tmp_path) as shuffler, analyzer_for(TASK, tmp_path) as analyzer:
         for code in CODES:
-            assert shuffler.take(sent(code), at(0)) == [Answer.ACCEPTED]
+            assert take(shuffler, sent(code), at(0)) == [Answer.ACCEPTED]
         for number in range(50):
             wrong = sent(mine[0], report_id=number.to_bytes(16, "big"))
-            assert shuffler.take(wrong, at(0)) == [Answer.NOT_ADMITTED]
+            assert take(shuffler, wrong, at(0)) == [Answer.NOT_ADMITTED]
             again = sent(mine[number % 2], report=b"\1")
-            assert shuffler.take(again, at(0)) == [Answer.REPLAYED]
+            assert take(shuffler, again, at(0)) == [Answer.REPLAYED]
         other_task = make_task(info="another").task_id
         for elsewhere in (
             report_id_of(mine[0], TASK.task_id, 1),  # of another epoch
             report_id_of(mine[0], other_task, 0),
             report_id_of(new_codes(1)[0], TASK.task_id, 0),
         ):
-            assert shuffler.take(sent(b"", report_id=elsewhere), at(0)) == [Answer.NOT_ADMITTED]
-        (state,) = shuffler.advance(at(0, OVER))
+            assert take(shuffler, sent(b"", report_id=elsewhere), at(0)) == [Answer.NOT_ADMITTED]
+        (state,) = advance(shuffler, at(0, OVER))
         assert state.size == len(CODES)
         assert analyzer.take(shuffler.fetch(1)).reports.data.tolist() == [0] * len(CODES)
         assert shuffler.counts() == {"accepted": 4, "not_admitted": 53, "replayed": 50}
@@ -94,9 +95,9 @@ def test_a_client_with_a_code_is_admitted_and_sends_the_same_again(tmp_path):
             with Client(TASK, tmp_path / f"{index}.db") as client:
                 assert client.report("no", at(2), code=CODES[0]) == kept
                 body = client.sealed(shuffler=key_of(1), analyzer=ANALYZER_KEY)
-                assert shuffler.take(body, at(1)) == [Answer.ACCEPTED]
-                assert shuffler.take(body, at(1)) == [Answer.ACCEPTED]
-        assert shuffler.advance(at(1, OVER))[-1].size == len(CODES)
+                assert take(shuffler, body, at(1)) == [Answer.ACCEPTED]
+                assert take(shuffler, body, at(1)) == [Answer.ACCEPTED]
+        assert advance(shuffler, at(1, OVER))[-1].size == len(CODES)
 
 
 # ---------------------------------------------------------------- codes on paper

@@ -23,6 +23,7 @@ from deploy.make_vectors import (
     open_record,
     public,
 )
+from deploy.steps import open_outer
 from deploy.test_dap import COUNT, dap_task
 from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean, Words
 from shuffledp.core.entropy import Entropy
@@ -70,7 +71,7 @@ def read_batch(data):
 def read_upload(data):
     """Take an upload apart; open what is in it, as the shuffler does."""
     for report in m.decode_upload(data, REPORT_BYTES):
-        report.open_outer(TASK.task_id, SEALING["shuffler"])
+        open_outer(report, TASK.task_id, SEALING["shuffler"])
 
 
 def read_text(data):

@@ -7,6 +7,7 @@ import pytest
 from deploy.databases import ENGINES, store_of
 from deploy.killed import Victim, run_analyzer, run_client, run_shuffler
 from deploy.make_vectors import SEALING, make_task, open_record
+from deploy.steps import advance, open_outer
 from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
@@ -60,7 +61,7 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
         shuffler_for(TASK, tmp_path, database=database) as shuffler,
         analyzer_for(TASK, tmp_path, database=database) as analyzer,
     ):
-        shuffler.advance(at(2, OVER))
+        advance(shuffler, at(2, OVER))
         for batch in shuffler.sealed_after(0):
             released += analyzer.take(shuffler.fetch(batch)).reports.data.tolist()
     assert len(set(released)) == len(released)
@@ -111,7 +112,7 @@ def test_a_client_makes_one_report_and_sends_it_until_it_arrives(tmp_path, num_k
             kills += 1
             continue
         (report,) = m.decode_upload(body, 1)
-        record = report.open_outer(TASK.task_id, SEALING["shuffler"])
+        record = open_outer(report, TASK.task_id, SEALING["shuffler"])
         text = open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
         seen.setdefault(number, set()).add((report.report_id, text))
         if draw.integers(4) and client.ask((number,)):  # else the shuffler's answer is lost

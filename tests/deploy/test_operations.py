@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from deploy.servers.test_key_files import sent
+from deploy.steps import advance, take
 from deploy.test_system import DAY, OVER, at
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
@@ -113,8 +114,8 @@ def test_a_shuffler_says_how_it_is(make, capsys):
     with open_shuffler(settings) as shuffler:
         follower = watch = ShufflerWatch(shuffler, settings.sealing_keys)
         for epoch, numbers in ((0, (1, 2)), (1, (3,))):
-            shuffler.take(sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
-            for state in shuffler.advance(at(epoch, OVER)):
+            take(shuffler, sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
+            for state in advance(shuffler, at(epoch, OVER)):
                 follower.released(state)
             follower.tick(at(epoch, OVER))
             if epoch == 0:
@@ -215,7 +216,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
                 await asyncio.sleep(0.01)
 
         async with (
-            app.app.router.lifespan_context(app.app),
+            app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://server") as client,
         ):
 
@@ -273,7 +274,7 @@ def test_a_batch_that_cannot_be_written_is_opened_once_and_written_when_it_can(m
 
     monkeypatch.setattr(serving, "opened_in", opening)
     with open_shuffler(settings) as shuffler:
-        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
         real_write = shuffler._batches.write
 
         def write(number, data):
@@ -300,10 +301,10 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         return status, said.out + said.err
 
     with open_shuffler(settings) as shuffler:
-        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
-        shuffler.advance(at(0, OVER))
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        advance(shuffler, at(0, OVER))
         later = sent(task, settings, epoch=1, numbers=(4, 5, 6))
-        shuffler.take(later, at(1))
+        take(shuffler, later, at(1))
     shutil.copytree(store, tmp_path / "backup")
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
         publish(analyzer, shuffler.fetch(1), analyzer_settings.store / "results" / "1")
@@ -316,8 +317,8 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         f"{config}: batches: 1, to be fetched: 1, reports that wait: 3, of epochs: 1; faults: 0\n",
     )
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
-        shuffler.take(later + sent(task, settings, epoch=1, numbers=(7,)), at(1))
-        shuffler.advance(at(1, OVER))
+        take(shuffler, later + sent(task, settings, epoch=1, numbers=(7,)), at(1))
+        advance(shuffler, at(1, OVER))
         assert shuffler.sealed_after(0) == [1, 2]
         assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 3  # the same, once more
         assert analyzer.take(shuffler.fetch(2)).reports.num_reports == 4
@@ -334,8 +335,8 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
     assert "error: batch 1:" in said
     assert "; faults: 2\n" in said
     with open_shuffler(settings) as shuffler:  # it goes on, and gives no number to other records
-        shuffler.take(sent(task, settings, epoch=2, numbers=(8, 9, 10)), at(2))
-        shuffler.advance(at(2, OVER))
+        take(shuffler, sent(task, settings, epoch=2, numbers=(8, 9, 10)), at(2))
+        advance(shuffler, at(2, OVER))
         assert shuffler.sealed_after(1) == [3]
         assert shuffler.batch(3).size == 3
 
@@ -358,8 +359,8 @@ def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
         for epoch in range(2):
             numbers = range(4 * epoch, 4 * epoch + 4)
-            shuffler.take(sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
-            shuffler.advance(at(epoch, OVER))
+            take(shuffler, sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
+            advance(shuffler, at(epoch, OVER))
             if epoch == 1:
                 shutil.copytree(analyzer_settings.store, tmp_path / "backup")
                 shutil.copy(ledger, tmp_path / "ledger.json")

@@ -20,6 +20,7 @@ from deploy.make_vectors import (
     make_task,
     public,
 )
+from deploy.steps import advance, open_outer, take
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.accounting.release import ShuffledRelease
@@ -107,12 +108,12 @@ def test_reports_travel_from_clients_to_estimates(tmp_path):
             with Client(TASK, tmp_path / f"client-{index}.db") as client:
                 kept = client.report(answer, at(0, 60))
                 body = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
-                assert shuffler.take(body, at(0, 61)) == [Answer.ACCEPTED]
+                assert take(shuffler, body, at(0, 61)) == [Answer.ACCEPTED]
                 client.done()
                 assert client.is_done
                 sent.append(kept.report)
-        assert shuffler.advance(at(0, OVER - 1)) == []
-        (state,) = shuffler.advance(at(0, OVER))
+        assert advance(shuffler, at(0, OVER - 1)) == []
+        (state,) = advance(shuffler, at(0, OVER))
         assert (state.number, state.state, state.size) == (1, "sealed", 4)
         assert shuffler.sealed_after(0) == [1]
         opened = analyzer.take(shuffler.fetch(1))
@@ -171,17 +172,17 @@ def test_each_upload_is_answered_report_by_report(tmp_path):
         key = upload(
             TASK, b"\0", number=3, key=m.SealKey(number=1, public_key=SHUFFLER_KEY.public_key)
         )
-        answers = shuffler.take(first + first + again + early + never + key, at(0))
+        answers = take(shuffler, first + first + again + early + never + key, at(0))
         assert [each.name for each in answers] == [
             "ACCEPTED", "ACCEPTED", "REPLAYED", "EARLY", "EARLY", "UNKNOWN_KEY",
         ]  # fmt: skip
         late = upload(TASK, b"\0", number=4)
-        assert shuffler.take(late, at(0, OVER)) == [Answer.LATE]
-        shuffler.advance(at(0, OVER))
-        assert shuffler.take(late, at(0)) == [Answer.LATE]  # also if the clock goes back
-        assert shuffler.take(first, at(0)) == [Answer.LATE]  # its id is forgotten
+        assert take(shuffler, late, at(0, OVER)) == [Answer.LATE]
+        advance(shuffler, at(0, OVER))
+        assert take(shuffler, late, at(0)) == [Answer.LATE]  # also if the clock goes back
+        assert take(shuffler, first, at(0)) == [Answer.LATE]  # its id is forgotten
         with pytest.raises(ProtocolError) as caught:
-            shuffler.take(first[:-1], at(0))
+            take(shuffler, first[:-1], at(0))
         assert caught.value.fault is Fault.CLIENT
         assert shuffler.counts() == {
             "accepted": 2, "replayed": 1, "early": 2, "unknown_key": 1, "late": 3,
@@ -195,10 +196,10 @@ def test_a_batch_that_is_too_small_waits_or_is_dropped(tmp_path):
         folder.mkdir()
         with shuffler_for(task, folder) as shuffler:
             for index in range(2):
-                shuffler.take(upload(task, b"\0", number=index), at(0))
-            assert shuffler.advance(at(0, OVER))[0].state in ("short", "dropped")
-            shuffler.take(upload(task, b"\1", number=2, epoch=1), at(1, GRACE_SECONDS))
-            (state,) = shuffler.advance(at(1, OVER))
+                take(shuffler, upload(task, b"\0", number=index), at(0))
+            assert advance(shuffler, at(0, OVER))[0].state in ("short", "dropped")
+            take(shuffler, upload(task, b"\1", number=2, epoch=1), at(1, GRACE_SECONDS))
+            (state,) = advance(shuffler, at(1, OVER))
             assert state.state == ("sealed" if name == "hold" else "dropped")
             assert shuffler.sealed_after(0) == ([number] if number else [])
             with pytest.raises(ProtocolError):
@@ -210,29 +211,24 @@ def test_a_batch_that_is_too_small_waits_or_is_dropped(tmp_path):
 def test_what_does_not_open_or_stands_twice_does_not_count(tmp_path):
     with shuffler_for(TASK, tmp_path) as shuffler:
         for index in range(3):
-            shuffler.take(upload(TASK, b"\0", number=index), at(0))
+            take(shuffler, upload(TASK, b"\0", number=index), at(0))
         other = make_task(**SMALL, info="another")
-        shuffler.take(upload(other, b"\0", number=8), at(0))  # bound to another task
-        assert shuffler.advance(at(0, OVER))[0].size == 3
+        take(shuffler, upload(other, b"\0", number=8), at(0))  # bound to another task
+        assert advance(shuffler, at(0, OVER))[0].size == 3
         assert shuffler.counts()["unopened"] == 1
 
 
 def test_the_last_short_batch_is_not_kept_for_ever(tmp_path):
     task = make_task(**SMALL, num_epochs=1)
     with shuffler_for(task, tmp_path) as shuffler:
-        shuffler.take(upload(task, b"\0", number=1), at(0))
-        assert shuffler.advance(at(5))[0].state == "dropped"
+        take(shuffler, upload(task, b"\0", number=1), at(0))
+        assert advance(shuffler, at(5))[0].state == "dropped"
 
 
 def test_nothing_but_the_multiset_is_released(tmp_path):
     """The same reports in another order, at other times and under other ids: the same bytes."""
-    inner = [
-        m.Report.sealed_for(
-            TASK.task_id, bytes([i % 2]), report_id=bytes(16), epoch=0, shuffler=SHUFFLER_KEY,
-            analyzer=ANALYZER_KEY,
-        ).open_outer(TASK.task_id, SEALING["shuffler"])
-        for i in range(4)
-    ]  # fmt: skip
+    inner = [m.decode_upload(upload(TASK, bytes([i % 2]), number=0), 1)[0] for i in range(4)]
+    inner = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in inner]
     released = []
     for name, order in (("a", (0, 1, 2, 3)), ("b", (3, 1, 0, 2))):
         folder = tmp_path / name
@@ -243,8 +239,8 @@ def test_nothing_but_the_multiset_is_released(tmp_path):
                 info = m.outer_info(TASK.task_id, 0, report_id)
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
                 report = m.Report(report_id=report_id, epoch=0, key=0, sealed=sealed)
-                shuffler.take(report.encode(), at(0, 100 * place))
-            shuffler.advance(at(0, OVER))
+                take(shuffler, report.encode(), at(0, 100 * place))
+            advance(shuffler, at(0, OVER))
             released.append(shuffler.fetch(1))
     assert released[0] == released[1]
 
@@ -253,8 +249,8 @@ def test_after_sealing_no_id_and_no_ciphertext_is_on_disk(tmp_path):
     bodies = [upload(TASK, b"\0", number=index) for index in range(3)]
     with shuffler_for(TASK, tmp_path) as shuffler:
         for body in bodies:
-            shuffler.take(body, at(0))
-        shuffler.advance(at(0, OVER))
+            take(shuffler, body, at(0))
+        advance(shuffler, at(0, OVER))
         shuffler.fetch(1)
         shuffler.forget(1)
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -351,8 +347,8 @@ def test_a_shuffler_releases_no_batch_beyond_its_own_budget(tmp_path):
     with shuffler_for(TASK, tmp_path, ledger=ledger) as shuffler:
         for epoch, states in enumerate(("sealed", "short", "sealed")):
             bodies = (upload(TASK, b"\0", number=i, epoch=epoch) for i in range(3))
-            shuffler.take(b"".join(bodies), at(epoch, GRACE_SECONDS))
-            (state,) = shuffler.advance(at(epoch, OVER))
+            take(shuffler, b"".join(bodies), at(epoch, GRACE_SECONDS))
+            (state,) = advance(shuffler, at(epoch, OVER))
             assert state.state == states
             if state.state == "short":  # nothing is spent; who is asked for more may give more
                 assert len(open_ledger(ledger).entries) == 1
@@ -429,13 +425,13 @@ class Deployment(RuleBasedStateMachine):
         self._send(data.draw(st.sampled_from(sorted(self.sent))), is_answered)
 
     def _send(self, number, is_answered):
-        (answer,) = self.shuffler.take(self.sent[number], self.now)
+        (answer,) = take(self.shuffler, self.sent[number], self.now)
         if answer is Answer.ACCEPTED and is_answered:
             self.acknowledged.add(number)
 
     @rule(is_killed=st.booleans())
     def batch(self, is_killed):
-        self.shuffler.advance(self.now)
+        advance(self.shuffler, self.now)
         if is_killed:
             self.restart()
 

@@ -12,6 +12,7 @@ import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, RECORD_SIZE, SEALING, SHUFFLER_KEY, SIGNING, make_task
 from deploy.make_vectors import TASK as ANY_TASK
+from deploy.steps import advance, take
 from deploy.test_system import SMALL
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
@@ -120,8 +121,8 @@ def play(folder, games, leak=None, *, seed=2):
                 report = m.Report(report_id=ids[index], epoch=epoch, key=epoch % 256, sealed=sealed)
                 uploads[place > 0] += report.encode()
             for late, body in enumerate(uploads):
-                shuffler.take(body, task.start + epoch + 0.4 * late)
-            (state,) = shuffler.advance(task.start + epoch + 1)
+                take(shuffler, body, task.start + epoch + 0.4 * late)
+            (state,) = advance(shuffler, task.start + epoch + 1)
             batch = shuffler.fetch(state.number)[-3 * RECORD_SIZE :]
             shuffler.forget(state.number)
             if leak is not None:

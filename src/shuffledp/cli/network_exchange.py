@@ -83,6 +83,7 @@ def prepare(
     from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers import preparing
     from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+    from shuffledp.deploy.peers.protocol.terms import nearest_laziness
     from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
@@ -91,7 +92,7 @@ def prepare(
     question = Asked.of(given).listed_question()
     asked = AskedTerms.of(question, randomizer or next(iter(question.candidates())), epsilon0, text)
     users = read_graph(graph)
-    laziness = preparing.require_laziness_grid(given.pop("laziness"))
+    laziness = nearest_laziness(given.pop("laziness"))
     NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = PrivateKeys.generate()
     terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)

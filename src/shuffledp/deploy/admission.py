@@ -10,7 +10,6 @@ Blind signatures would keep even who takes part from the shuffler. They need a r
 """
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Iterable
 from typing import Final
@@ -51,8 +50,10 @@ class Codes:
         return report_id in ids
 
 
-def report_id_of(code: bytes, task_id: bytes, epoch: int) -> bytes:
-    """Return the only report id that a code has in an epoch of a task."""
+def report_id_of(code: bytes | None, task_id: bytes, epoch: int) -> bytes:
+    """Return the only report id that a code has in an epoch of a task; without one, a fresh id."""
+    if code is None:
+        return Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes()
     return hashlib.sha256(b"sdp1c" + code + task_id + uint(epoch, 4)).digest()[:REPORT_ID_BYTES]
 
 
@@ -73,8 +74,8 @@ def read_code(text: str) -> bytes:
     letters = "".join(text.split()).replace("-", "")
     try:
         # Who copies from paper writes 0 for O and 1 for I, which the alphabet does not have.
-        read = base64.b32decode(letters.encode("ascii"), casefold=True, map01=b"I")
-    except (binascii.Error, UnicodeEncodeError):
+        read = base64.b32decode(letters, casefold=True, map01=b"I")
+    except ValueError:
         read = b""
     code = read[:CODE_BYTES]
     if len(read) != CODE_BYTES + _CHECK_BYTES or read[CODE_BYTES:] != _check(code):

@@ -46,16 +46,12 @@ from shuffledp.deploy.wire import Fault, Reason
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
-_STORE: Final = Layout(
-    kind="analyzer store",
-    application_id=0x73647061,  # "sdpa"
-    version=1,
-    tables=(
-        "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
-        # Of each record, so that none is counted in two batches; for the life of the task.
-        "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
-    ),
+_TABLES: Final = (
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
+    # Of each record, so that none is counted in two batches; for the life of the task.
+    "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
 )
+_STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=1, tables=_TABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,27 +107,20 @@ class Analyzer(Keeper):
             If the ledger does not cover it.
         """
         batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
-        known = self._store.rows(
-            "SELECT number, root FROM batches WHERE number = ? OR root = ?",
-            (batch.number, batch.root),
-        )
+        query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
+        known = self._store.rows(query, (batch.number, batch.root))
         if any(tuple(each) != (batch.number, batch.root) for each in known):
-            raise Fault.SHUFFLER.error(
-                f"batch {batch.number}: its number or its records were taken before, with others: "
-                "the shuffler has released two",
-                Reason.CONFLICT,
-            )
+            what = "its number or its records were taken before, with others: there are two"
+            raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
         with self._store.transaction():
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
             reports, rarest, num_invalid, num_rare_key = self._valid(texts)
             if rarest < self.task.min_batch:
-                raise Fault.SHUFFLER.error(
-                    f"batch {batch.number} has {rarest:,} valid reports of {len(batch.records):,} "
-                    f"released, and the task promises at least {self.task.min_batch:,}: nothing is "
-                    "said of it",
-                    Reason.EARLY,
-                )
+                found = f"{rarest:,} valid reports of {len(batch.records):,} released"
+                what = f"batch {batch.number} has {found}, and the task promises at least "
+                what += f"{self.task.min_batch:,}: nothing is said of it"
+                raise Fault.SHUFFLER.error(what, Reason.EARLY)
             ledger = None
             if self._ledger is not None:
                 ledger = spend_for_batch(self._ledger, self.task, batch, num_reports=rarest)
@@ -187,10 +176,7 @@ class Analyzer(Keeper):
         sizes = {key: reports.num_reports for key, (reports, _) in found.items()}
         kept = [key for key in sizes if sizes[key] >= self.task.min_batch]
         num_invalid = sum(number for _, number in found.values())
-        if len(kept) == 1:
-            reports = found[kept[0]][0]
-        else:
-            reports, _ = decode([text for key in kept for text in texts[key]])
+        reports, _ = decode([text for key in kept for text in texts[key]])
         rarest = min((sizes[key] for key in kept), default=max(sizes.values(), default=0))
         num_rare = sum(sizes.values()) - reports.num_reports
         return reports, rarest, num_invalid, num_rare
@@ -205,10 +191,7 @@ def result_of(task: Task, opened: Opened) -> Result:
     asked = task.asked
     # A uniform shuffle was done elsewhere; its guarantee counts honest reports only.
     deployed: Any = SimpleNamespace(
-        name="uniform",
-        remedy="",
-        stage=UNIFORM.stage,
-        guarantee=lambda *_, **__: opened.guarantee,
+        name="uniform", remedy="", stage=UNIFORM.stage, guarantee=lambda *_, **__: opened.guarantee
     )
     planned = plan(
         asked.question,

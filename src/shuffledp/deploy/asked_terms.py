@@ -46,10 +46,8 @@ class ReportCodec:
         data = reports.data
         is_ours = data.dtype == self.dtype and data.shape[1:] == self.row_shape
         if reports.fingerprint != self.randomizer.fingerprint or not is_ours:
-            raise ParameterError(
-                f"reports have the fingerprint {reports.fingerprint!r}, dtype {data.dtype} and "
-                f"rows of shape {data.shape[1:]}: pass those that {self.randomizer!r} made"
-            )
+            made = f"fingerprint {reports.fingerprint!r}, dtype {data.dtype}, rows {data.shape[1:]}"
+            raise ParameterError(f"reports have {made}: pass those that {self.randomizer!r} made")
         flat = np.ascontiguousarray(data, dtype=self.dtype.newbyteorder("<"))
         return [row.tobytes() for row in flat.reshape(len(flat), *self.row_shape)]
 
@@ -57,10 +55,8 @@ class ReportCodec:
         """Return the reports that bytes stand for; nothing is checked but their number."""
         sizes = {len(each) for each in encoded} - {self.num_report_bytes}
         if sizes:
-            raise ParameterError(
-                f"a report of {min(sizes)} bytes: reports of {self.randomizer.name} have "
-                f"{self.num_report_bytes}"
-            )
+            size = f"reports of {self.randomizer.name} have {self.num_report_bytes}"
+            raise ParameterError(f"a report of {min(sizes)} bytes: {size}")
         data: NDArray[Any] = np.frombuffer(b"".join(encoded), dtype=self.dtype.newbyteorder("<"))
         data = data.astype(self.dtype).reshape(len(encoded), *self.row_shape)
         return Reports(data=data, fingerprint=self.randomizer.fingerprint)
@@ -204,11 +200,9 @@ class AskedTerms:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
         if asked.randomizer.fingerprint != (said := written.get("fingerprint")):
-            raise DataError(
-                f"the terms name the law {said!r} and this version of "
-                f"shuffledp draws from {asked.randomizer.fingerprint!r}: use the version that "
-                "prepared the collection"
-            )
+            ours = f"this version of shuffledp draws from {asked.randomizer.fingerprint!r}"
+            remedy = "use the version that prepared the collection"
+            raise DataError(f"the terms name the law {said!r} and {ours}: {remedy}")
         return asked
 
 

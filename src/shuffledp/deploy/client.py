@@ -14,20 +14,15 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
-from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey, SignedKeys
+from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 
-_STORE: Final = Layout(
-    kind="client store",
-    application_id=0x73647063,  # "sdpc"
-    version=1,
-    tables=(
-        "CREATE TABLE reports (round INTEGER PRIMARY KEY, id BLOB NOT NULL, "
-        "epoch INTEGER NOT NULL, report BLOB NOT NULL, is_done INTEGER NOT NULL)",
-    ),
+_TABLES: Final = (
+    "CREATE TABLE reports (round INTEGER PRIMARY KEY, id BLOB NOT NULL, "
+    "epoch INTEGER NOT NULL, report BLOB NOT NULL, is_done INTEGER NOT NULL)",
 )
-
+_STORE: Final = Layout(kind="client store", mark=b"sdpc", version=1, tables=_TABLES)
 
 # After which sending again changes nothing. Whoever is late stays it: under the next epoch's id a
 # report whose first answer was lost would count twice.
@@ -116,17 +111,15 @@ class Client(Keeper):
         limits = limits or Limits()
         loss = task.asked.randomizer.epsilon0
         if not (loss <= limits.max_epsilon0 and task.min_batch >= limits.least_batch):
-            raise Fault.OPERATOR.error(
-                f"the task asks for epsilon0 = {loss:.6g} and batches of at least "
-                f"{task.min_batch:,} reports; the limits are {limits.max_epsilon0:g} and "
-                f"{limits.least_batch:,}: leave it out, or agree to more",
-                Reason.LIMIT,
-            )
+            asked = f"epsilon0 = {loss:.6g} and batches of at least {task.min_batch:,} reports"
+            agreed = f"{limits.max_epsilon0:g} and {limits.least_batch:,}"
+            what = f"the task asks for {asked}; the limits are {agreed}: "
+            raise Fault.OPERATOR.error(f"{what}leave it out, or agree to more", Reason.LIMIT)
         self.task = task
-        path = default_store(task) if store is None else Path(store)
         if store is None:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._store = Database(path, _STORE, collection=task.task_id)
+            store = default_store(task)
+            store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._store = Database(Path(store), _STORE, collection=task.task_id)
 
     def report(
         self,
@@ -149,21 +142,16 @@ class Client(Keeper):
         ProtocolError
             If the task takes no reports at this time.
         """
-        kept = self.kept()
-        if kept is not None:
+        if (kept := self.kept()) is not None:
             return kept if code is None else self._with_code(kept, code)
         now = time.time() if now is None else now
         epoch = self.task.epoch_at(now)
         if epoch is None:
-            raise Fault.CALLER.error(
-                "the task takes no reports at this time: answer while it runs",
-                Reason.EARLY if now < self.task.start else Reason.LATE,
-            )
-        asked, system = self.task.asked, Entropy.from_operating_system()
-        reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy or system)
-        report_id = system.words(REPORT_ID_BYTES // 8).tobytes()
-        if code is not None:
-            report_id = report_id_of(code, self.task.task_id, epoch)
+            reason = Reason.EARLY if now < self.task.start else Reason.LATE
+            raise Fault.CALLER.error("the task takes no reports at this time", reason)
+        asked, entropy = self.task.asked, entropy or Entropy.from_operating_system()
+        reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy)
+        report_id = report_id_of(code, self.task.task_id, epoch)
         found = Kept(report_id, epoch, asked.codec.encode(reports)[0])
         with self._store.transaction():
             self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)
@@ -188,8 +176,7 @@ class Client(Keeper):
 
     def _kept_to_send(self) -> Kept:
         """Return the report that was made; raise if none was."""
-        kept = self.kept()
-        if kept is None:
+        if (kept := self.kept()) is None:
             raise DataError("there is no report to send: answer first")
         return kept
 
@@ -214,9 +201,9 @@ class Client(Keeper):
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""
-        kept = self._kept_to_send()
+        kept = self._kept_to_send()._asdict()
         return Report.sealed_for(
-            self.task.task_id, **kept._asdict(), shuffler=shuffler, analyzer=analyzer
+            self.task.task_id, **kept, shuffler=shuffler, analyzer=analyzer
         ).encode()
 
     def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
@@ -234,18 +221,16 @@ class Client(Keeper):
         NoAnswerError
             If a server gives no answer for so long: nothing is lost, send again later.
         """
-        told = self._store.fact("answer")
-        if self.is_done and told is not None:
-            return Answer(told)
+        if self.is_done:
+            return Answer(self._store.fact("answer"))
         self._kept_to_send()  # before anybody is asked for keys
         try:
             from shuffledp.deploy.remote import Server, fetch_keys
         except ModuleNotFoundError as error:
             if error.name != "httpx":
                 raise
-            raise MissingPackageError(
-                "sending needs one more package: run pip install httpx", name=error.name
-            ) from None
+            what = "sending needs one more package: run pip install httpx"
+            raise MissingPackageError(what, name=error.name) from None
         task, patience = self.task, patience_seconds
         with (
             Server(task, task.shuffler_url, "shuffler", patience_seconds=patience) as shuffler,

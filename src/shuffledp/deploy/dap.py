@@ -51,15 +51,12 @@ class DapTask:
         vdaf_type, vdaf_config = reader.uint(4), reader.opaque(2)
         extensions = reader.opaque(2)
         reader.finish()
-        for name, text in (("task_info", info), ("a URL", leader_url), ("a URL", helper_url)):
-            if not text:
-                raise reader.error(f"{name} is empty")
-        for name, number in (
-            ("time_precision", precision),
-            ("min_batch_size", least),
-        ):
-            if not number:
-                raise reader.error(f"{name} is 0: give at least 1")
+        needed = {"task_info": info, "a URL": leader_url and helper_url}
+        for name, value in (
+            needed | {"time_precision": precision, "min_batch_size": least}
+        ).items():
+            if not value:
+                raise reader.error(f"{name} is empty or 0")
         if batch_mode not in _BATCH_MODES:
             raise reader.error(f"batch mode {batch_mode} is not known", Reason.MISMATCH)
         if batch_config:
@@ -89,9 +86,8 @@ def _require_known(extensions: bytes, whole: Reader) -> None:
         if kind <= last:
             raise whole.error("its extensions are not in the order of their types, each once")
         if kind != _TASK_INTERVAL:
-            raise whole.error(
-                f"extension {kind} is not known, and could change what a batch is", Reason.MISMATCH
-            )
+            what = f"extension {kind} is not known, and could change what a batch is"
+            raise whole.error(what, Reason.MISMATCH)
         if len(data) != _INTERVAL_BYTES:
             raise whole.error(f"its interval has {len(data)} bytes, not {_INTERVAL_BYTES}")
         last = kind
@@ -100,17 +96,13 @@ def _require_known(extensions: bytes, whole: Reader) -> None:
 def _vdaf(kind: int, config: bytes, whole: Reader) -> tuple[str, int]:
     """Return the name of a VDAF, and how many outcomes its one-hot reports tell apart."""
     if kind not in (_COUNT, _HISTOGRAM):
-        raise whole.error(
-            f"VDAF {_OTHER_VDAFS.get(kind, f'0x{kind:08x}')} does not aggregate one-hot reports: "
-            "check a task of Prio3Histogram or Prio3Count",
-            Reason.MISMATCH,
-        )
+        name = _OTHER_VDAFS.get(kind, f"0x{kind:08x}")
+        what = f"VDAF {name} does not aggregate one-hot reports: Prio3Histogram and Prio3Count do"
+        raise whole.error(what, Reason.MISMATCH)
     reader = Reader(config, "DAP task's VDAF", Fault.OPERATOR)
     length, chunk_length = (2, 1) if kind == _COUNT else (reader.uint(4), reader.uint(4))
     reader.finish()
     if length < 2 or not chunk_length:
-        raise whole.error(
-            f"a histogram of {length} buckets in chunks of {chunk_length}: at least 2 buckets "
-            "and chunks of 1 are needed"
-        )
+        sizes = f"{length} buckets in chunks of {chunk_length}"
+        raise whole.error(f"a histogram of {sizes}: at least 2, and chunks of 1, are needed")
     return "Prio3Count" if kind == _COUNT else "Prio3Histogram", length

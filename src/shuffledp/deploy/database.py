@@ -4,15 +4,19 @@ import errno
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from shuffledp.core.errors import DataError, OutputError
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
+_PRAGMAS = (
+    "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; "
+    "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON"
+)
 _BUSY = ("database is locked", "database table is locked")
 
 
@@ -20,18 +24,16 @@ _BUSY = ("database is locked", "database table is locked")
 class Layout:
     """What a kind of SQLite file looks like."""
 
-    # What it holds, for messages, such as "relay store", and what tells it from other kinds.
+    # What it holds, for messages, such as "relay store", and four bytes that tell it from others.
     kind: str
-    application_id: int
-    # Of the tables; the statements that make them, but that of facts.
+    mark: bytes
+    # Of the tables; files of other versions are refused. The statements that make them, but facts.
     version: int
     tables: tuple[str, ...]
-    # By older version, what makes the next one of it; files of other versions are refused.
-    upgrades: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Keeper:
-    """Who keeps things in a store, and lets go of it at the end of a ``with`` block."""
+    """What holds something open, by default a store, until the end of a ``with`` block."""
 
     _store: Any
 
@@ -42,7 +44,7 @@ class Keeper:
         self.close()
 
     def close(self) -> None:
-        """Let go of the store; all is on disk already."""
+        """Let go of it; all is on disk already."""
         self._store.close()
 
 
@@ -62,7 +64,7 @@ def bytes_of(path: Path) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-class Database:
+class Database(Keeper):
     """One SQLite file, held by one program; a context manager.
 
     Every change is on disk when `transaction` ends: a write-ahead log with ``synchronous=FULL``
@@ -79,12 +81,9 @@ class Database:
             for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
                 with suppress(FileNotFoundError):
                     self._make_private(path.with_name(path.name + end), 0)
-            self._connection = sqlite3.connect(
-                path,
-                isolation_level=None,
-                timeout=1.0,
-                check_same_thread=False,  # one thread at a time may use it
-            )
+            # One thread at a time may use it.
+            how: Any = {"isolation_level": None, "timeout": 1.0, "check_same_thread": False}
+            self._connection: sqlite3.Connection = sqlite3.connect(path, **how)
         try:
             self._prepare(layout, collection)
         except BaseException:
@@ -109,12 +108,6 @@ class Database:
                 os.fchmod(file, 0o600)
         finally:
             os.close(file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; all is on disk already."""
@@ -179,24 +172,18 @@ class Database:
     def _prepare(self, layout: Layout, collection: bytes) -> None:
         """Lock the file and make its tables, or see that they are ours."""
         with self._told():
-            for pragma in (
-                "locking_mode = EXCLUSIVE",
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                "secure_delete = ON",
-            ):
-                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(_PRAGMAS)
             self._connection.execute("BEGIN EXCLUSIVE")
-            found = self.value("PRAGMA application_id")
+            found, mark = self.value("PRAGMA application_id"), int.from_bytes(layout.mark)
             if not self.value("SELECT count(*) FROM sqlite_master"):
                 for statement in (_FACTS, *layout.tables):
                     self._connection.execute(statement)
                 self.set_fact("collection", collection)
-                self._connection.execute(f"PRAGMA application_id = {layout.application_id:d}")
+                self._connection.execute(f"PRAGMA application_id = {mark:d}")
                 self._connection.execute(f"PRAGMA user_version = {layout.version:d}")
-            elif found != layout.application_id:
+            elif found != mark:
                 raise DataError(f"{self._path} is no {self._kind}: name another file")
-            elif (written := self._upgraded(layout)) != layout.version:
+            elif (written := self.value("PRAGMA user_version")) != layout.version:
                 raise DataError(
                     f"{self._path} is a {self._kind} of version {written}, and this program knows "
                     f"version {layout.version}: use the version of shuffledp that made it"
@@ -204,16 +191,6 @@ class Database:
             elif collection and self.fact("collection") != collection:
                 raise DataError(f"{self._path} is of a collection with other terms: name another")
             self._connection.execute("COMMIT")
-
-    def _upgraded(self, layout: Layout) -> int:
-        """Return the version of the tables, after changing them into newer ones."""
-        version = int(self.value("PRAGMA user_version"))
-        while version in layout.upgrades:
-            for statement in layout.upgrades[version]:
-                self._connection.execute(statement)
-            version += 1
-            self._connection.execute(f"PRAGMA user_version = {version:d}")
-        return version
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -10,13 +10,14 @@ import socket
 import threading
 import time
 from contextlib import closing, suppress
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.deploy.database import Keeper
 
 #: Of what says little: a status, an acknowledgement, an error.
 MOST_SHORT_BYTES = 1 << 14
@@ -56,7 +57,7 @@ def cautions_about(url: str, server: str) -> list[str]:
     ]
 
 
-class HttpClient:
+class HttpClient(Keeper):
     """A connection to a server, with patience in seconds; messages call it by ``server``."""
 
     def __init__(
@@ -69,12 +70,6 @@ class HttpClient:
         self._jitter = Entropy.from_operating_system()
         self._client = client or httpx.Client(timeout=_REQUEST_SECONDS, trust_env=not is_near)
         self._socket: socket.socket | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection."""
@@ -109,10 +104,10 @@ class HttpClient:
             except httpx.HTTPError as error:
                 problem = str(error) or type(error).__name__
             if time.monotonic() + wait > give_up:
+                patience = f"in {self._patience:g} seconds ({problem})"
                 raise NoAnswerError(
-                    f"no answer from the {self._server} at {self._url} in {self._patience:g} "
-                    f"seconds ({problem}): see whether it runs, then start this again; nothing is "
-                    "lost"
+                    f"no answer from the {self._server} at {self._url} {patience}: see whether it "
+                    "runs, then start this again; nothing is lost"
                 )
             random = float(self._jitter.words(1)[0] >> 11) * 2.0**-53
             time.sleep(wait * (0.5 + 0.5 * random))
@@ -157,10 +152,8 @@ class HttpClient:
         for piece in response.iter_bytes():
             size += len(piece)
             if size > most:
-                raise DataError(
-                    f"{answer} is larger than {most:,} bytes, the most that an honest one has: do "
-                    f"not trust the {self._server}"
-                )
+                what = f"larger than {most:,} bytes, the most that an honest one has"
+                raise DataError(f"{answer} is {what}: do not trust the {self._server}")
             pieces.append(piece)
         return b"".join(pieces)
 

@@ -8,16 +8,15 @@ its bytes: the order tells nothing that the multiset does not.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import is_mail_key, is_signed, open_seal, seal
+from shuffledp.deploy.sealing import is_mail_key, is_signed, seal
 from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
 
 REPORT_ID_BYTES: Final = 16
@@ -89,26 +88,17 @@ class SignedKeys:
     #: Seconds since 1970 after which it is not to be used.
     not_after: int
     keys: tuple[SealKey, ...]
-    signature: bytes
+    signature: bytes = b""
 
-    @classmethod
-    def signed(
-        cls,
-        operator: Ed25519PrivateKey,
-        role: Role,
-        *,
-        serial: int,
-        not_after: int,
-        keys: Sequence[SealKey],
-    ) -> Self:
-        """Return a server's list that the operator has signed."""
-        text = _keys_text(serial, not_after, keys)
-        signature = operator.sign(_KEYS_LABEL + role.encode() + text)
-        return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
+    def signed(self, operator: Ed25519PrivateKey, role: Role) -> Self:
+        """Return the list as the operator has signed it for a server."""
+        text = replace(self, signature=b"").encode()
+        return replace(self, signature=operator.sign(_KEYS_LABEL + role.encode() + text))
 
     def encode(self) -> bytes:
         """Return it as bytes."""
-        return _keys_text(self.serial, self.not_after, self.keys) + self.signature
+        keys = opaque(b"".join(each.encode() for each in self.keys), 2)
+        return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
     @classmethod
     def decode(cls, data: bytes, operator_key: bytes, role: Role) -> Self:
@@ -133,32 +123,20 @@ class SignedKeys:
         """Return the shuffler's key of an epoch; raise if the list has none."""
         found = {each.number: each for each in self.keys}.get(epoch % NUM_KEYS)
         if found is None or not self.serial - NUM_KEYS <= epoch < self.serial:
-            raise Fault.OPERATOR.error(
-                f"the shuffler's list has no key for epoch {epoch}: its operator should run "
-                "shuffledp keys rotate",
-                Reason.UNKNOWN,
-            )
+            what = f"the shuffler's list has no key for epoch {epoch}: its operator should run "
+            raise Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
         return found
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
         """Raise for a list that is over, or older than one that was seen before."""
         if now > self.not_after:
-            raise Fault.OPERATOR.error(
-                f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the clock; "
-                "if it is right, the operator should run shuffledp keys rotate",
-                Reason.LATE,
-            )
+            what = f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the "
+            what += "clock; if it is right, the operator should run shuffledp keys rotate"
+            raise Fault.OPERATOR.error(what, Reason.LATE)
         if self.serial < least_serial:
-            raise Fault.OPERATOR.error(
-                f"the list of keys has serial {self.serial}, and {least_serial} was seen before: "
-                "an old list is put forward; send nothing, and ask the operator",
-                Reason.CONFLICT,
-            )
-
-
-def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
-    """Return what is signed of a list of keys."""
-    return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)
+            what = f"the list of keys has serial {self.serial}, and {least_serial} was seen "
+            what += "before: an old list is put forward; send nothing, and ask the operator"
+            raise Fault.OPERATOR.error(what, Reason.CONFLICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +170,6 @@ class Report:
         """Return it as bytes, as many for every report of a task."""
         return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
 
-    def open_outer(self, task_id: bytes, private_key: X25519PrivateKey) -> bytes | None:
-        """Return what is for the analyzer, with its key's number in front; None if it is not."""
-        info = outer_info(task_id, self.epoch, self.report_id)
-        return open_seal(self.sealed, private_key, info)
-
 
 def report_size(report_bytes: int) -> int:
     """Return how many bytes a `Report` of a task takes."""
@@ -213,10 +186,8 @@ def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     size = report_size(report_bytes)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= MOST_REPORTS:
-        raise Fault.CLIENT.error(
-            f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: "
-            "send reports of this task, in several uploads where they are more"
-        )
+        what = f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes"
+        raise Fault.CLIENT.error(f"{what}: send reports of this task, and no more at once")
     layout = f">{REPORT_ID_BYTES}sIB{size - REPORT_ID_BYTES - 5}s"
     return [Report(*fields) for fields in struct.iter_unpack(layout, body)]
 

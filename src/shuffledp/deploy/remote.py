@@ -39,30 +39,28 @@ class Server(HttpClient):
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._task_id, self._key, self._role = task.task_id, key, role
-        self._operator_key = task.operator_key
-        self._report_size = messages.report_size(task.asked.codec.num_report_bytes)
-        self._base = f"/tasks/{self._task_id.hex()}"
+        self._task, self._key, self._role = task, key, role
+        self._base = f"/tasks/{task.task_id.hex()}"
         super().__init__(url, server=role, patience_seconds=patience_seconds)
 
-    def _ask(self, method: str, path: str, most: int) -> bytes:
+    def _ask(self, method: str, path: str, most: int, content: bytes | None = None) -> bytes:
         """Make a request, signed if there is a key."""
         path = self._base + path
-        token = None
-        if self._key is not None:
-            token = self._key.sign(messages.signed_request(self._task_id, method, path))
-        return self.request(method, path, token=token, most=most)
+        text = messages.signed_request(self._task.task_id, method, path)
+        token = None if self._key is None else self._key.sign(text)
+        return self.request(method, path, content, token=token, most=most)
 
     def keys(self, name: str = "keys") -> SignedKeys:
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
         role = self._role if name == "keys" else "analyzer"
         data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
-        return SignedKeys.decode(data, self._operator_key, role)
+        return SignedKeys.decode(data, self._task.operator_key, role)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
-        number = len(body) // self._report_size
-        return messages.decode_answers(self.request("POST", f"{self._base}/reports", body), number)
+        answers = self._ask("POST", "/reports", MOST_SHORT_BYTES, body)
+        size = messages.report_size(self._task.asked.codec.num_report_bytes)
+        return messages.decode_answers(answers, len(body) // size)
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""
@@ -99,11 +97,10 @@ def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKe
     """Return both lists; raise if the servers say other things of the analyzer's."""
     sealing, opening = shuffler.keys(), analyzer.keys()
     if (said := shuffler.keys("analyzer_keys")) != opening:  # else some devices are led apart
-        raise Fault.OPERATOR.error(
-            f"shuffler and analyzer serve other keys of the analyzer, serials {said.serial} and "
-            f"{opening.serial}: send nothing now; if it stays so, ask the operator",
-            Reason.CONFLICT,
-        )
+        serials = f"serials {said.serial} and {opening.serial}"
+        what = f"shuffler and analyzer serve other keys of the analyzer, {serials}: "
+        remedy = "send nothing now; if it stays so, ask the operator"
+        raise Fault.OPERATOR.error(what + remedy, Reason.CONFLICT)
     return sealing, opening
 
 
@@ -139,17 +136,14 @@ def send_values(
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
-                if codes is None:
-                    ids = [entropy.words(messages.REPORT_ID_BYTES // 8).tobytes() for _ in some]
-                else:
-                    own = codes[done : done + len(some)]
-                    ids = [report_id_of(code, task_id, epoch) for code in own]
                 keys = {"shuffler": sealing.key_of_epoch(epoch), "analyzer": opening.keys[0]}
-                sealed = (
-                    Report.sealed_for(task_id, report, report_id=each, epoch=epoch, **keys)
-                    for report, each in zip(some, ids, strict=True)
-                )
-                for answer in shuffler.upload(b"".join(each.encode() for each in sealed)):
+                body = b""
+                for place, report in enumerate(some, done):
+                    report_id = report_id_of(codes[place] if codes else None, task_id, epoch)
+                    body += Report.sealed_for(
+                        task_id, report, report_id=report_id, epoch=epoch, **keys
+                    ).encode()
+                for answer in shuffler.upload(body):
                     counts[answer.name.lower()] += 1
                 done += len(some)
                 if on_progress is not None:
@@ -181,10 +175,8 @@ def collect_results(
                 reasons = "; ".join(found["refused"].values())
                 raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
             if wait_seconds is not None and waited >= wait_seconds:
-                raise DataError(
-                    f"there is no result yet, {waited:g} seconds on: a batch is released when its "
-                    "epoch and the time of grace are over, if it has enough reports"
-                )
+                when = "when its epoch and the time of grace are over, if it has enough reports"
+                raise DataError(f"no result yet, {waited:g} seconds on: a batch is released {when}")
             sleep(step)
             waited += step
         number = int(numbers[-1] if batch is None else batch)

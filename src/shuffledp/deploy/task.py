@@ -118,27 +118,22 @@ class Task:
     operator_key: bytes
 
     def __post_init__(self) -> None:
-        for name, first, end in (
-            ("start", 0, 2**64),
-            ("epoch_seconds", 1, 2**32),
-            ("num_epochs", 1, 2**32),
-            ("min_batch", 1, 2**64),
-            ("honest_ppm", 1, _MILLION + 1),
+        for name, value, first, last in (
+            ("start", self.start, 0, 2**64 - 1),
+            ("epoch_seconds", self.epoch_seconds, 1, 2**32 - 1),
+            ("num_epochs", self.num_epochs, 1, 2**32 - 1),
+            ("min_batch", self.min_batch, 1, 2**64 - 1),
+            ("honest_ppm", self.honest_ppm, 1, _MILLION),
+            ("bytes of info", len(self.info.encode()), 1, 255),
+            ("bytes of shuffler_url", len(self.shuffler_url.encode()), 1, _LONGEST_TEXT),
+            ("bytes of analyzer_url", len(self.analyzer_url.encode()), 1, _LONGEST_TEXT),
+            ("bytes of the question as JSON", len(self.asked.to_json()), 1, _LONGEST_TEXT),
+            ("bytes of a report", self.asked.codec.num_report_bytes, 1, _LONGEST_TEXT),
+            ("bytes of operator_key", len(self.operator_key), KEY_BYTES, KEY_BYTES),
         ):
-            wire.require_whole(name, getattr(self, name), first, end)
-        for name, size, longest in (
-            ("info", len(self.info.encode()), 255),
-            ("shuffler_url", len(self.shuffler_url.encode()), _LONGEST_TEXT),
-            ("analyzer_url", len(self.analyzer_url.encode()), _LONGEST_TEXT),
-            ("the question with its answers, as JSON,", len(self.asked.to_json()), _LONGEST_TEXT),
-            ("a report", self.asked.codec.num_report_bytes, _LONGEST_TEXT),
-        ):
-            if not 1 <= size <= longest:
-                raise ParameterError(f"{name} takes {size:,} bytes: give 1 to {longest:,}")
+            wire.require_whole(name, value, first, last + 1)
         if self.short_batch not in _SHORT:
             raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
-        if (size := len(self.operator_key)) != KEY_BYTES:
-            raise ParameterError(f"operator_key has {size} bytes, not {KEY_BYTES}")
         if not _decimal("epsilon", self.epsilon) > 0:
             raise ParameterError(f"epsilon = {self.epsilon} is not above 0")
         if not 0 < _decimal("delta", self.delta) < 1:
@@ -190,12 +185,11 @@ class Task:
             return
         found = self.guarantee().epsilon_upper
         if not found <= epsilon:
-            raise Fault.OPERATOR.error(
-                f"the task promises epsilon = {self.epsilon} at delta = {self.delta} and what is "
-                f"proved for {self.num_honest:,} honest reports is {found:.6g}: "
-                "raise epsilon or the least batch, or lower epsilon0",
-                Reason.FORGED,
-            )
+            said = f"epsilon = {self.epsilon} at delta = {self.delta}"
+            proved = f"{found:.6g} for {self.num_honest:,} honest reports"
+            what = f"the task promises {said} and what is proved is {proved}: "
+            remedy = "raise epsilon or the least batch, or lower epsilon0"
+            raise Fault.OPERATOR.error(what + remedy, Reason.FORGED)
 
     def encode(self) -> bytes:
         """Return the task as bytes; equal tasks have equal bytes."""
@@ -244,8 +238,5 @@ class Task:
 def _decimal(name: str, text: str) -> Fraction:
     """Return the number that a decimal such as 0.5 or 1e-8 stands for, exactly."""
     if len(text) > _LONGEST_DECIMAL or not _DECIMAL.fullmatch(text):
-        raise ParameterError(
-            f"{name} = {text!r} is not a decimal number such as 0.5 or 1e-8, of at most "
-            f"{_LONGEST_DECIMAL} characters"
-        )
+        raise ParameterError(f"{name} = {text!r} is not a short decimal number such as 0.5 or 1e-8")
     return Fraction(text)

@@ -85,8 +85,6 @@ def digest(label: bytes, *parts: bytes) -> bytes:
 class Reader:
     """Takes a message apart from its front; its name and who wrote it go into errors."""
 
-    __slots__ = ("_at", "_data", "_fault", "_name")
-
     def __init__(self, data: bytes, name: str, fault: Fault) -> None:
         self._data, self._at = bytes(data), 0
         self._name, self._fault = name, fault
@@ -99,10 +97,8 @@ class Reader:
         """Return the next ``size`` bytes."""
         end = self._at + size
         if end > len(self._data):
-            raise self.error(
-                f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
-                "send it again"
-            )
+            what = f"{len(self._data)} bytes end in the middle of it"
+            raise self.error(f"{what}, at least {end} are needed: send it again")
         start, self._at = self._at, end
         return self._data[start:end]
 

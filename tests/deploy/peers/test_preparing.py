@@ -20,11 +20,11 @@ from shuffledp.deploy.peers.preparing import (
     prepare_terms,
     read_key,
     read_terms,
-    require_laziness_grid,
     traffic_facts,
     write_collection,
 )
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
+from shuffledp.deploy.peers.protocol.terms import nearest_laziness
 from shuffledp.deploy.servers import http_server
 
 YES_NO = Categories(domain=("yes", "no"))
@@ -91,12 +91,12 @@ def test_facts_say_what_taking_part_costs(make_collection):
 
 @pytest.mark.parametrize("laziness", [-0.1, 1.0, float("nan")])
 def test_laziness_out_of_range(laziness):
-    with pytest.raises(ParameterError, match="lazy"):
-        require_laziness_grid(laziness)
+    with pytest.raises(ParameterError, match="laziness"):
+        nearest_laziness(laziness)
 
 
 def test_laziness_stays_below_one():
-    assert require_laziness_grid(1.0 - 1e-9) == 65535 / 65536
+    assert nearest_laziness(1.0 - 1e-9) == 65535 / 65536
 
 
 def write(folder, **columns):

@@ -7,6 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.make_vectors import SIGNING, make_task
+from deploy.steps import advance, take
 from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
@@ -42,18 +43,18 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
     folder = settings.sealing_keys
     with open_shuffler(settings) as shuffler:
         for epoch, numbers in ((0, (1, 2)), (1, (3,))):  # the first batch is short, and waits
-            shuffler.take(sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
+            take(shuffler, sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
         assert list(destroy_finished(shuffler, folder)) == []
-        shuffler.advance(at(0, OVER))
+        advance(shuffler, at(0, OVER))
         assert list(destroy_finished(shuffler, folder)) == []
         assert shuffler.unreleased() == [0, 1]
         assert shuffler.num_short_epochs() == 1
-        shuffler.advance(at(1, OVER))
+        advance(shuffler, at(1, OVER))
         assert shuffler.sealed_after(0) == [2]
         assert list(destroy_finished(shuffler, folder)) == [0, 1]
         assert list(destroy_finished(shuffler, folder)) == []
         late = sent(task, settings, epoch=0, numbers=(1,))
-        assert shuffler.take(late, at(1, OVER)) == [Answer.LATE]
+        assert take(shuffler, late, at(1, OVER)) == [Answer.LATE]
         assert shuffler.epochs_with_keys == list(range(2, 30))
     assert list(sealing_keys(folder)) == list(range(2, 30))
 
@@ -61,7 +62,7 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
 def test_a_key_that_cannot_be_destroyed_is_destroyed_later(make, monkeypatch):
     _, settings, _ = make()
     with open_shuffler(settings) as shuffler:
-        shuffler.advance(at(0, OVER))
+        advance(shuffler, at(0, OVER))
 
         def fail(_):
             raise OSError(28, "No space left on device")
@@ -83,8 +84,8 @@ def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp
         return status, said.out + said.err
 
     with open_shuffler(settings) as shuffler:
-        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2)), at(0))
-        shuffler.advance(at(0, OVER))
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2)), at(0))
+        advance(shuffler, at(0, OVER))
         assert "in use by another program" in destroy("--epoch", "0")[1]
     status, said = destroy("--epoch", "0")
     assert status == 2
@@ -92,8 +93,8 @@ def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp
     assert "still takes reports in" in destroy("--epoch", "1")[1]
     assert "--epoch" in destroy("--number", "1")[1]
     with open_shuffler(settings) as shuffler:
-        shuffler.take(sent(task, settings, epoch=1, numbers=(3,)), at(1))
-        shuffler.advance(at(1, OVER))
+        take(shuffler, sent(task, settings, epoch=1, numbers=(3,)), at(1))
+        advance(shuffler, at(1, OVER))
     assert destroy("--epoch", "0") == (0, "the key of epoch 0 is destroyed\n")
     assert destroy("--epoch", "0") == (0, "the key of epoch 0 is gone already\n")
     assert destroy("--epoch", "77") == (0, "the key of epoch 77 is gone already\n")
@@ -120,7 +121,7 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
     assert rotate(tmp_path / "task", at(10, GRACE_SECONDS))[0] == range(266, 266)
     assert rotate(tmp_path / "task", at(590))[0] == range(589, 600)  # after a long pause
     with open_shuffler(settings) as shuffler:
-        answers = shuffler.take(sent(task, settings, epoch=590, numbers=(1,)), at(590))
+        answers = take(shuffler, sent(task, settings, epoch=590, numbers=(1,)), at(590))
         assert answers == [Answer.ACCEPTED]
 
 
@@ -137,8 +138,8 @@ def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_g
     assert "number 1" in capsys.readouterr().out
     new = sent(task, settings, epoch=0, numbers=(4, 5, 6))
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
-        shuffler.take(old + new, at(0))
-        shuffler.advance(at(0, OVER))
+        take(shuffler, old + new, at(0))
+        advance(shuffler, at(0, OVER))
         assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 6
     config = str(tmp_path / "task" / "analyzer.toml")
     assert main(["keys", "destroy", "--number", "1", "--config", config]) == 2
@@ -181,8 +182,8 @@ def lists(*serials, until=2**40):
     """Return lists of one key of each serial."""
     key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
     return [
-        m.SignedKeys.signed(
-            SIGNING["operator"], "shuffler", serial=serial, not_after=until, keys=[key]
+        m.SignedKeys(serial=serial, not_after=until, keys=(key,)).signed(
+            SIGNING["operator"], "shuffler"
         )
         for serial in serials
     ]

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from deploy.databases import server, url_for
+from deploy.steps import advance, take
 from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.messages import Answer
@@ -36,14 +37,14 @@ def test_processes_take_in_side_by_side_and_each_report_is_released_once(tmp_pat
     bodies = [upload(TASK, bytes([i % 2]), number=i, epoch=i % 2) for i in range(300)]
     answers = [[] for _ in range(3)]
 
-    def take(shuffler, into, first):
+    def send(shuffler, into, first):
         for start in range(first, first + 300, 30):  # each is sent all reports, in another order
             at_once = b"".join(bodies[place % 300] for place in range(start, start + 30))
-            into.append(shuffler.take(at_once, at(1, 60)))
+            into.append(take(shuffler, at_once, at(1, 60)))
 
     shufflers = [shuffler_for(TASK, tmp_path, database=url) for _ in range(3)]
     threads = [
-        threading.Thread(target=take, args=each)
+        threading.Thread(target=send, args=each)
         for each in zip(shufflers, answers, (0, 100, 200), strict=True)
     ]
     for each in threads:
@@ -57,9 +58,9 @@ def test_processes_take_in_side_by_side_and_each_report_is_released_once(tmp_pat
     while not (leading := [each for each in shufflers[1:] if each.closed(at(1, OVER))]):
         pass
     assert len(leading) == 1  # another one does
-    (state,) = leading[0].advance(at(1, OVER))
+    (state,) = advance(leading[0], at(1, OVER))
     assert (state.size, state.first_epoch, state.last_epoch) == (300, 0, 1)
-    assert shufflers[2].take(bodies[0], at(1, 60)) == [Answer.LATE]  # it knows
+    assert take(shufflers[2], bodies[0], at(1, 60)) == [Answer.LATE]  # it knows
     with analyzer_for(TASK, tmp_path, database=url) as analyzer:
         assert analyzer.take(shufflers[2].fetch(2)).reports.num_reports == 300
     with psycopg.connect(url) as connection:  # nothing is left of them
@@ -75,13 +76,13 @@ def test_a_database_that_was_away_costs_no_report_that_was_acknowledged(tmp_path
         for body in bodies:
             cut()
             with pytest.raises(OutputError, match="the database does not answer"):
-                shuffler.take(body, at(0))
-            assert shuffler.take(body, at(0)) == [Answer.ACCEPTED]
+                take(shuffler, body, at(0))
+            assert take(shuffler, body, at(0)) == [Answer.ACCEPTED]
         assert [each.number for each in shuffler.closed(at(0, OVER))] == [1]
         cut()
         with pytest.raises(OutputError):
-            shuffler.advance(at(0, OVER))
-        assert shuffler.advance(at(0, OVER))[0].size == 4
+            advance(shuffler, at(0, OVER))
+        assert advance(shuffler, at(0, OVER))[0].size == 4
 
 
 def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cut):
@@ -90,7 +91,7 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         shuffler_for(TASK, tmp_path, database=url) as slow,
         shuffler_for(TASK, tmp_path, database=url) as other,
     ):
-        slow.take(b"".join(bodies), at(0))
+        take(slow, b"".join(bodies), at(0))
         (state,) = slow.closed(at(0, OVER))
         written = slow.write(state, [open_page(page) for page in slow.to_open(state)[1]])
         cut()
@@ -98,7 +99,7 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
             other.closed(at(0, OVER))
         with pytest.raises(OutputError):
             slow.batch(1)
-        (done,) = other.advance(at(0, OVER))
+        (done,) = advance(other, at(0, OVER))
         assert slow.settle(state, written) == done
         assert other.counts() == {"accepted": 4}
 

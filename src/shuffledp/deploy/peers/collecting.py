@@ -40,6 +40,10 @@ class Fetched:
     # not asked to.
     not_forgotten: str = ""
 
+    def arrived(self, num_reports: int) -> Arrived:
+        """Return what arrived, if so many reports are valid."""
+        return Arrived.of(self.collected, self.transcript, num_reports=num_reports)
+
 
 def fetch(
     terms: Terms,
@@ -59,11 +63,8 @@ def fetch(
     everything = kept = None if store is None else store.everything()
     if everything is None:
         _await_end(terms, client, wait_seconds, on_progress or no_progress)
-        everything = Everything(
-            roster=client.roster(),
-            hand_ins=tuple(client.hand_ins(token)),
-            absences=client.absences(token),
-        )
+        hand_ins = tuple(client.hand_ins(token))
+        everything = Everything(client.roster(), hand_ins, client.absences(token))
     roster = Roster.from_bytes(everything.roster, terms)
     record = ExchangeRecord.of(terms, roster, everything.absences)
     fetched = Fetched(
@@ -91,10 +92,8 @@ def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report:
         status.require_terms(terms)
         report("rounds", status.round, status.rounds)
         if give_up is not None and time.monotonic() + wait > give_up:
-            raise DataError(
-                f"the collection is not over: it is in its {status.phase} phase, round "
-                f"{status.round} of {status.rounds}; wait longer, or come back later"
-            )
+            where = f"in its {status.phase} phase, round {status.round} of {status.rounds}"
+            raise DataError(f"the collection is not over: it is {where}; come back later")
         time.sleep(wait)
         wait = min(1.5 * wait, LONGEST_WAIT)
     status.require_terms(terms)
@@ -125,10 +124,11 @@ def collection_result(
     profile, collected = asked.randomizer.profile, fetched.collected
     counts = asked.randomizer.aggregate(reports)
     estimates = asked.question.estimate(asked.randomizer, counts, options)
-    arrived = Arrived.of(collected, fetched.transcript, num_reports=reports.num_reports)
+    arrived = fetched.arrived(reports.num_reports)
     exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
+    hiding = None
     if exchange.can_hide:  # in one pass, with those that the curve of the report will need
-        exchange.position_bounds(curve_rounds(terms.rounds))
+        hiding = Hiding.of(exchange.position_bounds(curve_rounds(terms.rounds))[-1])
     guarantee = exchange.guarantee(profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
     warnings = _warnings(exchange, guarantee, collected, reports.num_reports, num_invalid)
@@ -149,9 +149,7 @@ def collection_result(
         # What can be guessed of who registered depends on the order in which reports arrived.
         arrangement=ExchangedOrder(
             account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
-            hiding=Hiding.of(*exchange.position_bounds([terms.rounds]))
-            if exchange.can_hide
-            else None,
+            hiding=hiding,
             overload=min(exchange.overload, 1.0),
         ),
     )
@@ -168,9 +166,7 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
         "num_registered": int(record.nodes.size),
         "num_handed_in": collected.num_hand_ins,
         "num_reports": number,
-        "num_confirmed": Arrived.of(
-            collected, fetched.transcript, num_reports=number
-        ).num_confirmed,
+        "num_confirmed": fetched.arrived(number).num_confirmed,
         "num_absences": record.num_absences,
         "transcript": fetched.transcript.hex(),
         "rejected": dict(collected.rejected),

@@ -1,8 +1,8 @@
 """What an exchange guarantees as it went: who registered, who was away, and what arrived."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,9 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.positions import PositionBounds, exact_position_bounds
 from shuffledp.network.run import ExchangeFacts, curve_rounds, facts_of_walk
 from shuffledp.network.walk import RandomWalk
-
-if TYPE_CHECKING:
-    from shuffledp.network.positions import PositionBounds
 
 # Losses that are less likely than this had another cause than the holders who handed in nothing.
 _UNLIKELY = 1e-9
@@ -46,13 +44,12 @@ class Arrived:
     def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
         """Return what arrived."""
         said = collected.confirmations
+        whole = [each.transcript for each in said.values() if not each.short_since]
         return cls(
             num_reports=num_reports,
             handed_in=np.array(sorted(said), dtype=np.int64),
             short_since=tuple(each.short_since for each in said.values() if each.short_since),
-            num_contradicting=sum(
-                not each.short_since and each.transcript != transcript for each in said.values()
-            ),
+            num_contradicting=len(whole) - whole.count(transcript),
         )
 
     @property
@@ -68,8 +65,7 @@ class Arrived:
         ``load`` is the mean number of reports at each user after the last round.
         """
         missing = int(np.count_nonzero(registered)) - self.num_reports
-        silent = registered.copy()
-        silent[self.handed_in] = False
+        silent = np.setdiff1d(np.flatnonzero(registered), self.handed_in)
         is_loss = terms.protocol == "all" and missing > 0
         chance = slots.loss_probability(load[silent], missing) if is_loss else 1.0
         found = {
@@ -78,7 +74,7 @@ class Arrived:
             f"the relay showed {self.num_contradicting:,} users another record of absences "
             "than the analyzer": self.num_contradicting,
             f"there are {-missing:,} reports more than users, made up by somebody": missing < 0,
-            f"{missing:,} reports are missing, more than the {np.count_nonzero(silent):,} users "
+            f"{missing:,} reports are missing, more than the {silent.size:,} users "
             "held who handed in nothing": chance < _UNLIKELY,
         }
         return tuple(text for text, applies in found.items() if applies)
@@ -120,15 +116,13 @@ class ExchangeRecord:
         """Return the record from the roster's nodes and the relay's lists of absent ones."""
         registered = np.asarray(sorted(nodes), dtype=np.int64)
         absences = np.zeros((terms.rounds, terms.num_users), dtype=bool)
-        never = np.ones(terms.num_users, dtype=bool)
-        never[registered] = False
         try:
             for row, away in zip(absences, absent, strict=True):
                 numbers = np.asarray(away, dtype=np.int64)
                 row[numbers[numbers >= 0]] = True
         except (TypeError, ValueError, OverflowError, IndexError):
             raise DataError("the relay's record of absences cannot be read: ask it again") from None
-        if not absences[:, never].all():
+        if not np.delete(absences, registered, axis=1).all():
             raise DataError("the relay's record does not fit its roster: it cannot be trusted")
         return cls(nodes=registered, absences=absences)
 
@@ -156,8 +150,7 @@ class Exchange:
         on_progress: Progress | None = None,
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
-        registered = np.zeros(terms.num_users, dtype=bool)
-        registered[record.nodes] = True
+        registered = np.isin(np.arange(terms.num_users), record.nodes)
         loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
         self.most_held = float(loads[-1].max())
         self.doubts = arrived.doubts(terms, registered, loads[-1])
@@ -183,19 +176,17 @@ class Exchange:
         """
         return self.users.num_users >= 2 and not self.doubts
 
-    def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
+    def position_bounds(self, rounds: Sequence[int]) -> list[PositionBounds]:
         """Return bounds on where reports were after these rounds, from one pass over users."""
-        wanted = [number for number in dict.fromkeys(rounds) if number not in self._bounds]
+        wanted = [number for number in rounds if number not in self._bounds]
+        found: Sequence[PositionBounds] = ()
         if wanted and self.mixing is not None and not self.record.num_absences:
             found = self.mixing.position_bounds_at(wanted)
-            self._bounds |= {each.rounds: each for each in found}
         elif wanted:
-            from shuffledp.network.positions import exact_position_bounds
-
             away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
             walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
             found = exact_position_bounds(walk, wanted, on_progress=self._report)
-            self._bounds |= {each.rounds: each for each in found}
+        self._bounds |= {each.rounds: each for each in found}
         return [self._bounds[number] for number in rounds]
 
     def delta_left(self, delta: float) -> float:
@@ -210,18 +201,16 @@ class Exchange:
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
             # What the randomizer alone guarantees, and why no more.
-            reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
+            why = "; ".join([f"overload probability {self.overload:.3g}", *self.doubts])
             return Bound(
                 lower=None,
                 upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
                 method="local randomizer alone",
-                source=f"definition; {'; '.join(reasons)}",
+                source=f"definition; {why}",
                 assumptions=(),
             )
-        (bounds,) = self.position_bounds([rounds])
-        bound = Hiding.of(bounds).epsilon(
-            profile, delta=left, protocol=self.terms.protocol, with_lower=False
-        )
+        hiding, how = Hiding.of(*self.position_bounds([rounds])), self.terms.protocol
+        bound = hiding.epsilon(profile, delta=left, protocol=how, with_lower=False)
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
 
@@ -254,14 +243,10 @@ def exchange_facts(
     if not exchange.can_hide:
         return None
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
-    delta = guarantee.delta_upper
-    numbers = curve_rounds(terms.rounds)
+    delta, numbers = guarantee.delta_upper, curve_rounds(terms.rounds)
     hiding = Hiding.of(exchange.position_bounds(numbers)[-1])
-    earlier = (
-        (number, exchange.epsilon(profile, delta=delta, rounds=number).upper)
-        for number in numbers[:-1]
-    )
-    single_dummies = max(collected.num_hand_ins - len(collected.reports), 0)
+    epsilons = (exchange.epsilon(profile, delta=delta, rounds=number).upper for number in numbers)
+    num_empty = collected.num_hand_ins - len(collected.reports)
     return ExchangeFacts(
         graph=graph_name,
         num_self_loops=graph.num_self_loops,
@@ -269,10 +254,10 @@ def exchange_facts(
         are_rounds_chosen=False,
         spectral_gap=0.0 if exchange.mixing is None else exchange.mixing.spectrum.spectral_gap,
         worst_user=graph.name_of(int(exchange.record.nodes[hiding.worst_user])),
-        epsilon_by_rounds=(*earlier, (terms.rounds, guarantee.epsilon_upper)),
+        epsilon_by_rounds=tuple(zip(numbers, epsilons, strict=True)),
         most_held=exchange.most_held,
         num_released=len(collected.reports),
-        num_dummies=single_dummies if terms.protocol == "single" else 0,
+        num_dummies=max(num_empty, 0) if terms.protocol == "single" else 0,
         num_invited=terms.num_users,
         num_handed_in=collected.num_hand_ins,
         num_absences=exchange.record.num_absences,

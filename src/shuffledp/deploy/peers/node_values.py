@@ -24,8 +24,8 @@ class NodeValues:
 
     def of(self, nodes: Sequence[int]) -> Any:
         """Return the values of some of the nodes, in that order."""
-        place_of = {int(node): place for place, node in enumerate(self.nodes)}
-        places = np.array([place_of[node] for node in nodes], dtype=np.int64)
+        order = np.argsort(self.nodes)
+        places = order[np.searchsorted(self.nodes, nodes, sorter=order)]
         is_array = isinstance(self.values, np.ndarray)
         return self.values[places] if is_array else self.values.gather(places)
 
@@ -52,9 +52,9 @@ def read_node_values(
         ids = list(read_ids(table, id_column))
         for label in ids:
             if label not in number_of:
+                named = f"{label!r} in column {id_column!r}, who is no node of the graph"
                 raise DataError(
-                    f"{table.name} names {label!r} in column {id_column!r}, who is no node of the "
-                    "graph: leave the row out, or look for another spelling"
+                    f"{table.name} names {named}: leave the row out, or see its spelling"
                 )
         nodes = np.array([number_of[label] for label in ids], dtype=np.int64)
     elif opened.num_users != num_nodes:

@@ -106,8 +106,6 @@ class PeersOutcome:
     lost: tuple[int, ...]
     # Nodes that were absent too often, by their limits, and handed in nothing.
     withheld: tuple[int, ...]
-    # Digest of the roster, in hexadecimal; empty before there was one.
-    roster: str
     # In how many rounds a user was absent, over all users.
     absences: int
     # Reports dropped because a user held more than slots.
@@ -278,20 +276,17 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        peers, ends = self._peers, sorted(self._ends.items())
-        late, lost, withheld, handed_in = (
-            tuple(node for node, end in ends if end.encode() == how)
-            for how in (b"late", b"lost", b"withheld", b"handed in")
-        )
-        said = {node: peer.confirmation for node, peer in peers.items()}
-        counts = sum((peer.state.counts for peer in peers.values()), Counter())
-        there = said.keys() & set(handed_in)
+        ends: defaultdict[str, list[int]] = defaultdict(list)
+        for node, how in sorted(self._ends.items()):
+            ends[how].append(node)
+        said = {node: peer.confirmation for node, peer in self._peers.items()}
+        counts = sum((peer.state.counts for peer in self._peers.values()), Counter())
+        there = said.keys() & set(ends["handed in"])
         return PeersOutcome(
             num_users=len(self.nodes),
-            late=late,
-            lost=lost,
-            withheld=withheld,
-            roster=self._roster,
+            late=tuple(ends["late"]),
+            lost=tuple(ends["lost"]),
+            withheld=tuple(ends["withheld"]),
             absences=counts["absent"],
             num_dropped=counts["dropped"],
             refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},

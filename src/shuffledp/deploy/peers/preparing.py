@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, OutputError, ParameterError, ShuffledpError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys
@@ -69,10 +69,9 @@ def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
     except (ShuffledpError, UnicodeDecodeError) as error:
         raise DataError(f"cannot use the terms in {path}: {error}") from None
     if asked.codec.num_report_bytes != terms.report_bytes:
-        raise DataError(
-            f"cannot use the terms in {path}: reports of {asked.randomizer.name} have "
-            f"{asked.codec.num_report_bytes} bytes, and the terms say {terms.report_bytes}"
-        )
+        size = f"{asked.codec.num_report_bytes} bytes, and the terms say {terms.report_bytes}"
+        what = f"reports of {asked.randomizer.name} have {size}"
+        raise DataError(f"cannot use the terms in {path}: {what}")
     return terms, asked
 
 
@@ -96,25 +95,18 @@ def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Pat
         write_new(key_path, keys.to_bytes(), mode=0o600)
         write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
     except FileExistsError as error:
-        raise OutputError(
-            f"{error.filename} exists: choose another --out, since without its key nobody can "
-            "open what an earlier collection brings"
-        ) from None
+        why = "without its key nobody can open what an earlier collection brings"
+        raise OutputError(f"{error.filename} exists: choose another --out; {why}") from None
     except OSError as error:
         raise OutputError(f"cannot write into {folder}: {error.strerror or error}") from error
     return terms_path, key_path
 
 
-def most_envelopes(terms: Terms, graph: Graph) -> NDArray[np.int64]:
-    """Return how many envelopes each user sends a round if all neighbours register."""
-    if terms.per_neighbour:
-        return terms.per_neighbour * graph.degrees
-    return np.asarray(terms.slots, dtype=np.int64)
-
-
 def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """Return what taking part costs a user, as names and values."""
-    envelopes = most_envelopes(terms, graph)
+    # Where all neighbours register.
+    slots = np.array(terms.slots)
+    envelopes = terms.per_neighbour * graph.degrees if terms.per_neighbour else slots
     sent = terms.rounds * (envelopes * terms.envelope_bytes + graph.degrees * CODE_BYTES)
     return (
         ("users", f"{terms.num_users:,}"),
@@ -129,10 +121,3 @@ def _span(values: NDArray[Any]) -> str:
     """Return what all values are, or the least and the largest with a dash between them."""
     first, last = (f"{value:,.0f}" for value in (float(values.min()), float(values.max())))
     return first if first == last else f"{first} to {last}"
-
-
-def require_laziness_grid(laziness: float) -> float:
-    """Return the multiple of 2^-16 that is nearest to a chance; the walk's coins are that fine."""
-    if not 0.0 <= laziness < 1.0:
-        raise ParameterError(f"lazy = {laziness} is not in [0, 1): give 0 for a walk that moves")
-    return min(round(laziness * 65536), 65535) / 65536

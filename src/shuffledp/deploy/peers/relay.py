@@ -8,9 +8,7 @@ before it does so; and what was handed in when the analyzer says that it is stor
 
 from collections import Counter
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.database import Database, Layout
@@ -22,22 +20,18 @@ from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.network.graph import Graph
 
-_STORE = Layout(
-    kind="relay store",
-    application_id=0x73647072,  # "sdpr"
-    version=5,
-    tables=(
-        "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
-        # The digest of each batch: what is in it is kept in the mail, and only there.
-        "CREATE TABLE batches (round INTEGER, sender INTEGER, digest BLOB NOT NULL, "
-        "PRIMARY KEY (round, sender))",
-        # Envelopes, and at place -1 the code over them. By recipient first, so that what one of
-        # them has taken is deleted in one stroke.
-        "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, place INTEGER, "
-        "content BLOB NOT NULL, PRIMARY KEY (recipient, round, sender, place)) WITHOUT ROWID",
-        "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
-    ),
+_TABLES = (
+    "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
+    # The digest of each batch: what is in it is kept in the mail, and only there.
+    "CREATE TABLE batches (round INTEGER, sender INTEGER, digest BLOB NOT NULL, "
+    "PRIMARY KEY (round, sender))",
+    # Envelopes, and at place -1 the code over them. By recipient first, so that what one of
+    # them has taken is deleted in one stroke.
+    "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, place INTEGER, "
+    "content BLOB NOT NULL, PRIMARY KEY (recipient, round, sender, place)) WITHOUT ROWID",
+    "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
 )
+_STORE = Layout(kind="relay store", mark=b"sdpr", version=5, tables=_TABLES)
 _CODE_PLACE = -1
 
 
@@ -65,10 +59,8 @@ class Relay(Database):
     def phase(self) -> str:
         """One of ``"registration"``, ``"round"``, ``"hand-in"``, ``"over"``."""
         number = self.round_number
-        if number == 0:
-            return "registration"
         if number <= self.terms.rounds:
-            return "round"
+            return "round" if number else "registration"
         return "over" if self.fact("over") else "hand-in"
 
     def status(self) -> dict[str, object]:
@@ -126,7 +118,8 @@ class Relay(Database):
         """Take a registration; return whether it is new."""
         registration = Registration.from_bytes(data, self.terms)
         _require_named("user", registration.node, node)
-        kept = self._of("SELECT message FROM registrations WHERE node = ?", registration.node)
+        query = "SELECT message FROM registrations WHERE node = ?"
+        kept = self.value(query, (registration.node,))
         if _is_known(kept, data, f"user {registration.node} has registered with other keys"):
             return False
         if self._roster is not None:
@@ -141,11 +134,6 @@ class Relay(Database):
         if self._roster is None:
             raise Fault.PEER.error("the roster is not closed yet: ask again", Reason.EARLY)
         return self._roster
-
-    def _of(self, query: str, *values: int) -> bytes | None:
-        """Return what is kept of somebody; None if nothing is."""
-        found: bytes | None = self.value(query, values)
-        return found
 
     # ------------------------------------------------------------ rounds
     def accept_batch(
@@ -162,15 +150,13 @@ class Relay(Database):
         digest = wire.digest(b"batch", data)
         where = f"of user {batch.sender} in round {batch.round_number}"
         query = "SELECT digest FROM batches WHERE round = ? AND sender = ?"
-        kept = self._of(query, batch.round_number, batch.sender)
+        kept = self.value(query, (batch.round_number, batch.sender))
         if _is_known(kept, digest, f"another batch {where} was accepted"):
             return False
         now = self.round_number
         if batch.round_number != now:
-            raise Fault.PEER.error(
-                f"the batch {where} came in round {now}",
-                Reason.EARLY if batch.round_number > now else Reason.LATE,
-            )
+            reason = Reason.EARLY if batch.round_number > now else Reason.LATE
+            raise Fault.PEER.error(f"the batch {where} came in round {now}", reason)
         neighbours = self.roster.neighbours_in(self.graph, batch.sender)
         self._require_allowed(batch, neighbours)
         mail = [(each.recipient, each.index, each.sealed) for each in batch.letters]
@@ -179,10 +165,8 @@ class Relay(Database):
         with self.transaction():
             self._forget_mail(batch.sender)
             self.change("INSERT INTO batches VALUES (?, ?, ?)", (now, batch.sender, digest))
-            self.change_many(
-                "INSERT INTO mail VALUES (?, ?, ?, ?, ?)",
-                [(now, recipient, batch.sender, *rest) for recipient, *rest in mail],
-            )
+            rows = [(now, recipient, batch.sender, *rest) for recipient, *rest in mail]
+            self.change_many("INSERT INTO mail VALUES (?, ?, ?, ?, ?)", rows)
         return True
 
     def _forget_mail(self, recipient: int) -> None:
@@ -195,19 +179,18 @@ class Relay(Database):
 
         And a code for each of these; what is in it is between the two.
         """
-        sender, recipients = batch.sender, [letter.recipient for letter in batch.letters]
-        each = self.terms.per_neighbour
+        sender, each = batch.sender, self.terms.per_neighbour
+        to = Counter(letter.recipient for letter in batch.letters)
         for what, number, expected in (
-            ("envelopes", len(recipients), self.terms.batch_size(sender, len(neighbours))),
+            ("envelopes", to.total(), self.terms.batch_size(sender, len(neighbours))),
             ("codes", len(batch.codes), len(neighbours)),
         ):
             if number != expected:
                 raise Fault.PEER.error(f"user {sender} sent {number} {what}, not {expected}")
-        for stranger in set(recipients).difference(neighbours):
-            raise Fault.PEER.error(
-                f"user {stranger} is no registered neighbour of user {sender}", Reason.UNKNOWN
-            )
-        if each and not set(Counter(recipients).values()) <= {each}:
+        for stranger in to.keys() - set(neighbours):
+            what = f"user {stranger} is no registered neighbour of user {sender}"
+            raise Fault.PEER.error(what, Reason.UNKNOWN)
+        if each and not set(to.values()) <= {each}:
             raise Fault.PEER.error(f"user {sender} did not send each neighbour {each} envelopes")
 
     def senders(self, round_number: int) -> frozenset[int]:
@@ -224,14 +207,6 @@ class Relay(Database):
             senders = self.senders(round_number)
             self._absent[round_number] = tuple(node for node in self.roster if node not in senders)
         return self._absent[round_number]
-
-    def absences(self) -> NDArray[np.bool_]:
-        """Return who sent nothing in which round, one row a round; who never registered, in all."""
-        away = np.ones((self.terms.rounds, self.terms.num_users), dtype=bool)
-        self.absent(self.terms.rounds)  # all rounds are over
-        for row in range(self.terms.rounds):
-            away[row, list(self.senders(row + 1))] = False
-        return away
 
     def mail(self, node: int, round_number: int, token: bytes) -> bytes:
         """Return what was sent to a user in a round that is over, and who was absent in it.
@@ -250,38 +225,34 @@ class Relay(Database):
             raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
         query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
         if self._handed_in(node) is not None or self.value(query, (node, round_number)):
-            raise Fault.PEER.error(
-                f"user {node} has taken the mail of round {round_number}, for he went on, and it "
-                "was deleted: is this a copy of his state, or an old one?",
-                Reason.LATE,
-            )
-        letters, codes = [], {}
-        for sender, place, content in self.rows(
-            "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
-            "ORDER BY sender, place",
-            (round_number, node),
-        ):
-            if place == _CODE_PLACE:
-                codes[sender] = content
-            else:
-                letters.append(Letter(round_number, sender, place, node, content))
-        mail = Mail(absent=absent, letters=tuple(letters), codes=codes)
+            what = f"user {node} has taken the mail of round {round_number}, for he went on, and "
+            what += "it was deleted: is this a copy of his state, or an old one?"
+            raise Fault.PEER.error(what, Reason.LATE)
+        query = "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
+        rows = self.rows(query + "ORDER BY sender, place", (round_number, node))
+        mail = Mail(
+            absent=absent,
+            letters=tuple(
+                Letter(round_number, sender, place, node, content)
+                for sender, place, content in rows
+                if place != _CODE_PLACE
+            ),
+            codes={sender: content for sender, place, content in rows if place == _CODE_PLACE},
+        )
         return messages.encode_mail(mail, roster, round_number=round_number, recipient=node)
 
     # ------------------------------------------------------------ the end
-    def _handed_in(self, holder: int) -> bytes | None:
-        """Return what a user handed in."""
-        return self._of("SELECT message FROM hand_ins WHERE holder = ?", holder)
+    def _handed_in(self, holder: int) -> Any:
+        """Return what a user handed in; None if nothing."""
+        return self.value("SELECT message FROM hand_ins WHERE holder = ?", (holder,))
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
         """Take what a holder hands in, after the last round; return whether it is new."""
         holder, _ = messages.decode_hand_in(data, self.roster)
         _require_named("user", holder, node)
         if self.phase == "over":
-            raise Fault.PEER.error(
-                "handing in has ended: this user's reports are lost, and counted as missing",
-                Reason.LATE,
-            )
+            what = "handing in has ended: this user's reports are lost, and counted as missing"
+            raise Fault.PEER.error(what, Reason.LATE)
         if _is_known(self._handed_in(holder), data, f"user {holder} has handed in something else"):
             return False
         now = self.round_number
@@ -295,14 +266,12 @@ class Relay(Database):
     def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
         """Return what was handed in, holders ascending, to the analyzer once it is final."""
         self._require_analyzer(token)
-        kept = self.rows("SELECT message FROM hand_ins ORDER BY holder")
-        if not all(message for (message,) in kept):
-            raise Fault.ANALYZER.error(
-                "what was handed in was deleted here when the analyzer had stored it: use the file "
-                "beside the analyzer's key",
-                Reason.LATE,
-            )
-        return tuple(message for (message,) in kept)
+        rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
+        handed_in = tuple(message for (message,) in rows)
+        if not all(handed_in):
+            what = "what was handed in was deleted here when the analyzer had stored it: "
+            raise Fault.ANALYZER.error(f"{what}use the file beside the analyzer's key", Reason.LATE)
+        return handed_in
 
     def record(self, token: bytes) -> list[list[int]]:
         """Return who was absent in each round, to the analyzer once it is final.
@@ -310,7 +279,9 @@ class Relay(Database):
         Users who never registered are absent in all rounds.
         """
         self._require_analyzer(token)
-        return [np.flatnonzero(away).tolist() for away in self.absences()]
+        users = range(self.terms.num_users)
+        there = map(self.senders, range(1, self.terms.rounds + 1))
+        return [[user for user in users if user not in senders] for senders in there]
 
     def forget_hand_ins(self, token: bytes) -> None:
         """Forget what was handed in, not by whom; the analyzer has it. It may be said again."""
@@ -322,10 +293,8 @@ class Relay(Database):
     def _require_analyzer(self, token: bytes) -> None:
         """Raise unless a token is the analyzer's, and nothing can be handed in any more."""
         if self.phase != "over":
-            raise Fault.ANALYZER.error(
-                f"the collection is in its {self.phase} phase: ask again when it is over",
-                Reason.EARLY,
-            )
+            what = f"the collection is in its {self.phase} phase: ask again when it is over"
+            raise Fault.ANALYZER.error(what, Reason.EARLY)
         text = keys.hand_ins_token_text(self.terms)
         if not is_signed(token, self.terms.analyzer_identity_key, text):
             raise Fault.ANALYZER.error("a token for hand-ins is not the analyzer's", Reason.FORGED)
@@ -334,9 +303,7 @@ class Relay(Database):
 def _require_named(what: str, named: int, wanted: int | None) -> None:
     """Raise if a message names another user or round than what was said beside it."""
     if wanted is not None and named != wanted:
-        raise Fault.PEER.error(
-            f"the message is of {what} {named}, and was sent as of {what} {wanted}"
-        )
+        raise Fault.PEER.error(f"it is of {what} {named}, and was sent as of {what} {wanted}")
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:

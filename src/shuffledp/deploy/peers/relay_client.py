@@ -1,6 +1,7 @@
 """What peers and analyzers say to a relay over HTTP, and how much they let it answer."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import httpx
@@ -8,7 +9,6 @@ import numpy as np
 
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import HttpClient, json_of
-from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.wire import split_messages
 from shuffledp.network.graph import Graph
@@ -27,12 +27,12 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.05, 2.0
 def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
     """Return sizes in bytes that no answer of an honest relay exceeds, by what is asked for."""
     users = terms.num_users
-    if terms.per_neighbour:
-        letters = terms.per_neighbour * graph.degrees.astype(np.int64)
-    else:  # all that all neighbours send may go to one of them
-        sums = np.concatenate([[0], np.cumsum(most_envelopes(terms, graph)[graph.neighbours])])
-        letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
-    mail = letters * (terms.envelope_bytes + 8) + graph.degrees.astype(np.int64) * (CODE_BYTES + 4)
+    # All that all neighbours send may go to one of them, unless traffic is even.
+    to_one = terms.per_neighbour or np.array(terms.slots)[graph.neighbours]
+    sizes = np.broadcast_to(
+        to_one * (terms.envelope_bytes + 8) + CODE_BYTES + 4, graph.neighbours.shape
+    )
+    mail = np.bincount(np.repeat(np.arange(users), graph.degrees), weights=sizes, minlength=1)
     return {
         "roster": users * REGISTRATION_BYTES + _HEAD_BYTES,
         "mail": int(mail.max()) + 4 * users + _HEAD_BYTES,
@@ -52,13 +52,11 @@ class RelayStatus(NamedTuple):
     @classmethod
     def from_json(cls, written: Any) -> "RelayStatus":
         """Return the status in a response; `DataError` if it is none. Nobody else checks it."""
-        try:
+        with suppress(TypeError, KeyError):
             status = cls(*(written[name] for name in cls._fields))
             is_number = (type(each) is int and each >= 0 for each in status[1:3])
             if status.phase in _PHASES and all(is_number):
                 return status
-        except (TypeError, KeyError):
-            pass
         raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
 
     def require_terms(self, terms: Terms) -> None:

@@ -7,9 +7,9 @@ of the signed body.
 """
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ _TICK_SECONDS = 0.05
 _ROUNDS_OF_HAND_IN = 10.0
 
 
+@dataclass
 class RelayService:
     """A relay with a clock: it opens and closes rounds as time goes by.
 
@@ -41,42 +42,35 @@ class RelayService:
     could not reach it meanwhile has the whole time again.
     """
 
-    def __init__(
-        self,
-        relay: Relay,
-        *,
-        is_eager: bool = False,
-        round_seconds: float = 60.0,
-        register_seconds: float | None = None,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """``is_eager`` says whether a round ends as soon as all have sent, and not on time only.
+    relay: Relay
+    _: KW_ONLY
+    # Whether a round ends as soon as all have sent, and not on time only.
+    is_eager: bool = False
+    round_seconds: float = 60.0
+    # Without it all users are waited for.
+    register_seconds: float | None = None
+    now: Callable[[], float] = time.monotonic
+    was_collected: bool = field(default=False, init=False)
 
-        Without ``register_seconds`` all users are waited for.
-        """
-        self.relay, self.was_collected = relay, False
-        self._is_eager, self._now = is_eager, now
-        self._limits = {
-            "registration": register_seconds,
-            "round": require_positive("round_seconds", round_seconds),
-            "hand-in": _ROUNDS_OF_HAND_IN * round_seconds,
-        }
-        if register_seconds is not None:
-            require_positive("register_seconds", register_seconds)
-        self._since = now()
+    def __post_init__(self) -> None:
+        require_positive("round_seconds", self.round_seconds)
+        if self.register_seconds is not None:
+            require_positive("register_seconds", self.register_seconds)
+        self._since = self.now()
 
     def advance(self) -> bool:
         """Move on to the next phase if the present one is over; return whether it was."""
         phase = self.relay.phase
         if phase == "over":
             return False
-        limit = self._limits[phase]
-        is_over = limit is not None and self._now() - self._since >= limit
-        if phase != "round" or self._is_eager:  # else the pace would say who was how fast
+        limits = {"registration": self.register_seconds, "round": self.round_seconds}
+        limit = limits.get(phase, _ROUNDS_OF_HAND_IN * self.round_seconds)
+        is_over = limit is not None and self.now() - self._since >= limit
+        if phase != "round" or self.is_eager:  # else the pace would say who was how fast
             is_over = is_over or self.relay.is_complete()
         if not is_over or not self.relay.go_on():
             return False
-        self._since = self._now()
+        self._since = self.now()
         return True
 
     def most_batch_bytes(self, node: int) -> int:
@@ -108,7 +102,7 @@ class RelayService:
             try:
                 self.advance()
             except ShuffledpError as error:  # a full disk, for example, which may get room again
-                print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+                http.print_error(error)
                 await asyncio.sleep(1.0)
             if self.was_collected and until_collected is not None:
                 until_collected()
@@ -188,13 +182,11 @@ def serve_relay(
     with that file was; ``on_ready`` is told the URL once requests are taken. ``clock`` is that of
     `RelayService`.
     """
-    terms.require_graph(graph)
-    listening = http.listen(*address)
 
     def stop() -> None:
         server.should_exit = True
 
-    with listening, Relay(store, terms, graph) as relay:
+    with http.listen(*address) as listening, Relay(store, terms, graph) as relay:
         service = RelayService(relay, **clock)
         app = make_app(service, until_collected=stop if until_collected else None)
         server = http.make_server(app)

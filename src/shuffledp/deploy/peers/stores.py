@@ -9,17 +9,13 @@ from shuffledp.core.errors import DataError
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.peers.protocol.terms import Terms
 
-_PEERS = Layout(
-    kind="file of peers",
-    application_id=0x73647070,  # "sdpp"
-    version=3,
-    tables=(
-        "CREATE TABLE peers (collection BLOB, node INTEGER, state BLOB NOT NULL, "
-        "PRIMARY KEY (collection, node))",
-        "CREATE TABLE answers (question BLOB, user TEXT, law BLOB, epsilon0 REAL NOT NULL, "
-        "report BLOB NOT NULL, PRIMARY KEY (question, user, law))",
-    ),
+_TABLES = (
+    "CREATE TABLE peers (collection BLOB, node INTEGER, state BLOB NOT NULL, "
+    "PRIMARY KEY (collection, node))",
+    "CREATE TABLE answers (question BLOB, user TEXT, law BLOB, epsilon0 REAL NOT NULL, "
+    "report BLOB NOT NULL, PRIMARY KEY (question, user, law))",
 )
+_PEERS = Layout(kind="file of peers", mark=b"sdpp", version=3, tables=_TABLES)
 
 
 class Answer(NamedTuple):
@@ -86,12 +82,8 @@ class PeerStore(Database):
         return float(self.value(query, (user,)))
 
 
-_FETCHED = Layout(
-    kind="file of hand-ins",
-    application_id=0x73647061,  # "sdpa"
-    version=1,
-    tables=("CREATE TABLE hand_ins (position INTEGER PRIMARY KEY, message BLOB NOT NULL)",),
-)
+_HAND_INS = ("CREATE TABLE hand_ins (position INTEGER PRIMARY KEY, message BLOB NOT NULL)",)
+_FETCHED = Layout(kind="file of hand-ins", mark=b"sdpa", version=1, tables=_HAND_INS)
 
 
 class Everything(NamedTuple):

@@ -73,10 +73,9 @@ async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[byte
 
 def _end_with_parent() -> None:
     """End this process when the one that started it is gone, killed or not."""
-    parent = multiprocessing.parent_process()
 
     def wait() -> None:
-        if parent is not None:
+        if parent := multiprocessing.parent_process():
             parent.join()
         os._exit(1)
 

@@ -14,17 +14,17 @@ import gc
 import ipaddress
 import json
 import logging
+import resource
 import signal
 import socket
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import h11
 import uvicorn
@@ -57,13 +57,9 @@ STATUS_OF: Final = {
     Reason.EARLY: 425,
 }
 
-_TOKEN_SCHEME: Final = "signature "  # noqa: S105  # the name of a scheme, no secret
-
 # Connections that the operating system keeps until they are accepted.
 _MOST_PENDING: Final = 1024
 
-# Where the operating system does not say how many descriptors there are.
-_FEW_DESCRIPTORS: Final = 512
 _MOST_CONNECTIONS: Final = 10_000
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
@@ -94,12 +90,8 @@ class ConnectionLimits:
 
 def num_descriptors() -> int:
     """Return how many descriptors this process may have."""
-    try:
-        import resource
-    except ImportError:  # pragma: no cover  # there is none on Windows
-        return _FEW_DESCRIPTORS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if 0 <= soft < _MOST_CONNECTIONS * 2 else _MOST_CONNECTIONS * 2
+    return soft if soft != resource.RLIM_INFINITY else 2 * _MOST_CONNECTIONS
 
 
 class Room:
@@ -111,8 +103,8 @@ class Room:
         self.is_closed = False
         self._addresses: dict[Connection, str] = {}
         self._number: Counter[str] = Counter()
-        # By address, those who have waited longest first.
-        self._waiting: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+        # Those who have waited longest first.
+        self._waiting: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -124,13 +116,13 @@ class Room:
         if self._number[address] >= self.limits.most_from_one:
             return self._make_room(address)
         if len(self) >= self.limits.most:
-            waiting = [each for each, connections in self._waiting.items() if connections]
+            waiting = {self._addresses[each] for each in self._waiting}
             return self._make_room(max(waiting, key=self._number.__getitem__, default=address))
         return True
 
     def _make_room(self, address: str) -> bool:
         """Close what has waited longest from an address, if anything."""
-        longest = next(iter(self._waiting[address]), None)
+        longest = next((each for each in self._waiting if self._addresses[each] == address), None)
         if longest is not None:
             self.leave(longest)
             longest.refuse(503, "too many connections wait: try again")
@@ -144,14 +136,13 @@ class Room:
 
     def wait(self, connection: "Connection") -> None:
         """Put a connection last among those who wait."""
+        self.serve(connection)
         if connection in self._addresses:
-            self.serve(connection)
-            self._waiting[self._addresses[connection]][connection] = None
+            self._waiting[connection] = None
 
     def serve(self, connection: "Connection") -> None:
         """Take a connection from those who wait: all of a request is there."""
-        if connection in self._addresses:
-            self._waiting[self._addresses[connection]].pop(connection, None)
+        self._waiting.pop(connection, None)
 
     def leave(self, connection: "Connection") -> None:
         """Count a connection no more; nothing happens if it is not counted."""
@@ -161,15 +152,7 @@ class Room:
             return
         self._number[address] -= 1
         if not self._number[address]:
-            del self._number[address], self._waiting[address]
-
-
-class _Stage(Enum):
-    """What a connection waits for: a request, an answer, or the next request."""
-
-    READING = 0
-    ANSWERING = 1
-    IDLE = 2
+            del self._number[address]
 
 
 class Connection(H11Protocol):
@@ -178,7 +161,8 @@ class Connection(H11Protocol):
     def __init__(self, *, room: Room, **options: Any) -> None:
         super().__init__(**options)
         self._room = room
-        self._stage = _Stage.READING
+        # What it waits for: a request, "answering", or "idle" between requests.
+        self._stage = "reading"
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -216,20 +200,17 @@ class Connection(H11Protocol):
         """Find out what the connection waits for now, and since when."""
         is_between = self.conn.their_state is h11.IDLE
         if self.conn.their_state is h11.SEND_BODY or (is_between and self.conn.trailing_data[0]):
-            stage = _Stage.READING
+            stage = "reading"
         elif is_between and not self.flow.write_paused:
-            stage = _Stage.IDLE
+            stage = "idle"
         else:
-            stage = _Stage.ANSWERING
-        if stage is self._stage:
+            stage = "answering"
+        if stage == self._stage:
             return
         self._stage, limits = stage, self._room.limits
-        if stage is _Stage.ANSWERING:
-            self._room.serve(self)
-        else:
-            self._room.wait(self)
+        (self._room.serve if stage == "answering" else self._room.wait)(self)
         # Between requests uvicorn's own limit runs.
-        seconds = {_Stage.READING: limits.read_seconds, _Stage.ANSWERING: limits.answer_seconds}
+        seconds = {"reading": limits.read_seconds, "answering": limits.answer_seconds}
         self._set_deadline(seconds.get(stage))
 
     def _set_deadline(self, seconds: float | None) -> None:
@@ -242,7 +223,7 @@ class Connection(H11Protocol):
 
     def _give_up(self) -> None:
         """End a connection that took too long."""
-        if self._stage is _Stage.READING:
+        if self._stage == "reading":
             self.refuse(408, "the request did not come in time: send it again")
         else:
             self.transport.abort()
@@ -250,7 +231,7 @@ class Connection(H11Protocol):
     def refuse(self, status: int, message: str) -> None:
         """Close the connection, saying why if a request was to come and has no answer yet."""
         is_answered = self.conn.their_state is h11.SEND_BODY and self.cycle.response_started
-        if self._stage is _Stage.READING and not is_answered and not self.transport.is_closing():
+        if self._stage == "reading" and not is_answered and not self.transport.is_closing():
             body = json.dumps({"error": message})
             self.transport.write(
                 f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
@@ -292,8 +273,7 @@ def make_server(app: Any, room: Room | None = None) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             timeout_keep_alive=60,
-            # It is called like a class.
-            http=cast("type[asyncio.Protocol]", partial(Connection, room=room)),
+            http=partial(Connection, room=room),  # type: ignore[arg-type]  # called like a class
             ws="none",
             loop="asyncio",
             backlog=room.limits.accepted_at_once,
@@ -350,12 +330,10 @@ async def body_of(request: Request, most: int) -> bytes:
 
 def token_of(request: Request) -> bytes:
     """Return the signature in the head of a request."""
-    given = request.headers.get("authorization", "")
-    try:
-        if given[: len(_TOKEN_SCHEME)].lower() == _TOKEN_SCHEME:
-            return bytes.fromhex(given[len(_TOKEN_SCHEME) :])
-    except ValueError:
-        pass
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "signature" and token:
+        with suppress(ValueError):
+            return bytes.fromhex(token)
     raise HTTPException(401, "this needs a header Authorization: Signature HEX")
 
 
@@ -364,39 +342,25 @@ def data_of(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-def _error(status: int, message: str) -> Response:
-    """Return an error as one line of JSON."""
-    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
-
-
-def _print_error(error: BaseException) -> None:
+def print_error(error: BaseException) -> None:
     """Tell whoever runs the server."""
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def told(endpoint: Endpoint, watch: Watch | None = None) -> Endpoint:
-    """Return an endpoint whose errors say whose fault they are; the server's own are reported."""
-    on_failure = _print_error if watch is None else watch.store_failed
-
-    async def handle(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except ProtocolError as error:
-            return _error(STATUS_OF[error.reason], str(error))
-        except ShuffledpError as error:
+def _refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
+    """Return an error as one line of JSON that says whose fault it is; the server's is reported."""
+    status, message = 500, "the server made a mistake, which its log shows"
+    match error:
+        case HTTPException():
+            status, message = error.status_code, error.detail
+        case ClientDisconnect():
+            status, message = 400, "the request was cut short"
+        case ProtocolError():
+            status, message = STATUS_OF[error.reason], str(error)
+        case ShuffledpError():
             on_failure(error)
-            return _error(503, "the server cannot save anything just now: try again")
-        except ClientDisconnect:
-            return _error(400, "the request was cut short")
-
-    return handle
-
-
-async def refused(_: Request, error: Exception) -> Response:
-    """Answer what no endpoint is for, or what should not happen: that the server prints."""
-    if isinstance(error, HTTPException):
-        return _error(error.status_code, error.detail)
-    return _error(500, "the server made a mistake, which its log shows")
+            status, message = 503, "the server cannot save anything just now: try again"
+    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
 
 
 def application(
@@ -411,7 +375,11 @@ def application(
     Paths are below ``base``. The watch, or else the error stream, is told what the server fails at.
     A server whose work in the background fails ends: whoever watches it starts it again.
     """
-    on_end = _print_error if watch is None else watch.background_failed
+    on_failure = print_error if watch is None else watch.store_failed
+    on_end = print_error if watch is None else watch.background_failed
+
+    async def refused(_: Request, error: Exception) -> Response:
+        return _refusal(error, on_failure)
 
     def look(done: "asyncio.Future[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -429,17 +397,17 @@ def application(
         finally:
             for each in running:
                 each.cancel()
-            for each in running:
-                with suppress(asyncio.CancelledError):
-                    await each
+            await asyncio.gather(*running, return_exceptions=True)
 
     return Starlette(
         routes=[
-            Route(base + path, told(endpoint, watch), methods=[method])
+            Route(base + path, endpoint, methods=[method])
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,
-        exception_handlers={HTTPException: refused, Exception: refused},
+        exception_handlers=dict.fromkeys(
+            (HTTPException, ClientDisconnect, ShuffledpError, Exception), refused
+        ),
     )
 
 
@@ -456,9 +424,8 @@ def require_signed(request: Request, task: Task, key: bytes) -> None:
     """Raise unless the holder of a key has signed the request."""
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     if not is_signed(token_of(request), key, signed_request(task.task_id, request.method, path)):
-        raise Fault.CALLER.error(
-            "the request is not signed by who may make it: check which key is used", Reason.FORGED
-        )
+        what = "the request is not signed by who may make it: check which key is used"
+        raise Fault.CALLER.error(what, Reason.FORGED)
 
 
 def inner_app(watch: Watch) -> Starlette:

@@ -25,7 +25,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, layout: Layout, *, collection: bytes) -> None:
         self._url, self._kind = url, layout.kind
-        self._schema = f"sdp_{layout.application_id:x}_{collection.hex()[:32]}"
+        self._schema = f"sdp_{layout.mark.hex()}_{collection.hex()[:32]}"
         digest = hashlib.sha256(self._schema.encode()).digest()
         # Numbers of the locks for changes that suffer no other, and for releasing batches.
         self._locks = [int.from_bytes(digest[at : at + 8], signed=True) for at in (0, 8)]
@@ -107,8 +107,8 @@ class PostgresDatabase:
 
     def fact(self, name: str) -> Any:
         """Return what was noted under a name; None if nothing was."""
-        found = self.rows("SELECT number, data FROM facts WHERE name = ?", (name,))
-        return None if not found else next((each for each in found[0] if each is not None), None)
+        rows = self.rows("SELECT number, data FROM facts WHERE name = ?", (name,))
+        return next((each for row in rows for each in row if each is not None), None)
 
     def set_fact(self, name: str, value: int | bytes) -> None:
         """Note something under a name."""
@@ -129,13 +129,7 @@ class PostgresDatabase:
                     self.change(statement)
                 self.set_fact("collection", collection)
                 self.set_fact("version", layout.version)
-            version = self.fact("version")
-            while version in layout.upgrades:
-                for statement in layout.upgrades[version]:
-                    self.change(statement)
-                version += 1
-                self.set_fact("version", version)
-            if version != layout.version:
+            if (version := self.fact("version")) != layout.version:
                 raise DataError(
                     f"the database has a {self._kind} of version {version}, and this program knows "
                     f"version {layout.version}: use the version of shuffledp that made it"
@@ -148,17 +142,17 @@ class PostgresDatabase:
         """Turn what goes wrong at the server into one line, without the URL, which is secret."""
         try:
             yield
-        except psycopg.ProgrammingError as error:
-            if self._connection is None:
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.ProgrammingError) and self._connection is None:
                 raise ParameterError(
                     "database is no URL of PostgreSQL: write it like postgresql://user@host/name"
                 ) from None
-            raise OutputError(f"cannot change the {self._kind}: {_line(error)}") from None
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            self.close()
-            raise OutputError(f"the database does not answer: {_line(error)}") from None
-        except psycopg.Error as error:
-            raise OutputError(f"cannot change the {self._kind}: {_line(error)}") from None
+            what = f"cannot change the {self._kind}"
+            if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+                self.close()
+                what = "the database does not answer"
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise OutputError(f"{what}: {said}") from None
 
 
 @lru_cache(256)
@@ -172,8 +166,3 @@ def _translated(statement: str) -> str:
     ):
         statement = statement.replace(theirs, ours)
     return statement
-
-
-def _line(error: Exception) -> str:
-    """Return what went wrong in one line."""
-    return " ".join(str(error).split()) or type(error).__name__

@@ -269,8 +269,8 @@ class _Operator(NamedTuple):
         """
         last = serial if role == "shuffler" else self.task.num_epochs
         until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
-        made = SignedKeys.signed(self.key, role, serial=serial, not_after=until, keys=keys)
-        return made.encode()
+        made = SignedKeys(serial=serial, not_after=until, keys=tuple(keys))
+        return made.signed(self.key, role).encode()
 
 
 def _public(key: Any) -> bytes:
@@ -334,10 +334,8 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
         is_listed = not by_epoch or listed.serial - NUM_KEYS <= number < listed.serial
         said = public.get(number % NUM_KEYS) if is_listed else None
         if said is not None and said != key.public_key().public_bytes_raw():
-            raise DataError(
-                f"{key_path(folder, number)} is another key than the list that devices get: put "
-                "back the keys and the list that were made together"
-            )
+            what = "is another key than the list that devices get: put back the keys and the list "
+            raise DataError(f"{key_path(folder, number)} {what}that were made together")
     return keys
 
 

@@ -24,10 +24,8 @@ def open_store(folder: Path, url: str | None, layout: Layout, *, collection: byt
     try:
         from shuffledp.deploy.servers.postgres import PostgresDatabase
     except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'",
-            name=error.name,
-        ) from None
+        what = "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'"
+        raise MissingPackageError(what, name=error.name) from None
     return PostgresDatabase(url, layout, collection=collection)
 
 

@@ -60,9 +60,8 @@ class BatchObjects:
         try:
             import obstore
         except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                "batches as objects need obstore: run pip install 'shuffledp[s3]'", name=error.name
-            ) from None
+            what = "batches as objects need obstore: run pip install 'shuffledp[s3]'"
+            raise MissingPackageError(what, name=error.name) from None
         self._api = obstore
         # It raises both its own errors and Python's.
         self._errors = (obstore.exceptions.BaseError, OSError, ValueError)

@@ -6,9 +6,7 @@ disk.
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -17,10 +15,9 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
-from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, report_size
+from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, decode_upload, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import opened_in, workers
@@ -31,7 +28,7 @@ from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
 #: Most reports that wait to be stored; beyond them clients are told to come back.
 MOST_WAITING: Final = 20_000
 
-_MOST_AT_ONCE = 2_000
+_ENOUGH_AT_ONCE = 1_000
 _TICK_SECONDS = 1.0
 
 # Counting what is stored reads all of it: it may take so large a part of the time.
@@ -72,7 +69,8 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
     """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
-    if not files.key_path(settings.sealing_keys, epoch).exists():
+    path = files.key_path(settings.sealing_keys, epoch)
+    if not path.exists():
         return False
     if epoch in shuffler.unreleased():
         why, until = "has reports that are not released", "their batch is sealed or dropped"
@@ -80,7 +78,6 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
         why, until = "still takes reports in, or is to come", "it and its time of grace are over"
     else:
         return files.destroy_key(settings.sealing_keys, epoch)
-    path = files.key_path(settings.sealing_keys, epoch)
     raise DataError(f"epoch {epoch} {why}, and {path} opens them: keep it until {until}")
 
 
@@ -171,40 +168,35 @@ class Intake:
 
     def __init__(self, shuffler: Shuffler, now: Callable[[], float], watch: ShufflerWatch) -> None:
         self._shuffler, self._now, self._watch = shuffler, now, watch
-        self._waiting: deque[_Waiting] = deque()
-        self._num_waiting, self._woken = 0, asyncio.Event()
+        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._num_waiting = 0
 
-    async def take(self, body: bytes) -> list[Answer]:
+    async def take(self, reports: list[Report]) -> list[Answer]:
         """Return what became of each report of an upload, once it is on disk."""
-        reports = self._shuffler.reports_in(body)
         if self._num_waiting + len(reports) > MOST_WAITING:
             raise HTTPException(503, "too many reports wait to be stored: try again")
         stored: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((reports, stored))
+        self._waiting.put_nowait((reports, stored))
         self._num_waiting += len(reports)
-        self._woken.set()
         return await stored
 
     async def run(self) -> None:
         """Store what waits, until cancelled."""
         while True:
-            await self._woken.wait()
-            self._woken.clear()
-            while self._waiting:
-                self._store_some()
-                await asyncio.sleep(0)  # lets others in
+            some = [await self._waiting.get()]
+            reports = [*some[0][0]]
+            while len(reports) < _ENOUGH_AT_ONCE and not self._waiting.empty():
+                some.append(self._waiting.get_nowait())
+                reports += some[-1][0]
+            self._num_waiting -= len(reports)
+            self._store(some, reports)
+            await asyncio.sleep(0)  # lets others in
 
-    def _store_some(self) -> None:
-        """Store the uploads that have waited longest."""
-        some = [self._waiting.popleft()]
-        reports = [*some[0][0]]
-        while self._waiting and len(reports) + len(self._waiting[0][0]) <= _MOST_AT_ONCE:
-            some.append(self._waiting.popleft())
-            reports += some[-1][0]
-        self._num_waiting -= len(reports)
+    def _store(self, some: Sequence[_Waiting], reports: Sequence[Report]) -> None:
+        """Store uploads in one transaction."""
         begun = time.monotonic()
         try:
-            answers = iter(self._shuffler.take_reports(reports, self._now()))
+            answers = iter(self._shuffler.take(reports, self._now()))
         except ShuffledpError as error:
             for _, stored in some:
                 if not stored.done():
@@ -226,14 +218,15 @@ def shuffler_app(
     watch: ShufflerWatch,
     now: Callable[[], float] = time.time,
     tick_seconds: float = _TICK_SECONDS,
-) -> "Shortcut":
+) -> Starlette:
     """Return the shuffler's application, with its clock."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
-    size = MOST_REPORTS * report_size(task.asked.codec.num_report_bytes)
+    size = task.asked.codec.num_report_bytes
 
     async def reports(request: Request) -> Response:
-        return http.data_of(bytes(await intake.take(await http.body_of(request, size))))
+        body = await http.body_of(request, MOST_REPORTS * report_size(size))
+        return http.data_of(bytes(await intake.take(decode_upload(body, size))))
 
     async def batches(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)
@@ -254,50 +247,24 @@ def shuffler_app(
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
-    base = f"/tasks/{task.task_id.hex()}"
-    app = http.application(
+    return http.application(
         {
+            ("POST", "/reports"): reports,  # first: most requests are this one
             ("GET", ""): http.constant(task.encode()),
             ("GET", "/keys"): http.constant(public_keys),
             ("GET", "/analyzer_keys"): http.constant(analyzer_keys),
-            ("POST", "/reports"): reports,
             ("GET", "/batches"): batches,
             ("GET", "/batches/{number:number}"): fetch,
             ("DELETE", "/batches/{number:number}"): forget,
         },
         [intake.run, lambda: _release_batches(shuffler, watch, now, tick_seconds)],
-        base=base,
+        base=f"/tasks/{task.task_id.hex()}",
         watch=watch,
     )
-    return Shortcut(app, f"{base}/reports", http.told(reports, watch))
-
-
-@dataclass(frozen=True, slots=True)
-class Shortcut:
-    """An application whose uploads go round routes and layers, which took a third of their time."""
-
-    app: Starlette
-    path: str
-    reports: http.Endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI has it."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
-            await self.app(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        try:
-            response = await self.reports(request)
-        except HTTPException as error:
-            response = await http.refused(request, error)
-        await response(scope, receive, send)
 
 
 async def _release_batches(
-    shuffler: Shuffler,
-    watch: ShufflerWatch,
-    now: Callable[[], float],
-    tick_seconds: float,
+    shuffler: Shuffler, watch: ShufflerWatch, now: Callable[[], float], tick_seconds: float
 ) -> None:
     """Release batches as epochs end; others come in while their reports are opened."""
     opened: dict[int, list[list[bytes | None]]] = {}  # not again where only writing failed

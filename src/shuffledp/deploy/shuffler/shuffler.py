@@ -7,7 +7,7 @@ from then on nobody opens what was copied from here.
 
 A batch is *closed* when its members are fixed, *sealed* when its file is on disk, *fetched* when
 the analyzer says that it has it, and then only its counts are left. Whatever happens in between,
-`advance` does the step again.
+the step can be done again.
 """
 
 import os
@@ -19,12 +19,11 @@ from typing import Final, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
-from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch
+from shuffledp.deploy.servers.batches import PAGE, Page, spend_for_batch
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.shuffler.batch_store import open_batches
 from shuffledp.deploy.task import Task
@@ -36,19 +35,15 @@ GRACE_SECONDS: Final = 3600
 # Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
 # order of ids, which are random, so that the order of arrival is nowhere on disk.
 _REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
-_STORE: Final = Layout(
-    kind="shuffler store",
-    application_id=0x73647073,  # "sdps"
-    version=3,
-    tables=(
-        "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
-        "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
-        "first_epoch INTEGER NOT NULL, last_epoch INTEGER NOT NULL, size INTEGER, root BLOB)",
-        # Several rows a count, so that processes which count do not wait for each other.
-        "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
-        "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
-    ),
+_TABLES: Final = (
+    "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
+    "first_epoch INTEGER NOT NULL, last_epoch INTEGER NOT NULL, size INTEGER, root BLOB)",
+    # Several rows a count, so that processes which count do not wait for each other.
+    "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
+    "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
 )
+_STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=3, tables=_TABLES)
 _NUM_PARTS: Final = 32
 
 
@@ -101,46 +96,31 @@ class Shuffler(Keeper):
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
         self._epochs: set[int] = set()  # known to have a table of reports
-        self._report_bytes = task.asked.codec.num_report_bytes
+        self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
 
     # ------------------------------------------------------------ taking in
-    def take(self, body: bytes, now: float) -> list[Answer]:
-        """Take in an upload, and say what became of each report; on disk when this returns.
+    def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
+        """Take in reports of any number of uploads, in one transaction; O(log n) a report.
 
-        Raises
-        ------
-        ProtocolError
-            The client's fault, for a body that is no upload of this task.
+        Says what became of each, which is on disk when this returns.
         """
-        return self.take_reports(self.reports_in(body), now)
-
-    def reports_in(self, body: bytes) -> list[Report]:
-        """Return the reports of an upload."""
-        return messages.decode_upload(body, self._report_bytes)
-
-    def take_reports(self, reports: Sequence[Report], now: float) -> list[Answer]:
-        """Take in reports of any number of uploads, in one transaction; O(log n) a report."""
-        answers: dict[int, Answer] = {}
-        new: defaultdict[int, list[int]] = defaultdict(list)
+        new: defaultdict[int, list[Report]] = defaultdict(list)
         has_tables = self._epochs.issuperset(report.epoch for report in reports)
         with self._store.transaction(is_shared=has_tables):
             num_closed = self._num_closed
-            for at, report in enumerate(reports):
-                refusal = self._refusal(report, now, num_closed)
+            refusals = [self._refusal(report, now, num_closed) for report in reports]
+            for report, refusal in zip(reports, refusals, strict=True):
                 if refusal is None:
-                    new[report.epoch].append(at)
-                else:
-                    answers[at] = refusal
-            for epoch, places in new.items():
-                stored = self._stored(epoch, [reports[at] for at in places])
-                answers.update(zip(places, stored, strict=True))
-            self._count(
-                # Whatever epochs a stranger makes up, there is one count of those beyond the last.
-                (min(report.epoch, self.task.num_epochs), answers[at].name.lower())
-                for at, report in enumerate(reports)
-            )
+                    new[report.epoch].append(report)
+            stored = {epoch: iter(self._stored(epoch, some)) for epoch, some in new.items()}
+            both = zip(reports, refusals, strict=True)
+            answers = [next(stored[each.epoch]) if no is None else no for each, no in both]
+            # Whatever epochs a stranger makes up, there is one count of those beyond the last.
+            epochs = (min(report.epoch, self.task.num_epochs) for report in reports)
+            names = (answer.name.lower() for answer in answers)
+            self._count(zip(epochs, names, strict=True))
         self._epochs.update(new)
-        return [answers[at] for at in range(len(reports))]
+        return answers
 
     @property
     def _num_closed(self) -> int:
@@ -241,22 +221,6 @@ class Shuffler(Keeper):
         return max(0, closed - min(self.unreleased(), default=closed))
 
     # ------------------------------------------------------------ batches
-    def advance(self, now: float) -> list[BatchState]:
-        """Do what is due: close epochs that are over, seal what is closed; return what changed.
-
-        Never released below the task's least batch, counting distinct reports that open. A batch
-        that is too small waits for the next epoch's reports, or is dropped, as the task says.
-        """
-        found = []
-        for state in self.closed(now):
-            _, pages = self.to_open(state)
-            try:
-                written = self.write(state, map(open_page, pages))
-            except BudgetError:
-                written = None
-            found.append(self.settle(state, written))
-        return found
-
     def closed(self, now: float) -> list[BatchState]:
         """Close epochs that are over; return the batches that this process is to release now."""
         if not self._store.leads():
@@ -316,6 +280,8 @@ class Shuffler(Keeper):
     def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
         """Sort what was opened and write the batch; None if it is too small. Uses no database.
 
+        Too small is what has fewer distinct reports that open than the task's least batch.
+
         Raises
         ------
         BudgetError
@@ -335,7 +301,7 @@ class Shuffler(Keeper):
             records,
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
-            record_size=messages.sealed_size(self._report_bytes),
+            record_size=self._record_size,
         )
         if self._ledger is not None:
             spend_for_batch(self._ledger, self.task, batch, num_reports=len(records))
@@ -344,7 +310,10 @@ class Shuffler(Keeper):
         return Written(len(records), batch.root, lacking)
 
     def settle(self, state: BatchState, written: Written | None) -> BatchState:
-        """Note what became of a batch, and forget its reports unless they wait for more."""
+        """Note what became of a batch, and forget its reports unless they wait for more.
+
+        What is too small waits for the next epoch's reports, or is dropped, as the task says.
+        """
         is_last = state.last_epoch == self.task.num_epochs - 1
         waits = written is None and self.task.short_batch == "hold" and not is_last
         found, size, root = "short" if waits else "dropped", None, None
@@ -389,10 +358,9 @@ class Shuffler(Keeper):
         """Raise unless a batch can be fetched."""
         state = self.batch(number).state
         if state != "sealed":
-            raise Fault.ANALYZER.error(
-                f"batch {number} is {state}: only a sealed batch can be fetched",
-                Reason.EARLY if state == "closed" else Reason.LATE,
-            )
+            reason = Reason.EARLY if state == "closed" else Reason.LATE
+            what = f"batch {number} is {state}: only a sealed batch can be fetched"
+            raise Fault.ANALYZER.error(what, reason)
 
     def read(self, number: int) -> bytes:
         """Return what was written of a batch. Uses no database."""

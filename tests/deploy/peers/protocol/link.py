@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from deploy.peers.protocol.faults import PerfectTransport, Transport
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.peers.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token_text
 from shuffledp.deploy.peers.protocol.messages import Collected, open_all
 from shuffledp.deploy.peers.protocol.peer import Peer
@@ -259,13 +260,11 @@ class Link:
                 self._catch_up(peer, self._terms.rounds, roster)
                 self._relay.accept_hand_in(peer.hand_in())
         self._relay.go_on()
+        token = self._keys.sign(hand_ins_token_text(self._terms))
+        record = ExchangeRecord.of(self._terms, roster, self._relay.record(token))
         found = LinkResult(
-            collected=open_all(
-                self._relay.hand_ins(self._keys.sign(hand_ins_token_text(self._terms))),
-                roster,
-                self._keys,
-            ),
-            absences=self._relay.absences(),
+            collected=open_all(self._relay.hand_ins(token), roster, self._keys),
+            absences=record.absences,
             tallies={node: peer.state.counts for node, peer in self._peers.items()},
             num_refused=self._num_refused,
         )

@@ -10,7 +10,6 @@ from shuffledp.deploy.peers.protocol.keys import (
     PrivateKeys,
     Registration,
     Roster,
-    _registered_text,
 )
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -92,8 +91,8 @@ def test_a_registration_of_nobody():
 
 def test_a_mail_key_to_which_nothing_can_be_sealed():
     weak = bytes(32)
-    signature = ALICE.sign(_registered_text(TERMS, 0, ALICE.identity_key, weak))
-    bad = dataclasses.replace(FIRST, mail_key=weak, signature=signature).to_bytes()
+    bad = dataclasses.replace(FIRST, mail_key=weak)
+    bad = dataclasses.replace(bad, signature=ALICE.sign(bad._text(TERMS))).to_bytes()
     found = refusal(lambda: Registration.from_bytes(bad, TERMS))
     assert found == (Fault.PEER, Reason.MALFORMED)
 

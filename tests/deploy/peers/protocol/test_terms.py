@@ -63,10 +63,10 @@ def test_layout_of_json_does_not_matter():
     [
         ({"version": 1}, "version 1, this program 4"),
         ({"version": None, "more": 1}, "do not have the fields"),
-        ({"collection_id": 5}, "collection_id = 5 is not hexadecimal"),
-        ({"collection_id": "xyz"}, "is not hexadecimal"),
+        ({"collection_id": 5}, "not hexadecimal"),
+        ({"collection_id": "xyz"}, "not hexadecimal"),
         ({"collection_id": "00"}, "collection_id is not 16 bytes"),
-        ({"slots": 3}, "slots is not a list"),
+        ({"slots": 3}, "slots is no list"),
         ({"slots": [1]}, "slots has 1 items, not num_users = 8"),
         ({"slots": [0] * 8}, r"slots\[0\] = 0 is not"),
         ({"slots": [1.5] * 8}, r"slots\[0\] = 1.5 is not"),

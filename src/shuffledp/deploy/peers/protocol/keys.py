@@ -9,7 +9,8 @@ come as far.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -33,8 +34,6 @@ class PrivateKeys:
     secrets with neighbours, and forgotten once these are made.
     """
 
-    __slots__ = ("_identity", "_mail")
-
     def __init__(self, identity: Ed25519PrivateKey, mail: X25519PrivateKey | None) -> None:
         self._identity, self._mail = identity, mail
 
@@ -53,10 +52,8 @@ class PrivateKeys:
         mail = reader.take(wire.KEY_BYTES) if has_mail else b""
         reader.expect(wire.digest(b"keys", identity, mail), "the checksum does not fit")
         reader.finish()
-        return cls(
-            Ed25519PrivateKey.from_private_bytes(identity),
-            X25519PrivateKey.from_private_bytes(mail) if has_mail else None,
-        )
+        opens = X25519PrivateKey.from_private_bytes(mail) if has_mail else None
+        return cls(Ed25519PrivateKey.from_private_bytes(identity), opens)
 
     def to_bytes(self) -> bytes:
         """Return the private keys, unencrypted: whoever reads them is their owner."""
@@ -112,14 +109,18 @@ class Registration:
     node: int
     identity_key: bytes
     mail_key: bytes
-    signature: bytes
+    signature: bytes = b""
 
     @classmethod
     def make(cls, terms: Terms, node: int, keys: PrivateKeys) -> Self:
         """Return the registration of a user with these keys."""
-        identity, mail = keys.identity_key, keys.mail_key
-        signature = keys.sign(_registered_text(terms, node, identity, mail))
-        return cls(node=node, identity_key=identity, mail_key=mail, signature=signature)
+        made = cls(node=node, identity_key=keys.identity_key, mail_key=keys.mail_key)
+        return replace(made, signature=keys.sign(made._text(terms)))
+
+    def _text(self, terms: Terms) -> bytes:
+        """Return what is signed."""
+        said = (wire.uint(self.node), self.identity_key, self.mail_key)
+        return wire.digest(b"registration", terms.digest(), *said)
 
     def to_bytes(self) -> bytes:
         """Return the registration as bytes."""
@@ -141,21 +142,18 @@ class Registration:
     def _take(cls, reader: wire.Reader, terms: Terms) -> Self:
         """Return the next registration of a message, verified."""
         reader.expect(_REGISTRATION_MAGIC, "it does not begin as a registration does")
-        node = reader.number_below(terms.num_users, "user")
-        identity, mail = reader.take(wire.KEY_BYTES), reader.take(wire.KEY_BYTES)
-        signature = reader.take(wire.SIGNATURE_BYTES)
-        if not is_signed(signature, identity, _registered_text(terms, node, identity, mail)):
-            raise reader.error(
-                f"the signature of user {node} does not fit these terms and keys", Reason.FORGED
-            )
-        if not is_mail_key(mail):
-            raise reader.error(f"nothing can be sealed to the mail key of user {node}")
-        return cls(node=node, identity_key=identity, mail_key=mail, signature=signature)
-
-
-def _registered_text(terms: Terms, node: int, identity: bytes, mail_key: bytes) -> bytes:
-    """Return what a registration signs."""
-    return wire.digest(b"registration", terms.digest(), wire.uint(node), identity, mail_key)
+        made = cls(
+            node=reader.number_below(terms.num_users, "user"),
+            identity_key=reader.take(wire.KEY_BYTES),
+            mail_key=reader.take(wire.KEY_BYTES),
+            signature=reader.take(wire.SIGNATURE_BYTES),
+        )
+        if not is_signed(made.signature, made.identity_key, made._text(terms)):
+            what = f"the signature of user {made.node} does not fit these terms and keys"
+            raise reader.error(what, Reason.FORGED)
+        if not is_mail_key(made.mail_key):
+            raise reader.error(f"nothing can be sealed to the mail key of user {made.node}")
+        return made
 
 
 class Roster(dict[int, Registration]):
@@ -190,17 +188,13 @@ class Roster(dict[int, Registration]):
         reader.expect(_ROSTER_MAGIC, "it does not begin as a roster does")
         reader.expect(terms.digest(), "it was made for other terms", Reason.MISMATCH)
         count = reader.number_below(terms.num_users + 1, "number of users")
-        items: list[Registration] = []
-        for _ in range(count):
-            items.append(Registration._take(reader, terms))
-            if len(items) > 1 and items[-2].node >= items[-1].node:
-                raise reader.error("users do not stand in ascending order")
+        items = [Registration._take(reader, terms) for _ in range(count)]
+        if any(before.node >= after.node for before, after in pairwise(items)):
+            raise reader.error("users do not stand in ascending order")
         reader.finish()
         if count < terms.least_registered:
-            raise reader.error(
-                f"{count} users registered, fewer than the {terms.least_registered} of the terms",
-                Reason.MISMATCH,
-            )
+            what = f"{count} users registered, fewer than the {terms.least_registered} of the terms"
+            raise reader.error(what, Reason.MISMATCH)
         return cls(items, terms)
 
     def to_bytes(self) -> bytes:
@@ -236,13 +230,8 @@ class RoundKeys(NamedTuple):
     code: bytes
 
 
-_NUM_KEYS: Final = len(RoundKeys._fields)
-
-
 class Pairs:
     """The keys of a round with each neighbour; `forget`, which changes ``secrets``, ends it."""
-
-    __slots__ = ("_context", "_made", "_node", "_round_number", "_secrets")
 
     def __init__(self, secrets: dict[int, bytes], node: int, number: int, context: bytes) -> None:
         self._secrets, self._node, self._context = secrets, node, context
@@ -254,7 +243,7 @@ class Pairs:
             low, high = sorted((self._node, neighbour))
             place = wire.numbers(self._round_number, low, high)
             info = wire.digest(b"pair", self._context, place)
-            after, up, down, code = new_keys(self._secrets[neighbour], _NUM_KEYS, info)
+            after, up, down, code = new_keys(self._secrets[neighbour], len(RoundKeys._fields), info)
             to, from_ = (up, down) if self._node == low else (down, up)
             self._made[neighbour] = RoundKeys(after, to, from_, code)
         return self._made[neighbour]

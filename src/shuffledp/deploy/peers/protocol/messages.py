@@ -301,7 +301,7 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
     """
     if not keys.are_of(roster.terms):
         raise ParameterError(
-            "the private keys are not those of the terms: use the file that was written with them"
+            "the private keys are not those of the terms: use the file beside them"
         )
     rejected: Counter[str] = Counter()
     by_holder = _by_holder(hand_ins, roster, rejected)

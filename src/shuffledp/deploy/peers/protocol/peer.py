@@ -11,6 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from itertools import compress
 from typing import Any, Final, Self, TypeVar
 
 from shuffledp.core.entropy import Entropy, draw_below
@@ -32,12 +33,6 @@ from shuffledp.network.graph import Graph
 _Item = TypeVar("_Item")
 
 _MAGIC: Final = b"SPS\x05"
-
-# Fields that are bytes, and lists of them.
-_TEXTS: Final = (
-    "terms_digest", "registration", "roster_digest", "batch", "handed_in", "transcript",
-)  # fmt: skip
-_LISTS: Final = ("held", "moving")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,11 +76,8 @@ class PeerState:
     def to_bytes(self) -> bytes:
         """Return private keys and reports, unencrypted, with a checksum; keep it secret."""
         plain: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain["keys"] = self.keys.to_bytes()
-        plain["secrets"] = [[node, secret.hex()] for node, secret in self.secrets.items()]
-        plain |= {name: plain[name].hex() for name in ("keys", *_TEXTS)}
-        plain |= {name: [each.hex() for each in plain[name]] for name in _LISTS}
-        body = _MAGIC + self.terms_digest + json.dumps(plain).encode()
+        plain |= {"keys": self.keys.to_bytes(), "secrets": [*self.secrets.items()]}
+        body = _MAGIC + self.terms_digest + json.dumps(plain, default=bytes.hex).encode()
         return body + wire.digest(b"snapshot", body)
 
     @classmethod
@@ -98,11 +90,11 @@ class PeerState:
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
         plain = json.loads(body[len(reader.read_so_far()) :])
-        plain["keys"] = PrivateKeys.from_bytes(bytes.fromhex(plain["keys"]))
+        texts = {name: bytes.fromhex(each) for name, each in plain.items() if isinstance(each, str)}
+        plain |= texts | {"keys": PrivateKeys.from_bytes(texts["keys"])}
+        plain |= {name: [*map(bytes.fromhex, plain[name])] for name in ("held", "moving")}
         plain["secrets"] = {node: bytes.fromhex(secret) for node, secret in plain["secrets"]}
         plain["counts"] = Counter(plain["counts"])
-        plain |= {name: bytes.fromhex(plain[name]) for name in _TEXTS}
-        plain |= {name: [bytes.fromhex(each) for each in plain[name]] for name in _LISTS}
         return cls(**plain)
 
 
@@ -126,12 +118,9 @@ def draw_step(
     """Return which reports stay, each by a coin of its own, and where the others go, uniformly."""
     if not neighbours:
         return [*held], []
-    staying: list[bytes] = []
-    leaving: list[bytes] = []
-    for inner in held:
-        is_lazy = int(draw_below(entropy, 1, COIN_SIDES)[0]) < terms.coin
-        (staying if is_lazy else leaving).append(inner)
-    return staying, [(_choice(entropy, neighbours), inner) for inner in leaving]
+    lazy = draw_below(entropy, len(held), COIN_SIDES) < terms.coin
+    leaving = [*compress(held, ~lazy)]
+    return [*compress(held, lazy)], [(_choice(entropy, neighbours), inner) for inner in leaving]
 
 
 class Peer:
@@ -141,10 +130,6 @@ class Peer:
     starts again from there sends the same bytes. Keys are forgotten as soon as they have served;
     older snapshots still have them, and have to be overwritten.
     """
-
-    __slots__ = (
-        "_entropy", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_terms", "state",
-    )  # fmt: skip
 
     def __init__(
         self, terms: Terms, graph: Graph, state: PeerState, entropy: Entropy, limits: Limits
@@ -267,11 +252,11 @@ class Peer:
         if not 1 <= round_number <= self._terms.rounds:
             raise Fault.CALLER.error(f"round {round_number} is not in [1, {self._terms.rounds}]")
         if round_number != state.received_through + 1 or round_number == state.sent_in:
-            raise Fault.CALLER.error(
-                f"no batch can be drawn for round {round_number}: mail was taken through round "
-                f"{state.received_through}, and the last batch was of round {state.sent_in}",
-                Reason.EARLY if round_number > state.received_through + 1 else Reason.LATE,
-            )
+            through, last = state.received_through, state.sent_in
+            what = f"no batch can be drawn for round {round_number}: mail was taken through round "
+            what += f"{through}, and the last batch was of round {last}"
+            is_early = round_number > through + 1
+            raise Fault.CALLER.error(what, Reason.EARLY if is_early else Reason.LATE)
         self._drop_surplus()
         staying, moving = draw_step(state.held, self._neighbours, self._terms, self._entropy)
         contents = permuted(self._entropy, self._with_covers(moving))
@@ -348,11 +333,9 @@ class Peer:
         roster, pairs = self._begun()
         state = self.state
         if not 1 <= round_number <= min(state.received_through + 1, self._terms.rounds):
-            raise Fault.CALLER.error(
-                f"mail of round {round_number} does not follow round {state.received_through}, "
-                "the last whose mail was taken",
-                Reason.EARLY,
-            )
+            last = f"round {state.received_through}, the last whose mail was taken"
+            what = f"mail of round {round_number} does not follow {last}"
+            raise Fault.CALLER.error(what, Reason.EARLY)
         if round_number <= state.received_through:
             return
         mail = messages.decode_mail(packet, roster, round_number=round_number, recipient=self.node)
@@ -414,17 +397,12 @@ class Peer:
         if state.handed_in:
             return state.handed_in
         if state.received_through < self._terms.rounds:
-            raise Fault.CALLER.error(
-                f"round {state.received_through} of {self._terms.rounds} is the last whose mail "
-                "was taken: take the rest first",
-                Reason.EARLY,
-            )
+            what = f"mail was taken through round {state.received_through} of {self._terms.rounds}"
+            raise Fault.CALLER.error(f"{what}: take the rest first", Reason.EARLY)
         if self.withholds:
-            raise Fault.RELAY.error(
-                f"user {self.node} was absent in {state.counts['absent']} of {self._terms.rounds} "
-                "rounds, more than he allows, and hands in nothing",
-                Reason.LIMIT,
-            )
+            missed = f"{state.counts['absent']} of {self._terms.rounds} rounds"
+            what = f"user {self.node} was absent in {missed}, more than he allows, and hands in "
+            raise Fault.RELAY.error(f"{what}nothing", Reason.LIMIT)
         self._drop_surplus()
         room = messages.num_places(self._terms, self.node)
         chosen: list[bytes | None] = [*permuted(self._entropy, state.held)[:room]]

@@ -47,10 +47,8 @@ def slots_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
-    largest = mean_loads(graph, number, checked_laziness(laziness)).max(axis=0)
-    levels, which = np.unique(largest, return_inverse=True)
-    needed = [_smallest_slots(float(level), math.log(allowed)) for level in levels]
-    return np.array(needed, dtype=np.int64)[which]
+    loads = mean_loads(graph, number, checked_laziness(laziness))
+    return _smallest_slots(loads.max(axis=0), allowed)
 
 
 def overload_probability(
@@ -67,11 +65,11 @@ def overload_probability(
     longer drawn independently. ``loads`` are `mean_loads`; ``registered`` says who takes part.
     """
     rounds, largest = len(loads) - 1, loads.max(axis=0)
-    total = (rounds + 1) * _summed_tails(largest, np.asarray(slots), np.ones(graph.num_users))
+    total = (rounds + 1) * math.fsum(np.exp(_log_tails(largest, np.add(slots, 1.0))))
     if per_neighbour:
         _, _, degrees = _pairs(graph, registered)
-        room = np.full(graph.num_users, per_neighbour)
-        total += rounds * _summed_tails(largest / np.maximum(degrees, 1), room, degrees)
+        tails = np.exp(_log_tails(largest / np.maximum(degrees, 1), per_neighbour + 1.0))
+        total += rounds * math.fsum(tails * degrees)
     return min(total * (1.0 + _ROUNDING), 1.0)
 
 
@@ -89,10 +87,9 @@ def per_neighbour_for(
     having more reports for one neighbour.
     """
     number = require_at_least("rounds", rounds, 1)
-    pairs = max(2 * graph.num_edges, 1) * number
-    log_allowed = math.log(require_open_unit("failure", failure) / pairs)
+    allowed = require_open_unit("failure", failure) / (max(2 * graph.num_edges, 1) * number)
     loads = mean_loads(graph, number, checked_laziness(laziness)).max(axis=0)
-    return _smallest_slots(float((loads / np.maximum(graph.degrees, 1)).max()), log_allowed)
+    return int(_smallest_slots((loads / np.maximum(graph.degrees, 1)).max(), allowed))
 
 
 def loss_probability(load: NDArray[np.float64], missing: int) -> float:
@@ -101,15 +98,7 @@ def loss_probability(load: NDArray[np.float64], missing: int) -> float:
     Each report is at one of them or not, independently of the others, so that the bound of this
     module applies to their number.
     """
-    return math.exp(_log_tail(float(load.sum()) * (1.0 + _ROUNDING), missing))
-
-
-def _summed_tails(means: NDArray[np.float64], room: NDArray[Any], times: NDArray[Any]) -> float:
-    """Return the sum, so many times each, of bounds on P(more than there is room for)."""
-    pairs, which = np.unique(np.stack([means, room + 1.0], axis=1), axis=0, return_inverse=True)
-    weights = np.bincount(which.ravel(), weights=times)
-    tails = [math.exp(_log_tail(mean, int(least))) for mean, least in pairs.tolist()]
-    return math.fsum(np.array(tails) * weights)
+    return float(np.exp(_log_tails(load.sum() * (1.0 + _ROUNDING), float(missing))))
 
 
 def checked_laziness(laziness: SupportsFloat) -> float:
@@ -158,20 +147,21 @@ def mean_loads(
     return np.stack(loads) * (1.0 + _ROUNDING)
 
 
-def _log_tail(mean: float, least: int) -> float:
-    """Return log of a bound on P(sum of independent indicators of this mean >= least)."""
-    if mean == 0.0:
-        return -math.inf if least >= 1 else 0.0
-    if least < mean + 1.0:
-        return 0.0
-    bound = least * math.log(mean) - mean - math.lgamma(least + 1.0)
-    bound += math.log((least + 1.0) / (least + 1.0 - mean))
-    return min(bound + _ROUNDING * (1.0 + abs(bound)), 0.0)
+def _log_tails(means: Any, least: Any) -> NDArray[np.float64]:
+    """Return logs of bounds on P(sum of independent indicators of a mean >= least), rounded up."""
+    from scipy.special import gammaln
+
+    means = np.asarray(means, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where only 1 is a bound
+        logs = least * np.log(means) - means - gammaln(least + 1.0)
+        logs += np.log((least + 1.0) / (least + 1.0 - means))
+    rounded = np.minimum(logs * (1.0 - _ROUNDING) + _ROUNDING, 0.0)
+    return np.where(least < means + 1.0, 0.0, rounded)
 
 
-def _smallest_slots(mean: float, log_allowed: float) -> int:
-    """Return the fewest slots, >= 1, that suffice for this mean."""
-    slots = 1
-    while _log_tail(mean, slots + 1) > log_allowed:
-        slots += 1
+def _smallest_slots(means: Any, allowed: float) -> NDArray[np.int64]:
+    """Return the fewest slots, >= 1, that suffice for these means."""
+    slots = np.ones(np.shape(means), dtype=np.int64)
+    while (lacks := _log_tails(means, slots + 1.0) > math.log(allowed)).any():
+        slots += lacks
     return slots

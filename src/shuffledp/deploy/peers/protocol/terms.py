@@ -2,8 +2,9 @@
 
 import json
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, Self
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Final, Literal, Self
 
 import numpy as np
 
@@ -36,15 +37,10 @@ REGISTRATION_BYTES: Final = 2 * wire.NUMBER_BYTES + 2 * wire.KEY_BYTES + wire.SI
 #: Coins fall with a probability that is a multiple of one over this.
 COIN_SIDES: Final = 1 << 16
 
-#: Largest size of a report: envelopes all have one size, so one large report makes all large.
-MOST_REPORT_BYTES: Final = 1 << 20
-
-_MOST_ROUNDS = 1 << 20
-_MOST_SLOTS = 1 << 20
+# Largest number of rounds and slots, and size of a report in bytes: envelopes all have one size, so
+# that one large report makes all large.
+_MOST = 1 << 20
 _MOST_EPSILON0 = 1e6
-
-# Hand in nothing after more absences than this share of the rounds.
-_SHARE_OF_ABSENCES = 4
 
 _BYTE_FIELDS = {
     "collection_id": COLLECTION_ID_BYTES,
@@ -61,14 +57,17 @@ def new_collection_id(entropy: Entropy) -> bytes:
 
 def graph_digest(graph: Graph) -> bytes:
     """Return SHA-256 of who is joined to whom, whatever the users are called."""
-    return wire.digest(
-        b"graph",
-        graph.starts.astype("<i8").tobytes(),
-        graph.neighbours.astype("<i4").tobytes(),
-    )
+    starts, neighbours = graph.starts.astype("<i8"), graph.neighbours.astype("<i4")
+    return wire.digest(b"graph", starts.tobytes(), neighbours.tobytes())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def nearest_laziness(laziness: float) -> float:
+    """Return the multiple of 2^-16 in [0, 1) that is nearest to a chance, as coins have it."""
+    sides = round(checked_laziness(laziness) * COIN_SIDES)
+    return min(sides, COIN_SIDES - 1) / COIN_SIDES
+
+
+@dataclass(frozen=True, kw_only=True)
 class Terms:
     """The terms of one collection; `digest` binds them all."""
 
@@ -104,9 +103,6 @@ class Terms:
     # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
     # relay that leaves users out.
     least_registered: int = 1
-    # What the terms say of the randomizer's epsilon0, in nats; None if no number.
-    stated_epsilon0: float | None = field(init=False, repr=False, compare=False)
-    _digest: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, size in _BYTE_FIELDS.items():
@@ -115,20 +111,17 @@ class Terms:
                 raise ParameterError(f"{name} is not {size} bytes: take it as it was made")
         for name, first, end in (
             ("num_users", 1, 1 << 31),
-            ("rounds", 1, _MOST_ROUNDS + 1),
-            ("report_bytes", 1, MOST_REPORT_BYTES + 1),
-            ("per_neighbour", 0, _MOST_SLOTS + 1),
+            ("rounds", 1, _MOST + 1),
+            ("report_bytes", 1, _MOST + 1),
+            ("per_neighbour", 0, _MOST + 1),
         ):
             require_whole(name, getattr(self, name), first, end)
         require_whole("least_registered", self.least_registered, 1, self.num_users + 1)
-        slots = self.slots
-        if len(slots) != self.num_users:
-            raise ParameterError(f"slots has {len(slots)} items, not num_users = {self.num_users}")
-        for user, number in enumerate(slots):
-            require_whole(f"slots[{user}]", number, 1, _MOST_SLOTS + 1)
-        sides = checked_laziness(self.laziness) * COIN_SIDES
-        if not sides.is_integer():
-            nearest = min(round(sides), COIN_SIDES - 1) / COIN_SIDES
+        if (number := len(self.slots)) != self.num_users:
+            raise ParameterError(f"slots has {number} items, not num_users = {self.num_users}")
+        for user, number in enumerate(self.slots):
+            require_whole(f"slots[{user}]", number, 1, _MOST + 1)
+        if self.laziness != (nearest := nearest_laziness(self.laziness)):
             raise ParameterError(
                 f"laziness = {self.laziness} is not a multiple of 2^-16: the nearest is {nearest}"
             )
@@ -138,11 +131,18 @@ class Terms:
             described = json.loads(self.randomizer)
         except (ValueError, TypeError, RecursionError):
             raise ParameterError("randomizer is not JSON text: describe it as an object") from None
-        object.__setattr__(self, "slots", tuple(slots))
+        object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         object.__setattr__(self, "randomizer", _canonical(described))
-        object.__setattr__(self, "stated_epsilon0", _stated_epsilon0(described))
-        object.__setattr__(self, "_digest", self._compute_digest())
+
+    @property
+    def stated_epsilon0(self) -> float | None:
+        """What the terms say of the randomizer's epsilon0, in nats; None if no number."""
+        described = json.loads(self.randomizer)
+        found = described.get("epsilon0") if isinstance(described, dict) else None
+        if not isinstance(found, int | float) or isinstance(found, bool):
+            return None
+        return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
 
     @property
     def coin(self) -> int:
@@ -169,8 +169,9 @@ class Terms:
         """Return the digest of all terms: 32 bytes that every message is bound to."""
         return self._digest
 
-    def _compute_digest(self) -> bytes:
-        """Return what `digest` keeps."""
+    @cached_property
+    def _digest(self) -> bytes:
+        """What `digest` returns."""
         numbers = (self.num_users, self.rounds, self.coin, self.report_bytes)
         return wire.digest(
             b"terms",
@@ -187,12 +188,9 @@ class Terms:
 
     def to_json(self) -> str:
         """Return the terms as JSON text, for publishing; bytes are written in hexadecimal."""
-        written: dict[str, Any] = {"version": VERSION}
-        for name in _names(self):
-            value = getattr(self, name)
-            written[name] = value.hex() if name in _BYTE_FIELDS else value
+        written = {"version": VERSION} | {name: getattr(self, name) for name in _NAMES}
         written["randomizer"] = json.loads(self.randomizer)
-        return json.dumps(written)
+        return json.dumps(written, default=bytes.hex)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -201,47 +199,33 @@ class Terms:
             given = json.loads(text)
         except (ValueError, RecursionError):
             raise ParameterError("the terms are not JSON: take the published file") from None
-        wanted = {"version", *_names(cls)}
+        wanted = {"version", *_NAMES}
         if not isinstance(given, dict) or set(given) != wanted:
+            names = ", ".join(sorted(wanted))
             raise ParameterError(
-                f"the terms do not have the fields {', '.join(sorted(wanted))}: take the file that "
-                "was published"
+                f"the terms do not have the fields {names}: take the published file"
             )
         version = given.pop("version")
         if version != VERSION:
             raise ParameterError(f"the terms have version {version!r}, this program {VERSION}")
-        for name in _BYTE_FIELDS:
-            try:
-                given[name] = bytes.fromhex(given[name])
-            except (ValueError, TypeError):
-                raise ParameterError(f"{name} = {given[name]!r} is not hexadecimal") from None
-        if not isinstance(given["slots"], list):
-            raise ParameterError("slots is not a list of whole numbers, one a user")
-        given["slots"] = tuple(given["slots"])
+        try:
+            given |= {name: bytes.fromhex(given[name]) for name in _BYTE_FIELDS}
+            given["slots"] = tuple(given["slots"])
+        except (ValueError, TypeError):
+            names = ", ".join(_BYTE_FIELDS)
+            raise ParameterError(f"slots is no list, or not hexadecimal: {names}") from None
         given["randomizer"] = _canonical(given["randomizer"])
         return cls(**given)
 
     def require_graph(self, graph: Graph) -> None:
         """Raise `ProtocolError` unless the graph is the one of the terms."""
         if graph_digest(graph) != self.graph_digest:
-            raise Fault.CALLER.error(
-                f"the graph of {graph.num_users} users and {graph.num_edges} edges is not the one "
-                "of the terms: use the file that they were made from",
-                Reason.MISMATCH,
-            )
+            what = f"the graph of {graph.num_users} users and {graph.num_edges} edges"
+            remedy = "is not the one of the terms: use the file that they were made from"
+            raise Fault.CALLER.error(f"{what} {remedy}", Reason.MISMATCH)
 
 
-def _names(terms: Terms | type[Terms]) -> tuple[str, ...]:
-    """Return the names of what terms are made of."""
-    return tuple(item.name for item in fields(terms) if item.init)
-
-
-def _stated_epsilon0(described: object) -> float | None:
-    """Return the epsilon0 that a description names, if that is a number."""
-    found = described.get("epsilon0") if isinstance(described, dict) else None
-    if not isinstance(found, int | float) or isinstance(found, bool):
-        return None
-    return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
+_NAMES = tuple(each.name for each in fields(Terms))
 
 
 def _canonical(value: object) -> str:
@@ -286,10 +270,8 @@ class Limits:
         if not 0 <= node < terms.num_users:
             raise ParameterError(f"node = {node} is not in [0, {terms.num_users})")
         if self.terms_digest not in (None, terms.digest()):
-            raise Fault.ANALYZER.error(
-                f"the terms have the digest {terms.digest().hex()}, not the one that is required",
-                Reason.MISMATCH,
-            )
+            what = f"the terms have the digest {terms.digest().hex()}, not the one that is required"
+            raise Fault.ANALYZER.error(what, Reason.MISMATCH)
         self.require_epsilon0(terms.stated_epsilon0)
         unmoved = terms.laziness**terms.rounds
         megabytes = traffic_bytes(terms, graph, node) / 1e6
@@ -314,31 +296,22 @@ class Limits:
             raise Fault.ANALYZER.error("the terms do not state their epsilon0", Reason.LIMIT)
         if not epsilon0 + spent <= self.most_epsilon0:
             earlier = f" after {spent:.6g} spent on this question before" if spent else ""
-            raise Fault.ANALYZER.error(
-                f"the terms ask for a report with epsilon0 = {epsilon0:.6g}{earlier}, more than "
-                f"max_epsilon0 = {self.most_epsilon0:g}",
-                Reason.LIMIT,
-            )
+            what = f"a report with epsilon0 = {epsilon0:.6g}{earlier}, more than max_epsilon0 = "
+            what += f"{self.most_epsilon0:g}"
+            raise Fault.ANALYZER.error(f"the terms ask for {what}", Reason.LIMIT)
 
     def allowed_absences(self, terms: Terms) -> int:
         """Return after how many absences the user still hands in."""
-        if self.most_absences is None:
-            return terms.rounds // _SHARE_OF_ABSENCES
-        return self.most_absences
+        return terms.rounds // 4 if self.most_absences is None else self.most_absences
 
     def require_roster(self, number: int, digest: bytes) -> None:
         """Raise `ProtocolError` unless the user agrees to a roster of that size and digest."""
         if number < self.least_users:
-            raise Fault.RELAY.error(
-                f"{number} users have registered, fewer than least_users = {self.least_users}",
-                Reason.LIMIT,
-            )
+            what = f"{number} users have registered, fewer than least_users = {self.least_users}"
+            raise Fault.RELAY.error(what, Reason.LIMIT)
         if self.roster_digest not in (None, digest):
-            raise Fault.RELAY.error(
-                f"the relay shows a roster with the digest {digest.hex()}, not the one "
-                "that is required: do not trust the relay",
-                Reason.MISMATCH,
-            )
+            what = f"the relay shows a roster with the digest {digest.hex()}, not the one that is "
+            raise Fault.RELAY.error(f"{what}required: do not trust the relay", Reason.MISMATCH)
 
 
 def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:

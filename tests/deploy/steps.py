@@ -1,0 +1,31 @@
+"""What a shuffler does in one step, as its server does it in several."""
+
+from shuffledp.core.errors import BudgetError
+from shuffledp.deploy.messages import decode_upload, outer_info
+from shuffledp.deploy.sealing import open_seal
+from shuffledp.deploy.servers.batches import open_page
+
+
+def take(shuffler, body, now):
+    """Take in an upload; return what became of each report."""
+    size = shuffler.task.asked.codec.num_report_bytes
+    return shuffler.take(decode_upload(body, size), now)
+
+
+def advance(shuffler, now):
+    """Close epochs that are over, seal what is closed; return what changed."""
+    found = []
+    for state in shuffler.closed(now):
+        _, pages = shuffler.to_open(state)
+        try:
+            written = shuffler.write(state, map(open_page, pages))
+        except BudgetError:
+            written = None
+        found.append(shuffler.settle(state, written))
+    return found
+
+
+def open_outer(report, task_id, private_key):
+    """Return what a report has for the analyzer; None if it does not open."""
+    info = outer_info(task_id, report.epoch, report.report_id)
+    return open_seal(report.sealed, private_key, info)
