@@ -94,7 +94,7 @@ FORMS = {
 }
 
 
-def _upper(value: Mapping[str, float] | float) -> float | None:
+def _upper(value: Any) -> float | None:
     """Return the upper end of epsilon or delta; None if no finite one is proved."""
     upper = value["upper"] if isinstance(value, Mapping) else value
     return None if upper is None else float(upper)
