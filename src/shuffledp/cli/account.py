@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.console import (
-    print_facts,
-    print_json,
-    print_list,
-    print_paragraph,
-    print_warnings,
-)
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.wording import guarantee_facts
 
@@ -64,15 +58,15 @@ def account(
     if certify:
         proved["certificate"] = _certificate(releases, guarantee.bound, epsilon, delta)
     if delta is not None:
-        print_warnings(delta_cautions(delta, guarantee.num_users))
+        console.print_warnings(delta_cautions(delta, guarantee.num_users))
     if asked["channel"] is not None and (caution := open_channel(asked["channel"]).caution):
-        print_warnings([caution])
-    if print_json(guarantee.to_json_dict() | proved):
+        console.print_warnings([caution])
+    if console.print_json(guarantee.to_json_dict() | proved):
         return
-    print_facts(guarantee_facts(guarantee))
-    print_list("assumptions", guarantee.bound.assumptions)
+    console.print_facts(guarantee_facts(guarantee))
+    console.print_list("assumptions", guarantee.bound.assumptions)
     for title, text in proved.items():
-        print_paragraph(title, text)
+        console.print_paragraph(title, text)
 
 
 def _certificate(

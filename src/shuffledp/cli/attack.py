@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings, progress_bar
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, PATH, cli, options
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, required_groups, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
@@ -55,7 +55,7 @@ def _simulate(
     (grouping, alpha), name = required_groups(ways, alpha), asked.pop("shuffler")
     trials, entropy = asked.pop("trials"), Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
-    with progress_bar(_HINTS) as on_progress:
+    with console.progress_bar(_HINTS) as on_progress:
         how: dict[str, Any] = {"on_progress": on_progress}
         survey, opened = open_survey(table, asked.pop("column"), grouping, **asked, **how)
         shuffler = opened.shuffler(alpha, name=name, distance=distance)
@@ -67,12 +67,12 @@ def _simulate(
         "epsilon0": survey.randomizer.epsilon0,
         "results": [result.to_json_dict() for result in results],
     }
-    if print_json(record):
+    if console.print_json(record):
         return
     sizes = opened.groups.sizes
     people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     click.echo(_SIMULATION + "\n")
-    print_facts(
+    console.print_facts(
         [
             ("people", f"{survey.num_users:,}"),
             ("answers", f"{survey.domain_size}"),
@@ -87,7 +87,7 @@ def _simulate(
         click.echo(f"\n{task}: {measure}")
         by = ("by",) if found[0].own_report else ()
         headings = ("reports", "mean", *by, "standard deviation", "trials")
-        print_table(headings, [_row(each) for each in found])
+        console.print_table(headings, [_row(each) for each in found])
 
 
 def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
             results += attack_by_majority_vote(survey, *compared, **resampling)
         if name == "all" and survey.public is None:
             missing = "no gaussian-process attack: groups without coordinates, and no --public"
-            print_warnings([missing])
+            console.print_warnings([missing])
         elif name != "majority-vote":
             results += attack_by_gaussian_process(survey, *compared, **how)
         return results

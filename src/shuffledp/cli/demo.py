@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shuffledp.cli.console import print_facts, print_paragraph, print_table, print_warnings
+from shuffledp.cli import console
 from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
 from shuffledp.report.formatting import percent
@@ -74,11 +74,13 @@ def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
         )
         for answer, estimate, lower, upper in zip(survey.domain, *columns, strict=True)
     ]
-    print_table(("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows)
+    console.print_table(
+        ("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows
+    )
     click.echo()
-    print_facts(guarantee_facts(result.guarantee))
+    console.print_facts(guarantee_facts(result.guarantee))
     for title, text in privacy_statement(result).paragraphs[:2]:
         click.echo()
-        print_paragraph(title, text)
+        console.print_paragraph(title, text)
     click.echo(f"\nThe whole statement, with a chart: {folder / REPORT_FILE}\n")
-    print_warnings(result.warnings)
+    console.print_warnings(result.warnings)

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import (
-    is_json,
-    new_folder,
-    print_facts,
-    print_json,
-    print_warnings,
-)
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.checks import require_non_negative
@@ -124,7 +118,7 @@ def create(
         raise DataError(f"{error}{remedy}") from None
     if 0 < num_codes < made.min_batch:
         few = f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
-        print_warnings(
+        console.print_warnings(
             [f"{few}{made.min_batch:,}: a batch needs several epochs, or never comes about"]
         )
     listen, codes = (given["shuffler"], given["analyzer"]), new_codes(num_codes)
@@ -242,14 +236,14 @@ def _check_dap(path: Path, **numbers: float) -> None:
         *guarantee_facts(found)[:3],
         ("if they collude", f"epsilon0 = {rounded(numbers['epsilon0'], up=True)}"),
     ]
-    if not print_json(record):
-        print_facts(facts)
+    if not console.print_json(record):
+        console.print_facts(facts)
 
 
 def _say_task(made: "Task", path: Path) -> None:
     """Print what a task asks and promises."""
-    if not is_json():
-        print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
+    if not console.is_json():
+        console.print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
         return
     record = {
         "task": str(path),
@@ -261,7 +255,7 @@ def _say_task(made: "Task", path: Path) -> None:
         "guarantee": made.guarantee().to_json_dict(),
         "epsilon0": made.asked.randomizer.epsilon0,
     }
-    print_json(record)
+    console.print_json(record)
 
 
 def task_facts(made: "Task") -> list[tuple[str, str]]:
@@ -357,10 +351,10 @@ def collect(
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
-    with new_folder(out, overwrite=overwrite) as partial:
+    with console.new_folder(out, overwrite=overwrite) as partial:
         number = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
         record = json.loads((partial / PRIVACY_FILE).read_bytes())
-    if print_json({"batch": number, **record}):
+    if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
     facts = [
@@ -373,4 +367,4 @@ def collect(
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
-    print_facts([*facts, ("report", str(out / REPORT_FILE))])
+    console.print_facts([*facts, ("report", str(out / REPORT_FILE))])

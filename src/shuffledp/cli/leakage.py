@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from shuffledp.cli.console import print_facts, print_json, print_list, print_table
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, cli, options
 
 
@@ -43,14 +43,14 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
             "alone) and --epsilon0"
         )
     found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
-    if print_json(found.to_json_dict()):
+    if console.print_json(found.to_json_dict()):
         return
     # The sentence first, then what is compared, then what it rests on.
     click.echo(f"{found.sentence}\n")
-    print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
+    console.print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
     click.echo()
-    print_facts(account_facts(found))
-    print_list("assumptions", found.both.assumptions)
+    console.print_facts(account_facts(found))
+    console.print_list("assumptions", found.both.assumptions)
 
 
 def _believed(

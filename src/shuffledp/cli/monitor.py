@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.console import (
-    new_folder,
-    print_facts,
-    print_json,
-    print_list,
-    print_table,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.options import cli, options, require_target, taken
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.report.formatting import given, rounded
@@ -92,8 +84,8 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
             "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
         )
     planned = plan_monitoring(domain=categories, **asked)
-    print_warnings(planned.cautions)
-    if not print_json(planned.to_dict()):
+    console.print_warnings(planned.cautions)
+    if not console.print_json(planned.to_dict()):
         _print_plan(planned)
 
 
@@ -109,14 +101,14 @@ def _print_plan(planned: "MonitorPlan") -> None:
         ("delta", given(planned.delta)),
         ("epsilon0", f"{epsilon0} (of all that a user ever sends, without a shuffler)"),
     ]
-    print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
+    console.print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
     click.echo()
-    print_table(words.HEADINGS, words.comparison_rows(planned))
+    console.print_table(words.HEADINGS, words.comparison_rows(planned))
     click.echo()
-    print_facts([("advice", planned.advice)])
+    console.print_facts([("advice", planned.advice)])
     click.echo()
-    print_facts([("method", central.method), ("source", central.source)])
-    print_list("assumptions", central.assumptions)
+    console.print_facts([("method", central.method), ("source", central.source)])
+    console.print_list("assumptions", central.assumptions)
 
 
 def _up(value: float) -> str:
@@ -174,15 +166,15 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
 
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING)
-    with new_folder(out, overwrite=overwrite) as folder:
-        with progress_bar(_HINTS) as on_progress:
+    with console.new_folder(out, overwrite=overwrite) as folder:
+        with console.progress_bar(_HINTS) as on_progress:
             histories = open_histories(table, **reading, on_progress=on_progress)
             result = simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
-    print_warnings(result.warnings)
-    if not print_json(result.to_json_dict()):
+    console.print_warnings(result.warnings)
+    if not console.print_json(result.to_json_dict()):
         _print_monitored(result, out)
 
 
@@ -213,4 +205,4 @@ def _print_monitored(result: "MonitorResult", out: Path) -> None:
         *((name, value) for name, value in central if name != "users"),
         ("report", str(out / REPORT_FILE)),
     ]
-    print_facts(facts)
+    console.print_facts(facts)

@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.console import (
-    print_facts,
-    print_json,
-    print_list,
-    print_table,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.options import PATH, network, options, taken, whole_number
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text
@@ -74,18 +67,18 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
     graph = read_graph(graph_file)
-    with progress_bar() as on_progress:
+    with console.progress_bar() as on_progress:
         found = account_network(graph, profile, on_progress=on_progress, **asked)
-    print_warnings(delta_cautions(found.delta, found.num_users))
-    if print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
+    console.print_warnings(delta_cautions(found.delta, found.num_users))
+    if console.print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
         return
     dropped = [
         (graph.num_self_loops, "edges from a user to themself"),
         (graph.num_duplicates, "edges given twice"),
     ]
     left_out = ", ".join(f"{number:,} {what}" for number, what in dropped if number)
-    print_facts(account_facts(found, left_out))
-    print_list("assumptions", found.epsilon.assumptions)
+    console.print_facts(account_facts(found, left_out))
+    console.print_list("assumptions", found.epsilon.assumptions)
 
 
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
@@ -198,7 +191,7 @@ def curve(
     if not graphs and not regular:
         raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
     profile = LocalProfile(epsilon0=epsilon0)
-    with progress_bar() as progress:
+    with console.progress_bar() as progress:
         found = []
         for name, graph in _named_graphs(graphs, regular, num_users, seed, progress):
             mixing = NetworkMixing(graph, laziness=laziness, on_progress=progress)
@@ -207,10 +200,10 @@ def curve(
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     page = write_report(network_page(found), out / "network-curve.html")
-    if print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]}):
+    if console.print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]}):
         return
-    print_table(_HEADINGS, [_row(each) for each in found])
-    print_facts([("figure", str(page))])
+    console.print_table(_HEADINGS, [_row(each) for each in found])
+    console.print_facts([("figure", str(page))])
 
 
 def _named_graphs(

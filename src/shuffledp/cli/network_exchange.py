@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import (
-    new_folder,
-    print_facts,
-    print_json,
-    print_list,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.deployment import say_url
 from shuffledp.cli.options import network, options, require_service
 from shuffledp.cli.run import print_estimates
@@ -116,8 +109,8 @@ def prepare(
         record["guarantee"] = expected.to_json_dict()
         facts += guarantee_facts(expected)[:3]
         facts.append(("assuming", "all register, none is ever away, all arrives"))
-    if not print_json(record):
-        print_facts(facts)
+    if not console.print_json(record):
+        console.print_facts(facts)
 
 
 def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
@@ -129,7 +122,7 @@ def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float)
     everybody = np.arange(terms.num_users)
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
     arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
-    with progress_bar() as on_progress:
+    with console.progress_bar() as on_progress:
         exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
         return exchange.guarantee(asked.randomizer.profile, delta=delta)
 
@@ -233,9 +226,9 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     read.require_graph(edges)
     limits.require_terms(read, edges, user or 0)
     how: dict[str, Any] = {"entropy": Entropy.from_operating_system(), "limits": limits}
-    print_warnings(cautions_about(url, "relay"))
+    console.print_warnings(cautions_about(url, "relay"))
     with PeerStore(state, read) as store, RelayClient(url, answer_sizes(read, edges)) as client:
-        print_facts(
+        console.print_facts(
             [
                 *asked.facts(),
                 *traffic_facts(read, edges),
@@ -248,7 +241,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         if user is not None and store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
         draw_reports(store, read, edges, asked, names=names, values=drawn, **how)
-        with progress_bar() as on_progress:
+        with console.progress_bar() as on_progress:
             how |= {} if on_progress is None else {"on_progress": on_progress}
             runner = PeerRunner(
                 terms=read,
@@ -256,7 +249,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
                 store=store,
                 nodes=list(names),
                 client=client,
-                on_roster=lambda found: print_facts([("roster", found)]),
+                on_roster=lambda found: console.print_facts([("roster", found)]),
                 **how,
             )
             outcome = runner.run()
@@ -316,8 +309,8 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     if outcome.refused:
         reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
         found.append(f"messages were refused: {reasons}")
-    print_warnings(found)
-    print_facts(
+    console.print_warnings(found)
+    console.print_facts(
         [
             ("handed in", f"{outcome.num_handed_in:,} of {outcome.num_users:,} users"),
             ("rounds missed", f"{outcome.absences:,}"),
@@ -382,14 +375,14 @@ def collect(
     keys = read_key(key, read)
     edges = read_graph(graph)
     read.require_graph(edges)
-    print_warnings(cautions_about(url, "relay"))
+    console.print_warnings(cautions_about(url, "relay"))
     options = EstimateOptions(confidence=confidence)
     with (
-        new_folder(out, overwrite=overwrite) as folder,
+        console.new_folder(out, overwrite=overwrite) as folder,
         RelayClient(url, answer_sizes(read, edges)) as client,
         # What was fetched is kept beside the key that opens it.
         FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
-        progress_bar() as on_progress,
+        console.progress_bar() as on_progress,
     ):
         fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
         result = collection_result(
@@ -404,13 +397,13 @@ def collect(
         )
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
-    print_warnings(result.warnings)
+    console.print_warnings(result.warnings)
     if fetched.not_forgotten:
         kept = "the relay may still have what was handed in; while it serves, run this command"
-        print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
-    if print_json({**result.to_json_dict(), **findings, "collection": facts}):
+        console.print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
+    if console.print_json({**result.to_json_dict(), **findings, "collection": facts}):
         return
     exchange = result.network
     rows = [] if exchange is None else [*network_rows(exchange), *walk_rows(exchange)]
     print_estimates(result, rows, out)
-    print_list("assumptions", result.guarantee.bound.assumptions)
+    console.print_list("assumptions", result.guarantee.bound.assumptions)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from shuffledp.cli.console import print_facts
+from shuffledp.cli import console
 from shuffledp.cli.options import PATH, cli, options, require_service
 
 _CONFIG = "--config PATH  The server's file of settings.  [required]"
@@ -38,7 +38,7 @@ def rotate(*, folder: Path) -> None:
         new["shuffler"] += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
     lines = [("keys of epochs", epochs), ("analyzer's key", f"number {number}")]
     lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
-    print_facts(lines)
+    console.print_facts(lines)
 
 
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")

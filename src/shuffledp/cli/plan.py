@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import print_facts, print_json, print_list, print_table, print_warnings
 from shuffledp.cli.options import cli, options
 from shuffledp.core.errors import DomainError
 from shuffledp.report import wording
@@ -87,8 +87,8 @@ def plan(
         write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
-    print_warnings(chosen.warnings)
-    if not print_json(chosen.to_json_dict()):
+    console.print_warnings(chosen.warnings)
+    if not console.print_json(chosen.to_json_dict()):
         _print_plan(chosen)
 
 
@@ -111,8 +111,8 @@ def _print_solution(solution: "Calibration") -> None:
     from shuffledp.collection.results import delta_cautions
 
     guarantee = solution.guarantee
-    print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
-    if print_json(solution.to_json_dict()):
+    console.print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
+    if console.print_json(solution.to_json_dict()):
         return
     found = {
         "epsilon0": ("largest epsilon0", rounded(solution.epsilon0, up=False, digits=6)),
@@ -122,7 +122,7 @@ def _print_solution(solution: "Calibration") -> None:
     facts = [found[solution.found]] if solution.found in found else []
     if solution.found != "epsilon0":
         facts.append(("epsilon0", given(solution.epsilon0)))
-    print_facts([*facts, *wording.guarantee_facts(guarantee)])
+    console.print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
 def _print_plan(chosen: "Plan") -> None:
@@ -130,7 +130,7 @@ def _print_plan(chosen: "Plan") -> None:
     from shuffledp.report.precedents import nearest
 
     law, guarantee = chosen.randomizer, chosen.guarantee
-    print_facts(
+    console.print_facts(
         [
             ("question", chosen.question.describe()),
             ("randomizer", law.name),
@@ -142,14 +142,14 @@ def _print_plan(chosen: "Plan") -> None:
         ]
     )
     click.echo()
-    print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
+    console.print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
     headings, rows = wording.curve_table(chosen, chosen.errors_by_epsilon())
     if rows:
         click.echo()
-        print_table(headings, rows)
+        console.print_table(headings, rows)
     known = [
         *nearest(law.epsilon0, is_local=True),
         *nearest(guarantee.epsilon_upper, is_local=False),
     ]
     click.echo()
-    print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])
+    console.print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

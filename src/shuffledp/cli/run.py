@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import new_folder, print_facts, print_json, print_warnings, progress_bar
 from shuffledp.cli.options import cli, options, taken
 from shuffledp.cli.shuffles import GROUPING, SHUFFLED, SHUFFLER, take_shuffle
 from shuffledp.collection.output import REPORT_FILE, write_results
@@ -123,7 +123,10 @@ def run(
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     prior = None if prior_file is None else read_prior(prior_file)
-    with new_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
+    with (
+        console.new_folder(out, overwrite=overwrite) as folder,
+        console.progress_bar() as on_progress,
+    ):
         reading["on_progress"] = on_progress
         if planned is None:
             asked, values = what.open(table, column, **simulated, **reading)
@@ -215,7 +218,7 @@ def estimate(
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
     intervals, about = shared.take_estimating(given)
     planned = Plan.load(plan_file)
-    with new_folder(out, overwrite=overwrite) as folder:
+    with console.new_folder(out, overwrite=overwrite) as folder:
         result = estimate_plan(reports, planned, **given, **intervals)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
@@ -230,11 +233,11 @@ def _print_result(result: "Result", out: Path, left: float | None = None) -> Non
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
 
-    print_warnings(result.warnings)
+    console.print_warnings(result.warnings)
     guessed = of_run(result)
     beside = {} if guessed is None else {"leakage": guessed.to_json_dict()}
     spent = {} if left is None else {"ledger_left": left}
-    if print_json(result.to_json_dict() | beside | spent):
+    if console.print_json(result.to_json_dict() | beside | spent):
         return
     facts = [("no shuffler", without_shuffler_line(result.randomizer.profile))]
     if guessed is not None and (line := run_line(guessed)):
@@ -256,4 +259,4 @@ def print_estimates(result: "Result", facts: list[tuple[str, str]], out: Path) -
     click.echo()
     found = [*guarantee_facts(result.guarantee), *facts]
     lines = [(name[0].lower() + name[1:], value) for name, value in found]
-    print_facts([*lines, ("report", str(out / REPORT_FILE))])
+    console.print_facts([*lines, ("report", str(out / REPORT_FILE))])

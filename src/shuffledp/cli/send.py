@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.console import is_json, print_facts, print_json, print_warnings, progress_bar
+from shuffledp.cli import console
 from shuffledp.cli.deployment import task_facts
 from shuffledp.cli.options import JSON, PATH, answer_list, cli, options, require_service
 from shuffledp.core.errors import DataError
@@ -84,11 +84,11 @@ def _answer(
 
     if len(codes) > 1:
         raise click.UsageError(f"--codes has {len(codes):,} codes: a device has one")
-    if not is_json():
-        print_facts([*task_facts(made), ("store", str(store or default_store(made)))])
+    if not console.is_json():
+        console.print_facts([*task_facts(made), ("store", str(store or default_store(made)))])
         sys.stdout.flush()
     for name, url in (("shuffler", made.shuffler_url), ("analyzer", made.analyzer_url)):
-        print_warnings(cautions_about(url, name))
+        console.print_warnings(cautions_about(url, name))
     most, least = agreed["max_epsilon0"], agreed["least_batch"]
     limits = Limits(max_epsilon0=float("inf") if most is None else most, least_batch=least or 1)
     with Client(made, store, limits=limits) as client:
@@ -103,11 +103,11 @@ def _answer(
     # What was typed is not repeated among the inputs: the true answer belongs in no log.
     click.get_current_context().params.pop("value")
     counts = {each.name.lower(): int(each is answer) for each in type(answer)}
-    is_printed = print_json(_record(made, counts, 1))
+    is_printed = console.print_json(_record(made, counts, 1))
     if answer.name not in ("ACCEPTED", "REPLAYED"):
         raise DataError(f"the report was not taken in: {_MEANINGS[answer.name]}")
     if not is_printed:
-        print_facts([("sent", _MEANINGS[answer.name])])
+        console.print_facts([("sent", _MEANINGS[answer.name])])
 
 
 def _send_table(made: "Task", table: Path, column: str | None, codes: list[bytes] | None) -> None:
@@ -119,11 +119,11 @@ def _send_table(made: "Task", table: Path, column: str | None, codes: list[bytes
     number = values.num_users
     if codes is not None and len(codes) < number:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {number:,} rows")
-    with progress_bar() as on_progress:
+    with console.progress_bar() as on_progress:
         counts = send_values(
             made, values.blocks(), num_values=number, codes=codes, on_progress=on_progress
         )
-    if print_json(_record(made, counts, number)):
+    if console.print_json(_record(made, counts, number)):
         return
     said = [(name.replace("_", " "), f"{each:,}") for name, each in counts.items() if each]
-    print_facts([("sent", f"{number:,}"), *said])
+    console.print_facts([("sent", f"{number:,}"), *said])
