@@ -17,12 +17,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @cli.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
 @options(
-    """
+    f"""
     --epsilon0 FLOAT  Local privacy loss of each report, in nats.
     --num-users N     Users in one shuffled batch.
-    """,
-    LAW,
-    """
+    {LAW}
     --channel FILE    File with the channel matrix of a randomizer of your own: rows inputs, columns
         outputs.
     --rounds T        Batches about the same people.  [default: 1]

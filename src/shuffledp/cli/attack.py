@@ -26,16 +26,12 @@ simulation_options = options(
     click.argument("table", type=PATH),
     f"""
     --column TEXT  Column with the true answers.  [required]
-    --epsilon0 FLOAT
-        Local epsilon of k-ary randomized response, in nats.  [required]
+    --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]
         Shuffle within groups by a Mallows model, or by noise on places.  [default: mallows]
-    """,
-    GROUPING,
-    """
-    --attack-radius R
-        Neighbours that are read: within this radius, number of hops, or by this file of groups; by
-        default as for the groups.
+    {GROUPING}
+    --attack-radius R  Neighbours that are read: within this radius, number of hops, or by this file
+        of groups; by default as for the groups.
     --public A,B   Public columns of numbers to go by; by default those of --groups-by.
     --trials N     Repetitions, for the error bars.  [default: 10]
     --seed N       Of the simulation: the same seed, the same numbers.  [default: 1]
@@ -124,7 +120,7 @@ def _row(measured: "Measured") -> tuple[str, ...]:
     --privileged A,B
         Columns that the adversary knows besides: neighbours most similar in them are read.
     --resamplings N  Fresh local reports a trial of the majority vote.  [default: 50]
-    """
+    """,
 )
 def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     """Attack simulated reports of the true answers in TABLE (CSV or Parquet).

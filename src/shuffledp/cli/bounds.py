@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6 --figure out.html"
 )
 @options(
-    """
+    f"""
     --epsilon0 FLOAT  Local privacy loss of each report, in nats.  [required]
     --num-users N     Honest users in one shuffled batch.  [required]
-    """,
-    LAW,
-    """
+    {LAW}
     --figure PATH     Write a page (HTML) with all bounds as curves.
     --over [num-users|epsilon0]
         What changes along the curves, num-users by default; with --json they are printed.

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @cli.command()
 @options(
-    """
+    f"""
     --out PATH       Folder to create, with one folder a survey.  [default: demo-results]
     --epsilon FLOAT  Central epsilon.  [default: 1.0]
     --delta FLOAT    Failure probability.  [default: 1e-06]
+    {SEED}
+    {OVERWRITE}
     """,
-    SEED,
-    OVERWRITE,
 )
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
     """Ask the sensitive questions of two real surveys again, privately.

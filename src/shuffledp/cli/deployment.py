@@ -35,10 +35,10 @@ def task() -> None:
     "--min-batch 10000 --epoch 1d --out task/"
 )
 @options(
-    QUESTION,
-    "text=--question TEXT  The question in words, for devices to show.  [=]",
-    shared.RANDOMIZER,
-    """
+    f"""
+    {QUESTION}
+    text=--question TEXT  The question in words, for devices to show.  [=]
+    {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.
     --epsilon X       Promised for each batch, in nats.
     --delta X         Failure probability, such as 1e-8.
@@ -50,20 +50,18 @@ def task() -> None:
     epoch_seconds=--epoch DURATION  A batch covers so much time.  [default: 1d]
     --num-epochs N    [default: 30]
     --grace DURATION  After an epoch its reports are still taken in for so long.  [default: 1h]
-    --short-batch [hold|drop]
-        A batch that is too small waits for the next epoch's reports, or is deleted.
-        [default: hold]
+    --short-batch [hold|drop]  A batch that is too small waits for the next epoch's reports, or is
+        deleted. [default: hold]
     num_codes=--codes N
         Take in only reports with one of so many codes, each good once an epoch.  [=0]
     --info TEXT       Name of the task.  [default: a collection]
-    --shuffler ADDRESS:PORT
-        Where the shuffler listens; health and numbers are one port on.
+    --shuffler ADDRESS:PORT  Where the shuffler listens; health and numbers are one port on.
         [default: 127.0.0.1:8410]
     --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
     --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
     --analyzer-url TEXT      The same of the analyzer.
+    {shared.OUT.format("the task and its keys")}
     """,
-    shared.OUT.format("the task and its keys"),
     shared.JSON,
     epsilon=str,
     delta=str,
@@ -183,8 +181,7 @@ def _planned(
     --dap FILE        Instead of a task of ours: one of DAP.
     --epsilon0 FLOAT  For --dap: local epsilon of every report.
     --delta FLOAT     For --dap: failure probability, such as 1e-8.
-    --honest-fraction SHARE
-        For --dap: share of a batch that is honest for certain; by default all.
+    --honest-fraction SHARE  For --dap: share of a batch that is honest for certain; by default all.
     """,
     shared.JSON,
 )
@@ -330,12 +327,12 @@ def say_url(url: str) -> None:
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")
 @click.argument("folder", type=shared.PATH)
 @options(
-    shared.OUT.format("results"),
-    """
+    f"""
+    {shared.OUT.format("results")}
     --batch N       By default the newest.
     --wait SECONDS  At most; by default as long as it takes.
+    {shared.OVERWRITE}
     """,
-    shared.OVERWRITE,
     shared.JSON,
 )
 def collect(

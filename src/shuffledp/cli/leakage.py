@@ -16,9 +16,8 @@ from shuffledp.cli.options import JSON, cli, options
     domain_size=--k K  Number of possible answers.
     truth=--p FLOAT   Chance that k-ary randomized response tells the truth.
     --epsilon0 FLOAT  Local privacy loss in nats, instead of --p.
-    --adversary [uninformed|strong]
-        Who knows nothing of the others, or all their answers; --prior may say more.
-        [default: uninformed]
+    --adversary [uninformed|strong]  Who knows nothing of the others, or all their answers; --prior
+        may say more. [default: uninformed]
     --known N,N,...
         How many of the others are known to have each answer; by default the worst case.
     --prior FILE

@@ -50,21 +50,18 @@ def monitor() -> None:
     "--epsilon0 1 --delta 1e-8"
 )
 @options(
-    "--periods D  How many periods.  [required]",
-    _MAX_CHANGES,
-    """
-    --num-users N
-        Honest users who take part from the first period to the last.  [required]
+    f"""
+    --periods D  How many periods.  [required]
+    {_MAX_CHANGES}
+    --num-users N  Honest users who take part from the first period to the last.  [required]
     --epsilon0 FLOAT  Local privacy loss of all that a user ever sends, in nats.
     --epsilon FLOAT   Central target instead, for all that is ever published.
-    """,
-    _DELTA,
-    _CATEGORIES,
-    f"""
+    {_DELTA}
+    {_CATEGORIES}
     --protocol [{"|".join(PROTOCOLS)}]
         How clients randomize; by default the first, up to 62 changes.
+    {_CONFIDENCE}
     """,
-    _CONFIDENCE,
     shared.JSON,
 )
 def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
@@ -122,31 +119,26 @@ def _up(value: float) -> str:
 )
 @click.argument("table", type=shared.PATH)
 @options(
-    """
+    f"""
     --user COLUMN   Column that says whose row it is.  [required]
     --time COLUMN   Column with numbers from 1, dates or times.  [required]
     --value COLUMN  Column with the value from then on.  [required]
-    """,
-    _MAX_CHANGES,
-    """
-    --epsilon0 FLOAT
-        Local privacy loss of all that a user ever reports, in nats.  [required]
-    """,
-    _DELTA,
-    shared.OUT.format("results"),
-    _CATEGORIES,
-    f"""
+    {_MAX_CHANGES}
+    --epsilon0 FLOAT  Local privacy loss of all that a user ever reports, in nats.  [required]
+    {_DELTA}
+    {shared.OUT.format("results")}
+    {_CATEGORIES}
     --periods D     How many periods are planned; by default up to the last row.
     --start TIME    Where period 1 begins; by default 1, or the earliest day.
     --every LENGTH
         Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.
     --protocol [{"|".join(PROTOCOLS)}]  How clients randomize.  [default: {PROTOCOLS[0]}]
     --smoothed      Use later reports for earlier periods, too.
+    {_CONFIDENCE}
+    {shared.SEED}
+    --stop-after T  Simulate up to this period only.
+    {shared.OVERWRITE}
     """,
-    _CONFIDENCE,
-    shared.SEED,
-    "--stop-after T  Simulate up to this period only.",
-    shared.OVERWRITE,
     shared.SHOW_VALUES,
     shared.JSON,
 )

@@ -30,15 +30,13 @@ def _up(value: float | None, digits: int = 6) -> str:
 )
 @click.argument("graph_file", metavar="GRAPH", type=PATH)
 @options(
-    """
+    f"""
     --epsilon0 FLOAT  Local privacy loss, in nats.  [required]
     --delta FLOAT     Failure probability, far below 1/users.  [required]
     --rounds T|auto
         Rounds of the exchange; auto: the fewest that come near a trusted shuffler.  [required]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
     --within FLOAT    For --rounds auto: how near, relative to epsilon.  [default: 0.01]
     --positions [auto|exact|spectral]
         Follow all reports exactly, or bound where they are by eigenvalues.  [default: auto]
@@ -46,11 +44,11 @@ def _up(value: float | None, digits: int = 6) -> str:
         A graph in pieces: refuse it, or take the largest.  [default: connected]
     num_dishonest=--dishonest N
         So many users may tell the adversary their own reports.  [default: 0]
+    {shared.USERS}
+    --randomizer NAME  As for `shuffledp account`; by default any.
+    {shared.K}
+    {shared.DIMENSION}
     """,
-    shared.USERS,
-    "--randomizer NAME  As for `shuffledp account`; by default any.",
-    shared.K,
-    shared.DIMENSION,
     shared.JSON,
 )
 def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **asked: Any) -> None:
@@ -147,18 +145,16 @@ def round_numbers(text: str) -> tuple[int, ...]:
 )
 @click.argument("graphs", nargs=-1, type=PATH, metavar="[GRAPH]...")
 @options(
-    """
+    f"""
     --epsilon0 FLOAT   Local privacy loss of each report, in nats.  [required]
     --delta FLOAT      Central failure probability.  [required]
     --rounds LIST
         Numbers and ranges, such as 1-20,50,100; 30 values of a long range.  [default: 1-100]
     --regular K,K,...  Also random graphs in which everybody has K neighbours.  [=]
     --num-users N      Users of the --regular graphs.  [default: 10000]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    shared.USERS,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
+    {shared.USERS}
     --seed N           Of the --regular graphs.  [default: 1]
     --out FOLDER       Folder for network-curve.html.  [required]
     """,

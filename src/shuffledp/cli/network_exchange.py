@@ -39,24 +39,22 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     "--rounds 20 --out collection/"
 )
 @options(
-    _GRAPH,
-    QUESTION,
-    "text=--question TEXT  The question in words, for users to read.  [=]",
-    shared.RANDOMIZER,
-    """
+    f"""
+    {_GRAPH}
+    {QUESTION}
+    text=--question TEXT  The question in words, for users to read.  [=]
+    {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.  [required]
     --rounds T        Rounds of the exchange.  [required]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
     --least-registered N
         Fewest registered users with whom a peer takes part; by default half of all.
     --even-traffic
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.
+    {shared.OUT.format("terms and key")}
     """,
-    shared.OUT.format("terms and key"),
     shared.JSON,
 )
 def prepare(
@@ -133,13 +131,11 @@ def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float)
 )
 @_TERMS
 @options(
-    _GRAPH,
-    """
-    --store PATH
-        File in which the relay keeps all; started again with it, it goes on.  [required]
-    --host ADDRESS
-        Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS before.
-        [default: 127.0.0.1]
+    f"""
+    {_GRAPH}
+    --store PATH  File in which the relay keeps all; started again with it, it goes on.  [required]
+    --host ADDRESS  Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS
+        before. [default: 127.0.0.1]
     """,
     click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one."),
     """
@@ -175,14 +171,12 @@ def relay(
 )
 @_TERMS
 @options(
-    _GRAPH,
-    _RELAY,
-    """
-    --state PATH
-        File for keys and reports, to go on from; readable by you only.  [required]
+    f"""
+    {_GRAPH}
+    {_RELAY}
+    --state PATH  File for keys and reports, to go on from; readable by you only.  [required]
     --user NODE    Take part as this node.
-    --answer TEXT
-        The value of --user; asked for if left out, since others may see a command line.
+    --answer TEXT  The value of --user; asked for if left out, since others may see a command line.
     --table PATH   Values of many users, one row each; instead of --user and --answer.
     --column TEXT  Column of --table with the values.
     id_column=--id COLUMN
@@ -326,16 +320,16 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
 )
 @_TERMS
 @options(
-    _GRAPH,
-    _RELAY,
-    """
+    f"""
+    {_GRAPH}
+    {_RELAY}
     --key PATH       The analyzer's private key, as prepare wrote it.  [required]
     --delta FLOAT    Failure probability, far below 1/users.  [required]
+    {shared.OUT.format("results")}
+    --wait SECONDS  Give up waiting for the end.
+    {shared.CONFIDENCE}
+    {shared.OVERWRITE}
     """,
-    shared.OUT.format("results"),
-    "--wait SECONDS  Give up waiting for the end.",
-    shared.CONFIDENCE,
-    shared.OVERWRITE,
     shared.JSON,
 )
 def collect(

@@ -76,7 +76,12 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
 
 
 @cli.command(epilog="Example: shuffledp restore --verify --config task/shuffler.toml")
-@options(_CONFIG, "--verify  Check it; nothing else is done.  [required]")
+@options(
+    f"""
+    {_CONFIG}
+    --verify  Check it; nothing else is done.  [required]
+    """,
+)
 @click.pass_context
 def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
     """Check a server's store that was put back from a backup, before the server is started.

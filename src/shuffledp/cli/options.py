@@ -11,7 +11,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -220,7 +219,7 @@ def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Comman
     added: list[Callable[..., Any]] = []
     for table in tables:
         if isinstance(table, str):
-            entries = re.split(r"\n(?=\S)", dedent(table).strip())
+            entries = re.split(r"\n\s*(?=(?:\w+=)?--\w)", table.strip())
             added += [_option(entry, kinds) for entry in entries]
         else:
             added.append(table)

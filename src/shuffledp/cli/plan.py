@@ -29,22 +29,18 @@ _LARGEST_K = 10**7
     "--delta 1e-8"
 )
 @options(
-    "--num-users N  Honest users expected.",
-    QUESTION,
-    """
+    f"""
+    --num-users N  Honest users expected.
+    {QUESTION}
     domain_size=--k K  Number of answers, instead of a list.
     --epsilon FLOAT    Central epsilon to meet, in nats.
     --delta FLOAT      Failure probability, far below 1/users.
-    """,
-    shared.MAX_EPSILON0,
-    """
+    {shared.MAX_EPSILON0}
     --rounds T  Collections about the same people that have to meet it together; 1 by default.
     --epsilon0 FLOAT
         Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
-    """,
-    shared.DIMENSION,
-    shared.RANDOMIZER,
-    """
+    {shared.DIMENSION}
+    {shared.RANDOMIZER}
     --figure PATH  Write a page (HTML) with the error of every randomizer as a chart.
     --out FILE     Keep the plan, for --plan of others.
     """,

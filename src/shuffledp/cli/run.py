@@ -37,16 +37,14 @@ _READING = {
 )
 @click.argument("table", type=shared.PATH)
 @options(
-    """
+    f"""
     --column TEXT    Column with the values; each row is one user.
     --epsilon FLOAT  Central epsilon to meet, in nats.
     --delta FLOAT    Failure probability, far below 1/users.
-    """,
-    shared.MAX_EPSILON0,
-    shared.PLAN,
-    shared.OUT.format("results"),
-    QUESTION,
-    """
+    {shared.MAX_EPSILON0}
+    {shared.PLAN}
+    {shared.OUT.format("results")}
+    {QUESTION}
     --other          Count values outside the domain as "other".
     --missing [error|drop|category]
         Rows without an answer: stop, leave them out, or count them as "missing".  [default: error]
@@ -56,23 +54,19 @@ _READING = {
     --csv-separator C  Between the columns of TABLE, where it is not seen.
     header=--no-header
         TABLE begins with values; its columns are column_1, column_2 and so on.  [=True]
-    """,
-    SHUFFLER,
-    GROUPING,
-    SHUFFLED,
-    shared.RANDOMIZER,
-    "--epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon.",
-    shared.ESTIMATING,
-    """
+    {SHUFFLER}
+    {GROUPING}
+    {SHUFFLED}
+    {shared.RANDOMIZER}
+    --epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon.
+    {shared.ESTIMATING}
     prior_file=--prior FILE
         Also say what an adversary guesses who believes this prior (JSON) about the answers.
-    """,
-    shared.SEED,
-    """
+    {shared.SEED}
     --ledger FILE    Spend from the budget in this ledger before anything is written.
     --save-reports   Write the shuffled reports, too.
+    {shared.OVERWRITE}
     """,
-    shared.OVERWRITE,
     shared.SHOW_VALUES,
     shared.JSON,
 )
@@ -191,14 +185,14 @@ def _spent(result: "Result", ledger: Path, table: Path) -> float:
 @cli.command(epilog="Example: shuffledp estimate reports.parquet --plan plan.json --out results/")
 @click.argument("reports", type=shared.PATH)
 @options(
-    shared.PLAN,
-    shared.OUT.format("results"),
-    """
+    f"""
+    {shared.PLAN}
+    {shared.OUT.format("results")}
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     --strict  Refuse where so few reports keep less than was planned.
+    {shared.ESTIMATING}
+    {shared.OVERWRITE}
     """,
-    shared.ESTIMATING,
-    shared.OVERWRITE,
     shared.JSON,
 )
 def estimate(

@@ -33,14 +33,12 @@ _MEANINGS = {
     """
     --value TEXT
         The answer of this device; asked for if left out, since others may see a command line.
-    --store FILE
-        Where the device keeps its report; by default a file of the task in the user's folder for
-        state.
+    --store FILE  Where the device keeps its report; by default a file of the task in the user's
+        folder for state.
     --max-epsilon0 X  Answer no task with a larger epsilon0, in nats.
     --least-batch N   Answer no task that releases batches of fewer reports.
     --column TEXT     Column of TABLE with the values; each row is one device.
-    --codes FILE
-        Codes to send with, one a line: the device's own, or one for each row of TABLE.
+    --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
     """,
     JSON,
 )
