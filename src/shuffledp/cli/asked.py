@@ -15,6 +15,7 @@ from shuffledp.cli.options import taken
 if TYPE_CHECKING:
     from shuffledp.collection.question import Question
     from shuffledp.collection.source.columns import Column
+    from shuffledp.deploy.asked_terms import AskedTerms
 
 QUESTION = """
     --domain A,B,...      The possible answers.
@@ -47,13 +48,9 @@ class Asked:
         return cls(**taken(options, *(field.name for field in fields(cls))))
 
     def __post_init__(self) -> None:
-        special = {
-            "--mean": self.mean,
-            "--vector": self.vector is not None,
-            "--dictionary": self.dictionary is not None,
-            "--max-answers": self.max_answers is not None,
-        }
-        named = [name for name, is_given in special.items() if is_given]
+        special = ("mean", "vector", "dictionary", "max_answers")
+        given = [name for name in special if getattr(self, name) not in (None, False)]
+        named = [f"--{name.replace('_', '-')}" for name in given]
         if len(named) > 1:
             raise click.UsageError(f"{' and '.join(named)} ask different questions: give one")
         if self.domain is not None and self.domain_file is not None:
@@ -106,12 +103,15 @@ class Asked:
             return questions.AnswerSets(domain=domain, max_answers=self.max_answers)
         return questions.Categories(domain=domain)
 
-    def listed_question(self) -> "Question":
-        """Return the question of a collection yet to come."""
+    def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "AskedTerms":
+        """Return the question of a collection yet to come, with its randomizer."""
+        from shuffledp.deploy.asked_terms import AskedTerms
+
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
-        return question
+        name = randomizer or next(iter(question.candidates()))
+        return AskedTerms.of(question, name, epsilon0, text)
 
     def open(
         self, table: Path, column: str | None, seed: int | None, **reading: Any

@@ -128,13 +128,9 @@ def _promise(
     asked: Asked, text: str, *, randomizer: str | None, epsilon0: float | None, **target: str | None
 ) -> dict[str, Any]:
     """Return fields of a task that options name: what is asked, and what each batch is to keep."""
-    from shuffledp.deploy.asked_terms import AskedTerms
-
     if epsilon0 is None or None in target.values():
         raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
-    question = asked.listed_question()
-    name = randomizer or next(iter(question.candidates()))
-    return {"asked": AskedTerms.of(question, name, epsilon0, text), **target}
+    return {"asked": asked.terms(randomizer, epsilon0, text), **target}
 
 
 def _planned(

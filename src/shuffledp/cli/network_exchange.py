@@ -20,13 +20,11 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shuffledp.collection.question import Question
     from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.deploy.peers.protocol.terms import Terms
+    from shuffledp.deploy.peers.relay_client import RelayClient
     from shuffledp.network.graph import Graph
 
 _TERMS = click.argument("terms", type=shared.PATH)
@@ -71,7 +69,6 @@ def prepare(
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
-    from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers import preparing
     from shuffledp.deploy.peers.protocol.keys import PrivateKeys
     from shuffledp.network.graph_files import read_graph
@@ -79,8 +76,7 @@ def prepare(
 
     if delta is not None:
         require_open_unit("delta", delta)
-    question = Asked.of(given).listed_question()
-    asked = AskedTerms.of(question, randomizer or next(iter(question.candidates())), epsilon0, text)
+    asked = Asked.of(given).terms(randomizer, epsilon0, text)
     users = read_graph(graph)
     laziness = preparing.require_laziness_grid(given.pop("laziness"))
     NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
@@ -198,45 +194,48 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
     started again with the same state, it goes on where it was.
     """
-    values = shared.taken(given, "user", "answer", "table", "column", "id_column")
-    user, table = values["user"], values["table"]
-    if (table is None) == (user is None) or (table and values["answer"] is not None):
+    user, answer = given.pop("user"), given.pop("answer")
+    table = shared.taken(given, "table", "column", "id_column")
+    is_many = table["table"] is not None
+    if is_many == (user is not None) or (is_many and answer is not None):
         raise click.UsageError("give --user and --answer, or --table")
-    if table is None and (values["column"], values["id_column"]) != (None, None):
+    if not is_many and (table["column"], table["id_column"]) != (None, None):
         raise click.UsageError("--column and --id are for --table")
     require_service()
     from shuffledp.core.entropy import Entropy
-    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.core.progress import no_progress
+    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
     from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
     from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
     from shuffledp.deploy.peers.protocol.terms import Limits
-    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import PeerStore
-    from shuffledp.network.graph_files import read_graph
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     read, asked = read_terms(terms)
-    edges = read_graph(graph)
-    read.require_graph(edges)
+    edges = _graph_of(read, graph)
     limits.require_terms(read, edges, user or 0)
     how: dict[str, Any] = {"entropy": Entropy.from_operating_system(), "limits": limits}
-    console.print_warnings(cautions_about(url, "relay"))
-    with PeerStore(state, read) as store, RelayClient(url, answer_sizes(read, edges)) as client:
-        console.print_facts(
-            [
-                *asked.facts(),
-                *traffic_facts(read, edges),
-                ("least crowd", f"{max(read.least_registered, limits.least_users):,} users"),
-                *([] if user is None else spending_facts(store, asked, "")),
-                ("terms", read.digest().hex()),
-            ]
-        )
-        names, drawn = _names_and_values(asked.question, edges, **values)
-        if user is not None and store.states().keys() - names:
+    with PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
+        facts = [*asked.facts(), *traffic_facts(read, edges)]
+        facts.append(("least crowd", f"{max(read.least_registered, limits.least_users):,} users"))
+        facts += [] if is_many else spending_facts(store, asked, "")
+        console.print_facts([*facts, ("terms", read.digest().hex())])
+        names, question = {user or 0: ""}, asked.question
+        if is_many:
+            known: dict[str, Any] = {"labels": edges.labels, "num_nodes": edges.num_users}
+            many = read_node_values(question, **table, **known)
+            names = {node: edges.name_of(node) for node in sorted(many.nodes.tolist())}
+        elif store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
-        draw_reports(store, read, edges, asked, names=names, values=drawn, **how)
+
+        def values() -> "NodeValues":
+            if is_many:
+                return many
+            said = str(click.prompt("Answer")) if answer is None else answer
+            return value_of_one(question, user, said)
+
+        draw_reports(store, read, edges, asked, names=names, values=values, **how)
         with console.progress_bar() as on_progress:
-            how |= {} if on_progress is None else {"on_progress": on_progress}
             runner = PeerRunner(
                 terms=read,
                 graph=edges,
@@ -244,41 +243,29 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
                 nodes=list(names),
                 client=client,
                 on_roster=lambda found: console.print_facts([("roster", found)]),
+                on_progress=on_progress or no_progress,
                 **how,
             )
             outcome = runner.run()
     _print_outcome(outcome)
 
 
-def _names_and_values(
-    question: "Question",
-    graph: "Graph",
-    *,
-    user: int | None,
-    answer: str | None,
-    table: Path | None,
-    column: str | None,
-    id_column: str | None,
-) -> "tuple[dict[int, str], Callable[[], NodeValues]]":
-    """Return names by node, the same in all collections, and what reads their values."""
-    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
+def _graph_of(terms: "Terms", path: Path) -> "Graph":
+    """Return the graph of a file, which is that of the terms."""
+    from shuffledp.network.graph_files import read_graph
 
-    if table is not None:
-        many = read_node_values(
-            question,
-            table,
-            column,
-            labels=graph.labels,
-            num_nodes=graph.num_users,
-            id_column=id_column,
-        )
-        return {node: graph.name_of(node) for node in sorted(many.nodes.tolist())}, lambda: many
+    graph = read_graph(path)
+    terms.require_graph(graph)
+    return graph
 
-    def of_one() -> "NodeValues":
-        said = str(click.prompt("Answer")) if answer is None else answer
-        return value_of_one(question, user or 0, said)
 
-    return {user or 0: ""}, of_one
+def _relay_of(terms: "Terms", graph: "Graph", url: str) -> "RelayClient":
+    """Return a connection to the relay, and warn where others can read along."""
+    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
+
+    console.print_warnings(cautions_about(url, "relay"))
+    return RelayClient(url, answer_sizes(terms, graph))
 
 
 _ENDED_BADLY = {
@@ -356,39 +343,26 @@ def collect(
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.question import EstimateOptions
-    from shuffledp.deploy.http_client import cautions_about
     from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.preparing import read_key, read_terms
-    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
-    from shuffledp.network.graph_files import read_graph
     from shuffledp.report import network_rows, walk_rows
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)
-    edges = read_graph(graph)
-    read.require_graph(edges)
-    console.print_warnings(cautions_about(url, "relay"))
-    options = EstimateOptions(confidence=confidence)
+    edges = _graph_of(read, graph)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
-        RelayClient(url, answer_sizes(read, edges)) as client,
+        _relay_of(read, edges, url) as client,
         # What was fetched is kept beside the key that opens it.
         FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
         console.progress_bar() as on_progress,
     ):
         fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
-        result = collection_result(
-            read,
-            asked,
-            edges,
-            fetched,
-            delta=delta,
-            options=options,
-            graph_name=graph.name,
-            on_progress=on_progress,
-        )
+        how: dict[str, Any] = {"delta": delta, "options": EstimateOptions(confidence=confidence)}
+        how |= {"graph_name": graph.name, "on_progress": on_progress}
+        result = collection_result(read, asked, edges, fetched, **how)
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
     console.print_warnings(result.warnings)

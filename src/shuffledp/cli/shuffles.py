@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shuffledp.groups.grouping import Grouping
     from shuffledp.network.shuffler import NetworkBatch
 
-#: The shufflers that keep the order within groups private.
+# The shufflers that keep the order within groups private.
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
 GROUPING = """
