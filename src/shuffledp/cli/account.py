@@ -1,16 +1,14 @@
 """``shuffledp account``: how private collections are that already run, or that are planned."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.wording import guarantee_facts
-
-if TYPE_CHECKING:
-    from shuffledp.accounting.composed import Composition
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -68,7 +66,7 @@ def account(
 
 
 def _certificate(
-    releases: "Composition", bound: Any, epsilon: float | None, delta: float | None
+    releases: "sdp.accounting.Composition", bound: Any, epsilon: float | None, delta: float | None
 ) -> str:
     """Return what ball arithmetic proves of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon

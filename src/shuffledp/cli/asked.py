@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli.options import taken
 
 if TYPE_CHECKING:
     from shuffledp.collection.question import Question
     from shuffledp.collection.source.columns import Column
-    from shuffledp.deploy.asked_terms import AskedTerms
 
 QUESTION = """
     --domain A,B,...      The possible answers.
@@ -103,35 +103,29 @@ class Asked:
             return questions.AnswerSets(domain=domain, max_answers=self.max_answers)
         return questions.Categories(domain=domain)
 
-    def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "AskedTerms":
+    def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "sdp.deploy.AskedTerms":
         """Return the question of a collection yet to come, with its randomizer."""
-        from shuffledp.deploy.asked_terms import AskedTerms
-
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
         name = randomizer or next(iter(question.candidates()))
-        return AskedTerms.of(question, name, epsilon0, text)
+        return sdp.deploy.AskedTerms.of(question, name, epsilon0, text)
 
     def open(
         self, table: Path, column: str | None, seed: int | None, **reading: Any
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
-        from shuffledp.collection.questions import Categories
-        from shuffledp.collection.source.columns import open_column
-
         if (column is None) != (self.vector is not None):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
         question = self.question(name=column or "mean", seed=seed)
-        values = open_column(table, column, question, **reading)
+        values = sdp.collection.open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:
-            return Categories(values.domain), values  # which reading may have added to
+            return sdp.Categories(values.domain), values  # which reading may have added to
         return question, values
 
 
 def _key(seed: int) -> bytes:
     """Return a public key for a simulation, from a stream that draws nothing else."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.randomizers.keyed_hash import new_key
 
-    return new_key(Entropy.from_seed(seed).spawn().spawn())
+    return new_key(sdp.Entropy.from_seed(seed).spawn().spawn())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, PATH, cli, options
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, required_groups, take_groups
@@ -44,12 +45,11 @@ def _simulate(
     table: Path, asked: dict[str, Any], measured: "Callable[..., Sequence[Measured]]"
 ) -> None:
     """Open the survey, measure the arrangements to compare, and print what was found."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
     ways, alpha, distance = take_groups(asked)
     (grouping, alpha), name = required_groups(ways, alpha), asked.pop("shuffler")
-    trials, entropy = asked.pop("trials"), Entropy.from_seed(asked.pop("seed"))
+    trials, entropy = asked.pop("trials"), sdp.Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
     with console.progress_bar(_HINTS) as on_progress:
         how: dict[str, Any] = {"on_progress": on_progress}
@@ -88,9 +88,7 @@ def _simulate(
 
 def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
     """Return the fact that says how far reports move."""
-    from shuffledp.groups.displacement import DisplacementShuffler
-
-    if isinstance(shuffler, DisplacementShuffler):
+    if isinstance(shuffler, sdp.groups.DisplacementShuffler):
         places = shuffler.places
         return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
     return "theta", f"{shuffler.theta:.4g} ({distance})"

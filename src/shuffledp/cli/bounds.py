@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, page_path, require_one_asked
 
@@ -48,9 +49,7 @@ def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:
             curves = bound_curves(scenario, Over(over or "num-users"), progress=progress)
         compared, record = curves.here, curves.to_json_dict()
         if figure is not None:
-            from shuffledp.report import write_report
-
-            write_report(curves, figure)
+            report.write_report(curves, figure)
     if scenario.delta is not None:
         console.print_warnings(delta_cautions(scenario.delta, scenario.num_users))
     if not console.print_json(record):

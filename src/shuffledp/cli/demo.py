@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
@@ -13,7 +15,6 @@ from shuffledp.report.formatting import percent
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import Result
     from shuffledp.collection.source.surveys import Survey
 
 
@@ -33,21 +34,17 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     Prints the private estimates beside the true frequencies, which only a demo can know. Needs
     statsmodels: pip install 'shuffledp[datasets]'.
     """
-    from shuffledp.collection.plan import plan as make_plan
-    from shuffledp.collection.questions import Categories
-    from shuffledp.collection.results import About
-    from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.surveys import surveys
     from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
-    done: list[tuple[Survey, Result]] = []
+    done: list[tuple[Survey, sdp.Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
         for survey in surveys():
-            question, num_users = Categories(survey.domain), len(survey.answers)
-            plan = make_plan(question, num_users=num_users, epsilon=epsilon, delta=delta)
-            about = About(title=survey.title, question=survey.question)
-            result = replace(run_plan(plan, survey.answers, seed=seed), about=about)
+            question, num_users = sdp.Categories(survey.domain), len(survey.answers)
+            plan = sdp.plan(question, num_users=num_users, epsilon=epsilon, delta=delta)
+            about = sdp.collection.About(title=survey.title, question=survey.question)
+            result = replace(sdp.run(plan, survey.answers, seed=seed), about=about)
             own = folder / survey.name
             own.mkdir()
             parameters = {"survey": survey.name}
@@ -57,9 +54,8 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
         _print_survey(asked, found, out / asked.name)
 
 
-def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
+def _print_survey(survey: "Survey", result: "sdp.Result", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
-    from shuffledp.report import privacy_statement
     from shuffledp.report.wording import main_estimates
 
     found, people = result.estimates, len(survey.answers)
@@ -79,7 +75,7 @@ def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
     )
     click.echo()
     console.print_facts(guarantee_facts(result.guarantee))
-    for title, text in privacy_statement(result).paragraphs[:2]:
+    for title, text in report.privacy_statement(result).paragraphs[:2]:
         click.echo()
         console.print_paragraph(title, text)
     click.echo(f"\nThe whole statement, with a chart: {folder / REPORT_FILE}\n")

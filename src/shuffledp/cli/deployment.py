@@ -6,10 +6,11 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
@@ -20,9 +21,6 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
-
-if TYPE_CHECKING:
-    from shuffledp.deploy.task import Task
 
 
 @cli.group()
@@ -86,7 +84,6 @@ def create(
 
     from shuffledp.deploy.admission import new_codes
     from shuffledp.deploy.servers.settings import write_task
-    from shuffledp.deploy.task import Task
     from shuffledp.deploy.wire import ProtocolError
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
@@ -101,7 +98,7 @@ def create(
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
     operator = Ed25519PrivateKey.generate()
-    made = Task(
+    made = sdp.deploy.Task(
         **fields,
         **promise,
         shuffler_url=given["shuffler_url"] or f"http://{given['shuffler']}",
@@ -147,20 +144,19 @@ def _planned(
     Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
     batch is: others are not saved.
     """
-    from shuffledp.collection.plan import Plan
-    from shuffledp.deploy.asked_terms import AskedTerms
-
     beside = [f"--{name}" for name, each in others.items() if each is not None]
     if beside or asked.is_given:
         what = beside[0] if beside else "the question"
         raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
-    found = Plan.load(file)
+    found = sdp.Plan.load(file)
     if found.rounds != 1:
         raise click.UsageError(
             f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
             "task once: plan one round"
         )
-    terms = AskedTerms.of(found.question, found.randomizer.name, found.asked_epsilon0, text)
+    terms = sdp.deploy.AskedTerms.of(
+        found.question, found.randomizer.name, found.asked_epsilon0, text
+    )
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
@@ -233,7 +229,7 @@ def _check_dap(path: Path, **numbers: float) -> None:
         console.print_facts(facts)
 
 
-def _say_task(made: "Task", path: Path) -> None:
+def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
     """Print what a task asks and promises."""
     if not console.is_json():
         console.print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
@@ -251,7 +247,7 @@ def _say_task(made: "Task", path: Path) -> None:
     console.print_json(record)
 
 
-def task_facts(made: "Task") -> list[tuple[str, str]]:
+def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     """Return what somebody is to know before they answer, as it is computed here."""
     found = made.guarantee()
     return [
@@ -294,10 +290,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
     settings = settings.of_instance(instance)
     if instance and (role == "analyzer" or settings.database is None):
-        raise click.UsageError(
-            f"--instance {instance} needs a shuffler whose settings name a database: only there "
-            "can several processes keep reports"
-        )
+        raise click.UsageError("--instance is for a shuffler whose settings name a database")
     if is_check:
         made = settings.read_task()
         keys_of(settings, made)

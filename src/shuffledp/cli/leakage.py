@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, cli, options
 
@@ -30,18 +31,16 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
-    from shuffledp.leakage.account import account_leakage
     from shuffledp.report.leakage import account_facts, account_rows
 
     believed = _believed(**guessed)
     if believed["domain_size"] is None:
         raise click.UsageError("--k is needed: the number of possible answers")
     if (truth is None) == (epsilon0 is None):
-        raise click.UsageError(
-            "give exactly one of --p (chance that a report tells the truth; 1 for a shuffler "
-            "alone) and --epsilon0"
-        )
-    found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
+        raise click.UsageError("give exactly one of --p (1 for a shuffler alone) and --epsilon0")
+    found = sdp.leakage.account_leakage(
+        num_users=num_users, truth=truth, epsilon0=epsilon0, **believed
+    )
     if console.print_json(found.to_json_dict()):
         return
     # The sentence first, then what is compared, then what it rests on.
@@ -60,18 +59,13 @@ def _believed(
     prior: Path | None,
 ) -> dict[str, Any]:
     """Return who guesses, as `account_leakage` takes it."""
-    from shuffledp.collection.source.prior_files import read_prior
-
     if known is not None and adversary == "uninformed":
-        raise click.UsageError(
-            "--known is for an adversary who knows everything: add --adversary strong; who knows "
-            'some answers is described by "known" in a --prior file'
-        )
+        raise click.UsageError("--known needs --adversary strong; some answers go into --prior")
     if prior is None:
         return {"adversary": adversary, "domain_size": domain_size, "known": known}
     if not prior.exists():
         raise click.UsageError(f"--prior {prior}: there is no such file")
-    belief = read_prior(prior)
+    belief = sdp.leakage.read_prior(prior)
     if belief.known is not None:
         if known is not None:
             raise click.UsageError(f"--known: {prior.name} says already whose answers are known")
@@ -79,8 +73,5 @@ def _believed(
         known = belief.known
     k = len(belief.prior)
     if domain_size not in (None, k):
-        raise click.UsageError(
-            f"--k {domain_size}, but {prior.name} has {k} probabilities: give one for each "
-            "possible answer"
-        )
+        raise click.UsageError(f"--k {domain_size}: {prior.name} has {k} probabilities: omit --k")
     return {"adversary": adversary, "domain_size": k, "prior": belief.prior, "known": known}

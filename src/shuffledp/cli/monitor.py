@@ -4,20 +4,18 @@
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.options import cli, options, require_target, taken
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
-
-if TYPE_CHECKING:
-    from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.simulation import MonitorResult
 
 _HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
@@ -73,20 +71,16 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     The plan is compared with one-shot collections. Either everybody answers in every period; or
     "few answers each": every user draws a few periods, tells nobody which, and answers only then.
     """
-    from shuffledp.monitoring.plan import plan_monitoring
-
     require_target(epsilon=asked["epsilon"], delta=asked["delta"])
     if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
-        raise click.UsageError(
-            "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
-        )
-    planned = plan_monitoring(domain=categories, **asked)
+        raise click.UsageError("give exactly one of --epsilon0 (local) and --epsilon (central)")
+    planned = sdp.monitoring.plan_monitoring(domain=categories, **asked)
     console.print_warnings(planned.cautions)
     if not console.print_json(planned.to_dict()):
         _print_plan(planned)
 
 
-def _print_plan(planned: "MonitorPlan") -> None:
+def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
     """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
     from shuffledp.report import monitor as words
 
@@ -151,26 +145,24 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     Writes estimates.csv, result.json and report.html into the folder of --out: running counts with
     bands, and the true ones beside them, which only a simulation knows.
     """
-    from shuffledp.monitoring.histories import open_histories
-    from shuffledp.monitoring.simulation import simulate_monitoring, write_monitor_result
-    from shuffledp.report import write_report
+    from shuffledp.monitoring.simulation import write_monitor_result
     from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING)
     with console.new_folder(out, overwrite=overwrite) as folder:
         with console.progress_bar(_HINTS) as on_progress:
-            histories = open_histories(table, **reading, on_progress=on_progress)
-            result = simulate_monitoring(histories, on_progress=on_progress, **asked)
+            histories = sdp.monitoring.open_histories(table, **reading, on_progress=on_progress)
+            result = sdp.monitoring.simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
-        write_report(view, folder / REPORT_FILE)
+        report.write_report(view, folder / REPORT_FILE)
     console.print_warnings(result.warnings)
     if not console.print_json(result.to_json_dict()):
         _print_monitored(result, out)
 
 
-def _print_monitored(result: "MonitorResult", out: Path) -> None:
+def _print_monitored(result: "sdp.monitoring.MonitorResult", out: Path) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
     from shuffledp.report import monitor as words
 

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.options import PATH, network, options, taken, whole_number
-from shuffledp.report.formatting import given, rounded
+from shuffledp.report.formatting import counted, given, rounded
 from shuffledp.report.wording import gap_text
 
 if TYPE_CHECKING:
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from shuffledp.core.progress import Progress
     from shuffledp.network.account import NetworkAccount, NetworkCurve
-    from shuffledp.network.graph import Graph
 
 
 def _up(value: float | None, digits: int = 6) -> str:
@@ -59,14 +60,12 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     """
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
-    from shuffledp.network.account import account_network
-    from shuffledp.network.graph_files import read_graph
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
-    graph = read_graph(graph_file)
+    graph = sdp.network.read_graph(graph_file)
     with console.progress_bar() as on_progress:
-        found = account_network(graph, profile, on_progress=on_progress, **asked)
+        found = sdp.network.account_network(graph, profile, on_progress=on_progress, **asked)
     console.print_warnings(delta_cautions(found.delta, found.num_users))
     if console.print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
         return
@@ -85,7 +84,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
     published = "says nothing here"
     if found.published_epsilon is not None:
         published = _up(found.published_epsilon)
-    pieces = f"{found.num_components:,} component{'s' * (found.num_components != 1)}"
+    pieces = counted(found.num_components, "component")
     shape = "bipartite" if found.is_bipartite else "not bipartite"
     shape += ", regular" if found.is_regular else ""
     lazy = f", lazy {found.laziness:g}" if found.laziness else ""
@@ -178,24 +177,21 @@ def curve(
     on the same axes. Of a file, its largest component is taken.
     """
     from shuffledp.collection.output import writing
-    from shuffledp.core.profile import LocalProfile
     from shuffledp.network.account import network_curve
-    from shuffledp.network.mixing import NetworkMixing
-    from shuffledp.report import write_report
     from shuffledp.report.charts import network_page
 
     if not graphs and not regular:
         raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
-    profile = LocalProfile(epsilon0=epsilon0)
+    profile = sdp.LocalProfile(epsilon0=epsilon0)
     with console.progress_bar() as progress:
         found = []
         for name, graph in _named_graphs(graphs, regular, num_users, seed, progress):
-            mixing = NetworkMixing(graph, laziness=laziness, on_progress=progress)
+            mixing = sdp.network.NetworkMixing(graph, laziness=laziness, on_progress=progress)
             one = network_curve(mixing, profile, name=name, on_progress=progress, **asked)
             found.append(one)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    page = write_report(network_page(found), out / "network-curve.html")
+    page = report.write_report(network_page(found), out / "network-curve.html")
     if console.print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]}):
         return
     console.print_table(_HEADINGS, [_row(each) for each in found])
@@ -208,17 +204,15 @@ def _named_graphs(
     num_users: int,
     seed: int,
     progress: "Progress | None",
-) -> "Iterator[tuple[str, Graph]]":
+) -> "Iterator[tuple[str, sdp.network.Graph]]":
     """Yield one graph after the other, so that only one is in memory."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.network.families import random_regular_graph
-    from shuffledp.network.graph_files import read_graph
 
     for path in paths:
         if progress is not None:
             progress(f"reading {path.name}", 0, None)
-        yield path.stem, read_graph(path).largest_component()[0]
-    root = Entropy.from_seed(seed)
+        yield path.stem, sdp.network.read_graph(path).largest_component()[0]
+    root = sdp.Entropy.from_seed(seed)
     for degree in regular:
         yield f"{degree}-regular", random_regular_graph(num_users, degree, root.spawn())
 

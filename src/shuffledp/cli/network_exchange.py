@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
@@ -20,12 +22,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.deploy.peers.protocol.terms import Terms
     from shuffledp.deploy.peers.relay_client import RelayClient
-    from shuffledp.network.graph import Graph
 
 _TERMS = click.argument("terms", type=shared.PATH)
 _GRAPH = "--graph PATH  File of edges: who passes reports on to whom.  [required]"
@@ -71,15 +71,13 @@ def prepare(
     """
     from shuffledp.deploy.peers import preparing
     from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-    from shuffledp.network.graph_files import read_graph
-    from shuffledp.network.mixing import NetworkMixing
 
     if delta is not None:
         require_open_unit("delta", delta)
     asked = Asked.of(given).terms(randomizer, epsilon0, text)
-    users = read_graph(graph)
+    users = sdp.network.read_graph(graph)
     laziness = preparing.require_laziness_grid(given.pop("laziness"))
-    NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
+    sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = PrivateKeys.generate()
     terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
     expected = None if delta is None else _expected(terms, users, asked, delta)
@@ -107,7 +105,9 @@ def prepare(
         console.print_facts(facts)
 
 
-def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+def _expected(
+    terms: "Terms", graph: "sdp.network.Graph", asked: "sdp.deploy.AskedTerms", delta: float
+) -> Any:
     """Return the guarantee if everybody takes part in every round."""
     import numpy as np
 
@@ -154,11 +154,10 @@ def relay(
     require_service()
     from shuffledp.deploy.peers.preparing import read_terms
     from shuffledp.deploy.peers.relay_server import serve_relay
-    from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
     given |= {"address": (host, port), "is_eager": clock == "all"}
-    serve_relay(read, read_graph(graph), store, on_ready=say_url, **given)
+    serve_relay(read, sdp.network.read_graph(graph), store, on_ready=say_url, **given)
 
 
 @network.command(
@@ -202,7 +201,6 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     if not is_many and (table["column"], table["id_column"]) != (None, None):
         raise click.UsageError("--column and --id are for --table")
     require_service()
-    from shuffledp.core.entropy import Entropy
     from shuffledp.core.progress import no_progress
     from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
     from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
@@ -214,7 +212,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     read, asked = read_terms(terms)
     edges = _graph_of(read, graph)
     limits.require_terms(read, edges, user or 0)
-    how: dict[str, Any] = {"entropy": Entropy.from_operating_system(), "limits": limits}
+    how: dict[str, Any] = {"entropy": sdp.Entropy.from_operating_system(), "limits": limits}
     with PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
         facts = [*asked.facts(), *traffic_facts(read, edges)]
         facts.append(("least crowd", f"{max(read.least_registered, limits.least_users):,} users"))
@@ -250,16 +248,14 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     _print_outcome(outcome)
 
 
-def _graph_of(terms: "Terms", path: Path) -> "Graph":
+def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
     """Return the graph of a file, which is that of the terms."""
-    from shuffledp.network.graph_files import read_graph
-
-    graph = read_graph(path)
+    graph = sdp.network.read_graph(path)
     terms.require_graph(graph)
     return graph
 
 
-def _relay_of(terms: "Terms", graph: "Graph", url: str) -> "RelayClient":
+def _relay_of(terms: "Terms", graph: "sdp.network.Graph", url: str) -> "RelayClient":
     """Return a connection to the relay, and warn where others can read along."""
     from shuffledp.deploy.http_client import cautions_about
     from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
@@ -347,7 +343,6 @@ def collect(
     from shuffledp.deploy.peers.preparing import read_key, read_terms
     from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
-    from shuffledp.report import network_rows, walk_rows
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)
@@ -372,6 +367,6 @@ def collect(
     if console.print_json({**result.to_json_dict(), **findings, "collection": facts}):
         return
     exchange = result.network
-    rows = [] if exchange is None else [*network_rows(exchange), *walk_rows(exchange)]
+    rows = [] if exchange is None else [*report.network_rows(exchange), *report.walk_rows(exchange)]
     print_estimates(result, rows, out)
     console.print_list("assumptions", result.guarantee.bound.assumptions)

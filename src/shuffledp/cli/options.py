@@ -11,17 +11,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+import shuffledp as sdp
 from shuffledp._version import __version__
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
-
-if TYPE_CHECKING:
-    from shuffledp.collection.results import About
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -336,8 +334,7 @@ LAW = f"""
 # How a result is estimated, and who asked what: for commands that end in a report.
 ESTIMATING = f"""
     {CONFIDENCE}
-    --interval [wilson|wald|clopper-pearson]
-        Kind of interval, for shares.  [default: wilson]
+    --interval [wilson|wald|clopper-pearson]  Kind of interval, for shares.  [default: wilson]
     --simultaneous  Intervals that all hold at once.
     post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
         given more than once.  [repeated]
@@ -365,14 +362,12 @@ def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names}
 
 
-def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "About"]:
+def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:
     """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
-    from shuffledp.collection.results import About
-
     intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
     require_open_unit("confidence", intervals["confidence"])
     words = taken(options, "title", "question", "organisation", "contact")
-    return intervals, About(**words, date=datetime.now(UTC).date().isoformat())
+    return intervals, sdp.collection.About(**words, date=datetime.now(UTC).date().isoformat())
 
 
 def require_target(
@@ -400,7 +395,4 @@ def require_service() -> None:
     """Raise unless the packages of the extra ``service`` are installed."""
     for name in ("httpx", "starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise MissingPackageError(
-                "relays and peers need more packages: run pip install 'shuffledp[service]'",
-                name=name,
-            )
+            raise MissingPackageError("more is needed: pip install 'shuffledp[service]'", name=name)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
@@ -18,7 +20,6 @@ from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
     from shuffledp.collection.account import Calibration
-    from shuffledp.collection.plan import Plan
     from shuffledp.collection.question import Question
 
 _LARGEST_K = 10**7
@@ -58,9 +59,6 @@ def plan(
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
-    from shuffledp.collection.account import calibrate
-    from shuffledp.collection.plan import plan as make_plan
-
     words = Asked.of(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
@@ -70,17 +68,15 @@ def plan(
                 "--epsilon0 is for finding another number: leave out the question, --figure, --out "
                 "and --max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
-        _print_solution(calibrate(**goal, **asked))
+        _print_solution(sdp.calibrate(**goal, **asked))
         return
     goal |= shared.taken(asked, "num_users", "randomizer")
     if None in (goal["num_users"], goal["epsilon"], goal["delta"]):
         raise click.UsageError("give --num-users, --epsilon and --delta")
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
-    chosen = make_plan(_question(words, asked["domain_size"]), **goal)
+    chosen = sdp.plan(_question(words, asked["domain_size"]), **goal)
     if figure is not None:
-        from shuffledp.report import write_report
-
-        write_report(chosen, figure)
+        report.write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
     console.print_warnings(chosen.warnings)
@@ -90,8 +86,6 @@ def plan(
 
 def _question(asked: Asked, k: int | None) -> "Question":
     """Return what is asked; ``k`` stands for that many numbered answers."""
-    from shuffledp.collection.questions import Categories
-
     if k is None:
         # None only where nothing is asked, which `plan` has answered otherwise by now.
         return cast("Question", asked.question())
@@ -99,7 +93,7 @@ def _question(asked: Asked, k: int | None) -> "Question":
         raise click.UsageError("give exactly one of --domain, --domain-file and --k")
     if not 2 <= k <= _LARGEST_K:
         raise DomainError(f"k = {k} is not in [2, 10000000]: a question has at least two answers")
-    return Categories(domain=tuple(map(str, range(k))))
+    return sdp.Categories(domain=tuple(map(str, range(k))))
 
 
 def _print_solution(solution: "Calibration") -> None:
@@ -121,7 +115,7 @@ def _print_solution(solution: "Calibration") -> None:
     console.print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
-def _print_plan(chosen: "Plan") -> None:
+def _print_plan(chosen: "sdp.Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     from shuffledp.report.precedents import nearest
 

@@ -2,17 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.deployment import task_facts
 from shuffledp.cli.options import JSON, PATH, answer_list, cli, options, require_service
 from shuffledp.core.errors import DataError
-
-if TYPE_CHECKING:
-    from shuffledp.deploy.task import Task
 
 # What a device is told, and what to do next.
 _MEANINGS = {
@@ -68,16 +66,21 @@ def send(
     _send_table(made, table, column, own if codes else None)
 
 
-def _record(made: "Task", counts: dict[str, int], number: int) -> dict[str, object]:
+def _record(made: "sdp.deploy.Task", counts: dict[str, int], number: int) -> dict[str, object]:
     """Return as JSON has it what became of how many reports."""
     return {"task_id": made.task_id.hex(), "num_sent": number, "answers": counts}
 
 
 def _answer(
-    made: "Task", codes: list[bytes], *, value: str | None, store: Path | None, **agreed: Any
+    made: "sdp.deploy.Task",
+    codes: list[bytes],
+    *,
+    value: str | None,
+    store: Path | None,
+    **agreed: Any,
 ) -> None:
     """Say what is asked, then randomize, keep and send, as one device."""
-    from shuffledp.deploy.client import Client, Limits, default_store
+    from shuffledp.deploy.client import default_store
     from shuffledp.deploy.http_client import cautions_about
 
     if len(codes) > 1:
@@ -88,8 +91,10 @@ def _answer(
     for name, url in (("shuffler", made.shuffler_url), ("analyzer", made.analyzer_url)):
         console.print_warnings(cautions_about(url, name))
     most, least = agreed["max_epsilon0"], agreed["least_batch"]
-    limits = Limits(max_epsilon0=float("inf") if most is None else most, least_batch=least or 1)
-    with Client(made, store, limits=limits) as client:
+    limits = sdp.deploy.Limits(
+        max_epsilon0=float("inf") if most is None else most, least_batch=least or 1
+    )
+    with sdp.deploy.Client(made, store, limits=limits) as client:
         code = codes[0] if codes else None
         if client.kept() is None:
             said = str(click.prompt("Answer")) if value is None else value
@@ -108,12 +113,13 @@ def _answer(
         console.print_facts([("sent", _MEANINGS[answer.name])])
 
 
-def _send_table(made: "Task", table: Path, column: str | None, codes: list[bytes] | None) -> None:
+def _send_table(
+    made: "sdp.deploy.Task", table: Path, column: str | None, codes: list[bytes] | None
+) -> None:
     """Send the answers of a file, one report a row."""
-    from shuffledp.collection.source.columns import open_column
     from shuffledp.deploy.remote import send_values
 
-    values = open_column(table, column, made.asked.question)
+    values = sdp.collection.open_column(table, column, made.asked.question)
     number = values.num_users
     if codes is not None and len(codes) < number:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {number:,} rows")

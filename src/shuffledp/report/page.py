@@ -15,17 +15,7 @@ from markupsafe import Markup
 
 from shuffledp._version import __version__
 from shuffledp.collection.output import whole_file
-from shuffledp.report.formatting import (
-    best_guess,
-    brief,
-    given,
-    odds_factor,
-    one_in,
-    rounded,
-    shorten,
-    shown_label,
-    typeset,
-)
+from shuffledp.report import formatting
 
 
 @singledispatch
@@ -82,11 +72,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = (best_guess, brief, given, odds_factor, one_in, shorten, typeset)
-    environment.filters |= {each.__name__: each for each in named} | {
-        "rounded_up": partial(rounded, up=True),
+    names = ("best_guess", "brief", "given", "odds_factor", "one_in", "shorten", "typeset")
+    environment.filters |= {name: getattr(formatting, name) for name in names} | {
+        "rounded_up": partial(formatting.rounded, up=True),
         "thousands": lambda number: f"{number:,}",
-        "cell": lambda text: shown_label(text).replace("|", "\\|"),
+        "cell": lambda text: formatting.shown_label(text).replace("|", "\\|"),
         "json": _json,
     }
     environment.globals["version"] = __version__
