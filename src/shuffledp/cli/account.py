@@ -30,8 +30,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
         [default: 1.0]
     --certify         Also prove the number by ball arithmetic; needs the extra 'certify'.
     --method TEXT     A method that `shuffledp bounds` lists.  [default: best]
+    {JSON}
     """,
-    JSON,
     channel=_FILE,
     schedule=_FILE,
 )

@@ -36,8 +36,8 @@ simulation_options = options(
     --public A,B   Public columns of numbers to go by; by default those of --groups-by.
     --trials N     Repetitions, for the error bars.  [default: 10]
     --seed N       Of the simulation: the same seed, the same numbers.  [default: 1]
+    {JSON}
     """,
-    JSON,
 )
 
 
@@ -126,21 +126,18 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
     answers and releases nothing; what it prints is not private.
     """
-    from shuffledp.groups.attacks.adversaries import (
-        attack_by_gaussian_process,
-        attack_by_majority_vote,
-    )
+    from shuffledp.groups.attacks import adversaries
 
     def attacked(survey: "AttackedSurvey", *compared: Any, **how: Any) -> "tuple[Measured, ...]":
         results: tuple[Measured, ...] = ()
         if name != "gaussian-process":
             resampling = {"num_resamplings": resamplings, **how}
-            results += attack_by_majority_vote(survey, *compared, **resampling)
+            results += adversaries.attack_by_majority_vote(survey, *compared, **resampling)
         if name == "all" and survey.public is None:
             missing = "no gaussian-process attack: groups without coordinates, and no --public"
             console.print_warnings([missing])
         elif name != "majority-vote":
-            results += attack_by_gaussian_process(survey, *compared, **how)
+            results += adversaries.attack_by_gaussian_process(survey, *compared, **how)
         return results
 
     asked["privileged"] = asked["privileged"] or ()

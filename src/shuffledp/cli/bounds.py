@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     --figure PATH     Write a page (HTML) with all bounds as curves.
     --over [num-users|epsilon0]
         What changes along the curves, num-users by default; with --json they are printed.
+    {JSON}
     """,
-    JSON,
     figure=page_path,
 )
 def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:

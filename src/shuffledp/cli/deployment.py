@@ -59,20 +59,13 @@ def task() -> None:
     --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
     --analyzer-url TEXT      The same of the analyzer.
     {shared.OUT.format("the task and its keys")}
+    {shared.JSON}
     """,
-    shared.JSON,
     epsilon=str,
     delta=str,
 )
 def create(
-    *,
-    text: str,
-    plan_file: Path | None,
-    honest_fraction: float,
-    grace: int,
-    num_codes: int,
-    out: Path,
-    **given: Any,
+    *, text: str, plan_file: Path | None, honest_fraction: float, out: Path, **given: Any
 ) -> None:
     """Write a task, its keys, and one file of settings for each of the two servers.
 
@@ -88,13 +81,16 @@ def create(
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
     promised = taken(given, "randomizer", "epsilon0", "epsilon", "delta")
-    asked = Asked.of(given)
+    asked, num_codes = Asked.of(given), given["num_codes"]
     require_non_negative("codes", num_codes)
     remedy = ""
-    if plan_file is None:
-        promise = _promise(asked, text, **promised)
-    else:
+    if plan_file is not None:
         promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
+    else:
+        name, epsilon0 = promised.pop("randomizer"), promised.pop("epsilon0")
+        if None in {epsilon0, *promised.values()}:
+            raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
+        promise = {"asked": asked.terms(name, epsilon0, text), **promised}
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
     operator = Ed25519PrivateKey.generate()
@@ -117,17 +113,8 @@ def create(
             [f"{few}{made.min_batch:,}: a batch needs several epochs, or never comes about"]
         )
     listen, codes = (given["shuffler"], given["analyzer"]), new_codes(num_codes)
-    write_task(out, made, operator, listen=listen, grace_seconds=grace, codes=codes)
+    write_task(out, made, operator, listen=listen, grace_seconds=given["grace"], codes=codes)
     _say_task(made, out / "task.bin")
-
-
-def _promise(
-    asked: Asked, text: str, *, randomizer: str | None, epsilon0: float | None, **target: str | None
-) -> dict[str, Any]:
-    """Return fields of a task that options name: what is asked, and what each batch is to keep."""
-    if epsilon0 is None or None in target.values():
-        raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
-    return {"asked": asked.terms(randomizer, epsilon0, text), **target}
 
 
 def _planned(
@@ -139,7 +126,7 @@ def _planned(
     epsilon: str | None,
     **others: object,
 ) -> tuple[dict[str, Any], str]:
-    """Return the same from a saved plan, all of whose users are honest; and what to try else.
+    """Return what a saved plan promises, all of whose users are honest; and what to try else.
 
     Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
     batch is: others are not saved.
@@ -169,13 +156,13 @@ def _planned(
 @task.command(epilog="Example: shuffledp task check task/task.bin")
 @click.argument("task_file", type=shared.PATH, required=False)
 @options(
-    """
+    f"""
     --dap FILE        Instead of a task of ours: one of DAP.
     --epsilon0 FLOAT  For --dap: local epsilon of every report.
     --delta FLOAT     For --dap: failure probability, such as 1e-8.
     --honest-fraction SHARE  For --dap: share of a batch that is honest for certain; by default all.
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) -> None:
     """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
@@ -321,8 +308,8 @@ def say_url(url: str) -> None:
     --batch N       By default the newest.
     --wait SECONDS  At most; by default as long as it takes.
     {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def collect(
     *, folder: Path, out: Path, batch: int | None, wait: float | None, overwrite: bool

@@ -12,7 +12,7 @@ from shuffledp.cli.options import JSON, cli, options
 
 @cli.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
 @options(
-    """
+    f"""
     --num-users N     Number of users.  [required]
     domain_size=--k K  Number of possible answers.
     truth=--p FLOAT   Chance that k-ary randomized response tells the truth.
@@ -23,8 +23,8 @@ from shuffledp.cli.options import JSON, cli, options
         How many of the others are known to have each answer; by default the worst case.
     --prior FILE
         How likely each answer is held to be, and what is known of the others: a JSON file.
+    {JSON}
     """,
-    JSON,
 )
 def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **guessed: Any) -> None:
     """Tell how often a guess at one person's answer is right, before and after a collection.
@@ -73,5 +73,5 @@ def _believed(
         known = belief.known
     k = len(belief.prior)
     if domain_size not in (None, k):
-        raise click.UsageError(f"--k {domain_size}: {prior.name} has {k} probabilities: omit --k")
+        raise click.UsageError(f"--k {domain_size}, but {prior.name} has {k} probabilities")
     return {"adversary": adversary, "domain_size": k, "prior": belief.prior, "known": known}

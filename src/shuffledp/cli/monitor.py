@@ -59,8 +59,8 @@ def monitor() -> None:
     --protocol [{"|".join(PROTOCOLS)}]
         How clients randomize; by default the first, up to 62 changes.
     {_CONFIDENCE}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     """Say how exact running counts will be, how private, and whether to monitor at all.
@@ -132,9 +132,9 @@ def _up(value: float) -> str:
     {shared.SEED}
     --stop-after T  Simulate up to this period only.
     {shared.OVERWRITE}
+    {shared.SHOW_VALUES}
+    {shared.JSON}
     """,
-    shared.SHOW_VALUES,
-    shared.JSON,
 )
 def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.

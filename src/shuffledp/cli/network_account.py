@@ -49,8 +49,8 @@ def _up(value: float | None, digits: int = 6) -> str:
     --randomizer NAME  As for `shuffledp account`; by default any.
     {shared.K}
     {shared.DIMENSION}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **asked: Any) -> None:
     """Bound the privacy of reports that walk along a graph before they are handed in.
@@ -125,6 +125,7 @@ def round_numbers(text: str) -> tuple[int, ...]:
     (0, 2, 3, 4, 100)
     >>> len(round_numbers("1-1000")) <= 30
     True
+    f
     """
     from shuffledp.network.account import spread_rounds
 
@@ -156,20 +157,12 @@ def round_numbers(text: str) -> tuple[int, ...]:
     {shared.USERS}
     --seed N           Of the --regular graphs.  [default: 1]
     --out FOLDER       Folder for network-curve.html.  [required]
+    {shared.JSON}
     """,
-    shared.JSON,
     rounds=round_numbers,
 )
 def curve(
-    *,
-    graphs: tuple[Path, ...],
-    regular: tuple[int, ...],
-    num_users: int,
-    seed: int,
-    epsilon0: float,
-    out: Path,
-    laziness: float,
-    **asked: Any,
+    *, graphs: tuple[Path, ...], epsilon0: float, out: Path, laziness: float, **asked: Any
 ) -> None:
     """Draw epsilon against rounds, for graphs from files and k-regular ones.
 
@@ -180,12 +173,13 @@ def curve(
     from shuffledp.network.account import network_curve
     from shuffledp.report.charts import network_page
 
-    if not graphs and not regular:
+    random = taken(asked, "regular", "num_users", "seed")
+    if not graphs and not random["regular"]:
         raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
     profile = sdp.LocalProfile(epsilon0=epsilon0)
     with console.progress_bar() as progress:
         found = []
-        for name, graph in _named_graphs(graphs, regular, num_users, seed, progress):
+        for name, graph in _named_graphs(graphs, progress, **random):
             mixing = sdp.network.NetworkMixing(graph, laziness=laziness, on_progress=progress)
             one = network_curve(mixing, profile, name=name, on_progress=progress, **asked)
             found.append(one)
@@ -200,10 +194,11 @@ def curve(
 
 def _named_graphs(
     paths: tuple[Path, ...],
+    progress: "Progress | None",
+    *,
     regular: tuple[int, ...],
     num_users: int,
     seed: int,
-    progress: "Progress | None",
 ) -> "Iterator[tuple[str, sdp.network.Graph]]":
     """Yield one graph after the other, so that only one is in memory."""
     from shuffledp.network.families import random_regular_graph

@@ -52,19 +52,10 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.
     {shared.OUT.format("terms and key")}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
-def prepare(
-    *,
-    graph: Path,
-    text: str,
-    randomizer: str | None,
-    epsilon0: float,
-    delta: float | None,
-    out: Path,
-    **given: Any,
-) -> None:
+def prepare(*, graph: Path, delta: float | None, out: Path, **given: Any) -> None:
     """Write the public terms of a collection, and the analyzer's private key.
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
@@ -74,7 +65,7 @@ def prepare(
 
     if delta is not None:
         require_open_unit("delta", delta)
-    asked = Asked.of(given).terms(randomizer, epsilon0, text)
+    asked = Asked.of(given).terms(**shared.taken(given, "randomizer", "epsilon0", "text"))
     users = sdp.network.read_graph(graph)
     laziness = preparing.require_laziness_grid(given.pop("laziness"))
     sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
@@ -312,20 +303,11 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     --wait SECONDS  Give up waiting for the end.
     {shared.CONFIDENCE}
     {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def collect(
-    *,
-    terms: Path,
-    graph: Path,
-    url: str,
-    key: Path,
-    out: Path,
-    overwrite: bool,
-    delta: float,
-    confidence: float,
-    wait: float | None,
+    *, terms: Path, graph: Path, url: str, key: Path, out: Path, overwrite: bool, **given: Any
 ) -> None:
     """Fetch what was handed in to the collection of TERMS, and estimate.
 
@@ -334,8 +316,9 @@ def collect(
     report.html into the folder of --out: all of them, or nothing.
     """
     require_service()
-    require_open_unit("delta", delta)
-    require_open_unit("confidence", confidence)
+    for name in ("delta", "confidence"):
+        require_open_unit(name, given[name])
+    wait = given["wait"]
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.question import EstimateOptions
@@ -355,8 +338,8 @@ def collect(
         console.progress_bar() as on_progress,
     ):
         fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
-        how: dict[str, Any] = {"delta": delta, "options": EstimateOptions(confidence=confidence)}
-        how |= {"graph_name": graph.name, "on_progress": on_progress}
+        how: dict[str, Any] = {"options": EstimateOptions(confidence=given["confidence"])}
+        how |= {"delta": given["delta"], "graph_name": graph.name, "on_progress": on_progress}
         result = collection_result(read, asked, edges, fetched, **how)
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)

@@ -54,15 +54,11 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     dropped. Refused while reports are stored that the key opens; stop the server first.
     """
     require_service()
-    from shuffledp.deploy.servers.settings import (
-        ShufflerSettings,
-        destroy_opening_key,
-        read_settings,
-    )
+    from shuffledp.deploy.servers import settings as servers
     from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
 
-    settings = read_settings(config)
-    if isinstance(settings, ShufflerSettings):
+    settings = servers.read_settings(config)
+    if isinstance(settings, servers.ShufflerSettings):
         if epoch is None or number is not None:
             raise click.UsageError("name the key of the shuffler by --epoch")
         with open_shuffler(settings) as shuffler:
@@ -71,7 +67,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     else:
         if number is None or epoch is not None:
             raise click.UsageError("name the key of the analyzer by --number")
-        is_done, what = destroy_opening_key(settings, number), f"key {number}"
+        is_done, what = servers.destroy_opening_key(settings, number), f"key {number}"
     click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
 
 

@@ -44,8 +44,8 @@ _LARGEST_K = 10**7
     {shared.RANDOMIZER}
     --figure PATH  Write a page (HTML) with the error of every randomizer as a chart.
     --out FILE     Keep the plan, for --plan of others.
+    {shared.JSON}
     """,
-    shared.JSON,
     figure=shared.page_path,
 )
 def plan(

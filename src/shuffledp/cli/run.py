@@ -67,9 +67,9 @@ _READING = {
     --ledger FILE    Spend from the budget in this ledger before anything is written.
     --save-reports   Write the shuffled reports, too.
     {shared.OVERWRITE}
+    {shared.SHOW_VALUES}
+    {shared.JSON}
     """,
-    shared.SHOW_VALUES,
-    shared.JSON,
 )
 def run(
     *,
@@ -187,8 +187,8 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     --strict  Refuse where so few reports keep less than was planned.
     {shared.ESTIMATING}
     {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def estimate(
     *, reports: Path, plan_file: Path | None, out: Path, overwrite: bool, **given: Any

@@ -28,7 +28,7 @@ _MEANINGS = {
 @click.argument("task_file", type=PATH)
 @click.argument("table", type=PATH, required=False)
 @options(
-    """
+    f"""
     --value TEXT
         The answer of this device; asked for if left out, since others may see a command line.
     --store FILE  Where the device keeps its report; by default a file of the task in the user's
@@ -37,8 +37,8 @@ _MEANINGS = {
     --least-batch N   Answer no task that releases batches of fewer reports.
     --column TEXT     Column of TABLE with the values; each row is one device.
     --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
+    {JSON}
     """,
-    JSON,
 )
 def send(
     *, task_file: Path, table: Path | None, column: str | None, codes: Path | None, **device: Any

@@ -118,8 +118,7 @@ def _value(value: object) -> str:
             low = "" if value.lower is None else f"{rounded(value.lower, up=False)} to "
             return f"{low}{upper} (proved, {value.method})"
         case Guarantee():
-            epsilon, delta = value.epsilon_upper, value.delta_upper
-            return f"epsilon <= {rounded(epsilon, up=True)} at delta <= {rounded(delta, up=True)}"
+            return wording.guarantee_text(value)
         case tuple() if value and all(isinstance(each, str) for each in value):
             return "; ".join(value)
     return ""
