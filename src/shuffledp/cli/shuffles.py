@@ -56,7 +56,9 @@ def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float |
 def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[Grouping, float]":
     """Return how groups are to be formed, and alpha, which has no default."""
     if alpha is None:
-        raise click.UsageError("give --alpha, the most log-odds may change by the order, such as 4")
+        raise click.UsageError(
+            "give --alpha, the largest change of log-odds that the order may cause, such as 4"
+        )
     if ways is None:
         raise click.UsageError("say who shares a group: --groups-by, --groups-graph, --groups-file")
     return sdp.groups.Grouping(**ways), alpha
@@ -113,7 +115,10 @@ def take_shuffle(
             )
         return partial(_grouped, asked)
     if ways is not None or alpha is not None or keep:
-        raise click.UsageError("groups, --alpha and --keep need --shuffler mallows or displacement")
+        raise click.UsageError(
+            "groups and their options are for --shuffler mallows or displacement: add "
+            "one, or leave them out"
+        )
     if shuffler != "network":
         return partial(_uniform, asked)
     if asked.graph is None:
