@@ -127,7 +127,7 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         (["--num-users", "9", "--p", "0.9"], click.UsageError, "--k is needed"),
         (["--num-users", "some"], click.BadParameter, "not a whole number"),
         (["--k", "2"], click.UsageError, "Missing parameter: num_users"),
-        ([*COLLECTION, "--known", "100,99"], click.UsageError, "--known is for an adversary"),
+        ([*COLLECTION, "--known", "100,99"], click.UsageError, "--known needs --adversary strong"),
         ([*COLLECTION, "--known", "100,x"], click.BadParameter, "'x' is not a whole number"),
         (
             [*COLLECTION, "--adversary", "strong", "--known", "100,100"],

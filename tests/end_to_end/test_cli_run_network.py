@@ -117,17 +117,17 @@ def test_resting_reports_mix_on_a_ring(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"graph": ()}, "needs --graph FILE"),
+        ({"graph": ()}, "needs --graph"),
         ({"graph": ("--graph", "none.csv")}, "none.csv"),
         ({"graph": ("--graph", "names.csv")}, "--id"),
         ({"graph": ("--graph", "ring.csv")}, "--lazy 0.2"),
-        ({"graph": ("--graph", "edges.csv", "--id", "answer")}, "--id answer: that column holds"),
+        ({"graph": ("--graph", "edges.csv", "--id", "answer")}, "--id answer holds the answers"),
         ({"graph": ("--graph", "edges.csv", "--rounds", "some")}, "'some' is not a whole number"),
         ({"graph": ("--graph", "edges.csv", "--rounds", "-1")}, "rounds = -1 is below 0"),
         ({"graph": ("--graph", "edges.csv", "--lazy", "1")}, "laziness = 1.0"),
         ({"graph": ("--graph", "edges.csv", "--lazy", "nan")}, "laziness = nan"),
         ({"graph": ("--graph", "edges.csv", "--protocol", "some")}, "'some' is not one of"),
-        ({"graph": ("--graph", "edges.csv", "--missing", "drop")}, "takes no --missing drop"),
+        ({"graph": ("--graph", "edges.csv", "--missing", "drop")}, "no --missing drop"),
         ({"graph": ("--graph", "edges.csv", "--alpha", "4")}, "--shuffler mallows"),
     ],
 )

@@ -119,7 +119,7 @@ def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypat
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shuffledp.monitoring.histories.open_histories", interrupted)
+    monkeypatch.setattr("shuffledp.monitoring.open_histories", interrupted)
     assert simulate()[0] == 130
     assert files(tmp_path) == []
 

@@ -33,11 +33,12 @@ class Page(HTMLParser):
 def drawn(figure):
     """Return the elements of a figure's drawing, read as XML; no place is out of bounds."""
     chart = figure.drawing
-    assert 0.0 < chart.plot["width"] < chart.width
-    assert 0.0 < chart.plot["height"] < chart.height
-    for mark in [*chart.frame, *chart.marks, *chart.texts]:
+    assert 0.0 <= chart.x.first < chart.x.last <= chart.width
+    assert 0.0 <= chart.top < chart.bottom <= chart.height
+    for mark in [*chart.x_ticks, *chart.y_ticks, *chart.marks]:
         assert "nan" not in str(mark)
-        assert "inf" not in str(mark.attributes)
+    for place in [*chart.x_ticks, *chart.y_ticks, *(each.attributes for each in chart.marks)]:
+        assert "inf" not in str(place)
     template = _templates().from_string('{% import "chart.html" as c %}{{ c.drawing(chart) }}')
     return list(ET.fromstring(template.render(chart=chart)).iter())  # noqa: S314  # ours
 

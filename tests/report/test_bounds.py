@@ -24,7 +24,6 @@ from shuffledp.report.bounds import (
     missing_rows,
     number,
     scenario_text,
-    users_text,
 )
 from shuffledp.report.drawing import COLOURS
 from shuffledp.report.formatting import rounded
@@ -101,7 +100,6 @@ def test_numbers():
     assert number(None, up=True) == ""
     assert number(1 / 3, up=True) == "0.333334"
     assert number(1 / 3, up=False) == "0.333333"
-    assert users_text(2) == "2 users"
     assert headings(compared())[1] == "epsilon"
 
 

@@ -102,8 +102,7 @@ def test_a_band_goes_forth_above_and_back_below():
     assert last < first < back_first  # upwards: 4, 2, 0
     assert back_last < back_first
     assert f"L{corners[1][0]}" in trace.get("d")
-    assert figure.legend[-1].is_shade
-    assert figure.legend[-1].note == "95% band"
+    assert figure.band == "95% band"
 
 
 def test_many_points_are_a_line_alone():

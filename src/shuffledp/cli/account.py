@@ -1,34 +1,24 @@
 """``shuffledp account``: how private collections are that already run, or that are planned."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from shuffledp.cli.console import (
-    print_facts,
-    print_json,
-    print_list,
-    print_paragraph,
-    print_warnings,
-)
+import shuffledp as sdp
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.wording import guarantee_facts
-
-if TYPE_CHECKING:
-    from shuffledp.accounting.composed import Composition
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @cli.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
 @options(
-    """
+    f"""
     --epsilon0 FLOAT  Local privacy loss of each report, in nats.
     --num-users N     Users in one shuffled batch.
-    """,
-    LAW,
-    """
+    {LAW}
     --channel FILE    File with the channel matrix of a randomizer of your own: rows inputs, columns
         outputs.
     --rounds T        Batches about the same people.  [default: 1]
@@ -40,8 +30,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
         [default: 1.0]
     --certify         Also prove the number by ball arithmetic; needs the extra 'certify'.
     --method TEXT     A method that `shuffledp bounds` lists.  [default: best]
+    {JSON}
     """,
-    JSON,
     channel=_FILE,
     schedule=_FILE,
 )
@@ -64,19 +54,19 @@ def account(
     if certify:
         proved["certificate"] = _certificate(releases, guarantee.bound, epsilon, delta)
     if delta is not None:
-        print_warnings(delta_cautions(delta, guarantee.num_users))
+        console.print_warnings(delta_cautions(delta, guarantee.num_users))
     if asked["channel"] is not None and (caution := open_channel(asked["channel"]).caution):
-        print_warnings([caution])
-    if print_json(guarantee.to_json_dict() | proved):
+        console.print_warnings([caution])
+    if console.print_json(guarantee.to_json_dict() | proved):
         return
-    print_facts(guarantee_facts(guarantee))
-    print_list("assumptions", guarantee.bound.assumptions)
+    console.print_facts(guarantee_facts(guarantee))
+    console.print_list("assumptions", guarantee.bound.assumptions)
     for title, text in proved.items():
-        print_paragraph(title, text)
+        console.print_paragraph(title, text)
 
 
 def _certificate(
-    releases: "Composition", bound: Any, epsilon: float | None, delta: float | None
+    releases: "sdp.accounting.Composition", bound: Any, epsilon: float | None, delta: float | None
 ) -> str:
     """Return what ball arithmetic proves of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon

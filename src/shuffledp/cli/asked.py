@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli.options import taken
 
 if TYPE_CHECKING:
@@ -47,13 +48,9 @@ class Asked:
         return cls(**taken(options, *(field.name for field in fields(cls))))
 
     def __post_init__(self) -> None:
-        special = {
-            "--mean": self.mean,
-            "--vector": self.vector is not None,
-            "--dictionary": self.dictionary is not None,
-            "--max-answers": self.max_answers is not None,
-        }
-        named = [name for name, is_given in special.items() if is_given]
+        special = ("mean", "vector", "dictionary", "max_answers")
+        given = [name for name in special if getattr(self, name) not in (None, False)]
+        named = [f"--{name.replace('_', '-')}" for name in given]
         if len(named) > 1:
             raise click.UsageError(f"{' and '.join(named)} ask different questions: give one")
         if self.domain is not None and self.domain_file is not None:
@@ -106,32 +103,29 @@ class Asked:
             return questions.AnswerSets(domain=domain, max_answers=self.max_answers)
         return questions.Categories(domain=domain)
 
-    def listed_question(self) -> "Question":
-        """Return the question of a collection yet to come."""
+    def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "sdp.deploy.AskedTerms":
+        """Return the question of a collection yet to come, with its randomizer."""
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
-        return question
+        name = randomizer or next(iter(question.candidates()))
+        return sdp.deploy.AskedTerms.of(question, name, epsilon0, text)
 
     def open(
         self, table: Path, column: str | None, seed: int | None, **reading: Any
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
-        from shuffledp.collection.questions import Categories
-        from shuffledp.collection.source.columns import open_column
-
         if (column is None) != (self.vector is not None):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
         question = self.question(name=column or "mean", seed=seed)
-        values = open_column(table, column, question, **reading)
+        values = sdp.collection.open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:
-            return Categories(values.domain), values  # which reading may have added to
+            return sdp.Categories(values.domain), values  # which reading may have added to
         return question, values
 
 
 def _key(seed: int) -> bytes:
     """Return a public key for a simulation, from a stream that draws nothing else."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.randomizers.keyed_hash import new_key
 
-    return new_key(Entropy.from_seed(seed).spawn().spawn())
+    return new_key(sdp.Entropy.from_seed(seed).spawn().spawn())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings, progress_bar
+import shuffledp as sdp
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, PATH, cli, options
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, required_groups, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
@@ -26,21 +27,17 @@ simulation_options = options(
     click.argument("table", type=PATH),
     f"""
     --column TEXT  Column with the true answers.  [required]
-    --epsilon0 FLOAT
-        Local epsilon of k-ary randomized response, in nats.  [required]
+    --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]
         Shuffle within groups by a Mallows model, or by noise on places.  [default: mallows]
-    """,
-    GROUPING,
-    """
-    --attack-radius R
-        Neighbours that are read: within this radius, number of hops, or by this file of groups; by
-        default as for the groups.
+    {GROUPING}
+    --attack-radius R  Neighbours that are read: within this radius, number of hops, or by this file
+        of groups; by default as for the groups.
     --public A,B   Public columns of numbers to go by; by default those of --groups-by.
     --trials N     Repetitions, for the error bars.  [default: 10]
     --seed N       Of the simulation: the same seed, the same numbers.  [default: 1]
+    {JSON}
     """,
-    JSON,
 )
 
 
@@ -48,14 +45,13 @@ def _simulate(
     table: Path, asked: dict[str, Any], measured: "Callable[..., Sequence[Measured]]"
 ) -> None:
     """Open the survey, measure the arrangements to compare, and print what was found."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
     ways, alpha, distance = take_groups(asked)
     (grouping, alpha), name = required_groups(ways, alpha), asked.pop("shuffler")
-    trials, entropy = asked.pop("trials"), Entropy.from_seed(asked.pop("seed"))
+    trials, entropy = asked.pop("trials"), sdp.Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
-    with progress_bar(_HINTS) as on_progress:
+    with console.progress_bar(_HINTS) as on_progress:
         how: dict[str, Any] = {"on_progress": on_progress}
         survey, opened = open_survey(table, asked.pop("column"), grouping, **asked, **how)
         shuffler = opened.shuffler(alpha, name=name, distance=distance)
@@ -67,12 +63,12 @@ def _simulate(
         "epsilon0": survey.randomizer.epsilon0,
         "results": [result.to_json_dict() for result in results],
     }
-    if print_json(record):
+    if console.print_json(record):
         return
     sizes = opened.groups.sizes
     people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
     click.echo(_SIMULATION + "\n")
-    print_facts(
+    console.print_facts(
         [
             ("people", f"{survey.num_users:,}"),
             ("answers", f"{survey.domain_size}"),
@@ -87,14 +83,12 @@ def _simulate(
         click.echo(f"\n{task}: {measure}")
         by = ("by",) if found[0].own_report else ()
         headings = ("reports", "mean", *by, "standard deviation", "trials")
-        print_table(headings, [_row(each) for each in found])
+        console.print_table(headings, [_row(each) for each in found])
 
 
 def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
     """Return the fact that says how far reports move."""
-    from shuffledp.groups.displacement import DisplacementShuffler
-
-    if isinstance(shuffler, DisplacementShuffler):
+    if isinstance(shuffler, sdp.groups.DisplacementShuffler):
         places = shuffler.places
         return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
     return "theta", f"{shuffler.theta:.4g} ({distance})"
@@ -124,7 +118,7 @@ def _row(measured: "Measured") -> tuple[str, ...]:
     --privileged A,B
         Columns that the adversary knows besides: neighbours most similar in them are read.
     --resamplings N  Fresh local reports a trial of the majority vote.  [default: 50]
-    """
+    """,
 )
 def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     """Attack simulated reports of the true answers in TABLE (CSV or Parquet).
@@ -132,21 +126,18 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
     answers and releases nothing; what it prints is not private.
     """
-    from shuffledp.groups.attacks.adversaries import (
-        attack_by_gaussian_process,
-        attack_by_majority_vote,
-    )
+    from shuffledp.groups.attacks import adversaries
 
     def attacked(survey: "AttackedSurvey", *compared: Any, **how: Any) -> "tuple[Measured, ...]":
         results: tuple[Measured, ...] = ()
         if name != "gaussian-process":
             resampling = {"num_resamplings": resamplings, **how}
-            results += attack_by_majority_vote(survey, *compared, **resampling)
+            results += adversaries.attack_by_majority_vote(survey, *compared, **resampling)
         if name == "all" and survey.public is None:
             missing = "no gaussian-process attack: groups without coordinates, and no --public"
-            print_warnings([missing])
+            console.print_warnings([missing])
         elif name != "majority-vote":
-            results += attack_by_gaussian_process(survey, *compared, **how)
+            results += adversaries.attack_by_gaussian_process(survey, *compared, **how)
         return results
 
     asked["privileged"] = asked["privileged"] or ()

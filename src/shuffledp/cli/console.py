@@ -105,11 +105,11 @@ def show(*renderables: "RenderableType") -> None:
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+def print_facts(facts: Iterable[tuple[str, str]], *, gap: int = 2) -> None:
     """Print names and values in two columns."""
     from rich.table import Table
 
-    grid = Table.grid(padding=(0, 2))
+    grid = Table.grid(padding=(0, gap))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     for name, value in facts:
@@ -132,13 +132,8 @@ def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> N
 
 def print_list(title: str, items: Iterable[str]) -> None:
     """Print a title and one bullet an item."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 1))
-    for item in items:
-        grid.add_row("-", visible(item))
-    show(Text(title, style="bold"), grid)
+    print_paragraph(title, "")
+    print_facts((("-", item) for item in items), gap=1)
 
 
 def print_paragraph(title: str, text: str) -> None:

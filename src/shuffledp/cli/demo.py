@@ -6,26 +6,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shuffledp.cli.console import print_facts, print_paragraph, print_table, print_warnings
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
 from shuffledp.report.formatting import percent
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import Result
     from shuffledp.collection.source.surveys import Survey
 
 
 @cli.command()
 @options(
-    """
+    f"""
     --out PATH       Folder to create, with one folder a survey.  [default: demo-results]
     --epsilon FLOAT  Central epsilon.  [default: 1.0]
     --delta FLOAT    Failure probability.  [default: 1e-06]
+    {SEED}
+    {OVERWRITE}
     """,
-    SEED,
-    OVERWRITE,
 )
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
     """Ask the sensitive questions of two real surveys again, privately.
@@ -33,21 +34,17 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     Prints the private estimates beside the true frequencies, which only a demo can know. Needs
     statsmodels: pip install 'shuffledp[datasets]'.
     """
-    from shuffledp.collection.plan import plan as make_plan
-    from shuffledp.collection.questions import Categories
-    from shuffledp.collection.results import About
-    from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.surveys import surveys
     from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
-    done: list[tuple[Survey, Result]] = []
+    done: list[tuple[Survey, sdp.Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
         for survey in surveys():
-            question, num_users = Categories(survey.domain), len(survey.answers)
-            plan = make_plan(question, num_users=num_users, epsilon=epsilon, delta=delta)
-            about = About(title=survey.title, question=survey.question)
-            result = replace(run_plan(plan, survey.answers, seed=seed), about=about)
+            question, num_users = sdp.Categories(survey.domain), len(survey.answers)
+            plan = sdp.plan(question, num_users=num_users, epsilon=epsilon, delta=delta)
+            about = sdp.collection.About(title=survey.title, question=survey.question)
+            result = replace(sdp.run(plan, survey.answers, seed=seed), about=about)
             own = folder / survey.name
             own.mkdir()
             parameters = {"survey": survey.name}
@@ -57,9 +54,8 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
         _print_survey(asked, found, out / asked.name)
 
 
-def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
+def _print_survey(survey: "Survey", result: "sdp.Result", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
-    from shuffledp.report import privacy_statement
     from shuffledp.report.wording import main_estimates
 
     found, people = result.estimates, len(survey.answers)
@@ -74,11 +70,13 @@ def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
         )
         for answer, estimate, lower, upper in zip(survey.domain, *columns, strict=True)
     ]
-    print_table(("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows)
+    console.print_table(
+        ("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows
+    )
     click.echo()
-    print_facts(guarantee_facts(result.guarantee))
-    for title, text in privacy_statement(result).paragraphs[:2]:
+    console.print_facts(guarantee_facts(result.guarantee))
+    for title, text in report.privacy_statement(result).paragraphs[:2]:
         click.echo()
-        print_paragraph(title, text)
+        console.print_paragraph(title, text)
     click.echo(f"\nThe whole statement, with a chart: {folder / REPORT_FILE}\n")
-    print_warnings(result.warnings)
+    console.print_warnings(result.warnings)

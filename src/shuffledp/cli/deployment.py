@@ -6,19 +6,14 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import (
-    is_json,
-    new_folder,
-    print_facts,
-    print_json,
-    print_warnings,
-)
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.checks import require_non_negative
@@ -26,9 +21,6 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
-
-if TYPE_CHECKING:
-    from shuffledp.deploy.task import Task
 
 
 @cli.group()
@@ -41,10 +33,10 @@ def task() -> None:
     "--min-batch 10000 --epoch 1d --out task/"
 )
 @options(
-    QUESTION,
-    "text=--question TEXT  The question in words, for devices to show.  [=]",
-    shared.RANDOMIZER,
-    """
+    f"""
+    {QUESTION}
+    text=--question TEXT  The question in words, for devices to show.  [=]
+    {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.
     --epsilon X       Promised for each batch, in nats.
     --delta X         Failure probability, such as 1e-8.
@@ -56,33 +48,24 @@ def task() -> None:
     epoch_seconds=--epoch DURATION  A batch covers so much time.  [default: 1d]
     --num-epochs N    [default: 30]
     --grace DURATION  After an epoch its reports are still taken in for so long.  [default: 1h]
-    --short-batch [hold|drop]
-        A batch that is too small waits for the next epoch's reports, or is deleted.
-        [default: hold]
+    --short-batch [hold|drop]  A batch that is too small waits for the next epoch's reports, or is
+        deleted. [default: hold]
     num_codes=--codes N
         Take in only reports with one of so many codes, each good once an epoch.  [=0]
     --info TEXT       Name of the task.  [default: a collection]
-    --shuffler ADDRESS:PORT
-        Where the shuffler listens; health and numbers are one port on.
+    --shuffler ADDRESS:PORT  Where the shuffler listens; health and numbers are one port on.
         [default: 127.0.0.1:8410]
     --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
     --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
     --analyzer-url TEXT      The same of the analyzer.
+    {shared.OUT.format("the task and its keys")}
+    {shared.JSON}
     """,
-    shared.OUT.format("the task and its keys"),
-    shared.JSON,
     epsilon=str,
     delta=str,
 )
 def create(
-    *,
-    text: str,
-    plan_file: Path | None,
-    honest_fraction: float,
-    grace: int,
-    num_codes: int,
-    out: Path,
-    **given: Any,
+    *, text: str, plan_file: Path | None, honest_fraction: float, out: Path, **given: Any
 ) -> None:
     """Write a task, its keys, and one file of settings for each of the two servers.
 
@@ -94,22 +77,24 @@ def create(
 
     from shuffledp.deploy.admission import new_codes
     from shuffledp.deploy.servers.settings import write_task
-    from shuffledp.deploy.task import Task
     from shuffledp.deploy.wire import ProtocolError
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
     promised = taken(given, "randomizer", "epsilon0", "epsilon", "delta")
-    asked = Asked.of(given)
+    asked, num_codes = Asked.of(given), given["num_codes"]
     require_non_negative("codes", num_codes)
     remedy = ""
-    if plan_file is None:
-        promise = _promise(asked, text, **promised)
-    else:
+    if plan_file is not None:
         promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
+    else:
+        name, epsilon0 = promised.pop("randomizer"), promised.pop("epsilon0")
+        if None in {epsilon0, *promised.values()}:
+            raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
+        promise = {"asked": asked.terms(name, epsilon0, text), **promised}
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
     operator = Ed25519PrivateKey.generate()
-    made = Task(
+    made = sdp.deploy.Task(
         **fields,
         **promise,
         shuffler_url=given["shuffler_url"] or f"http://{given['shuffler']}",
@@ -124,25 +109,12 @@ def create(
         raise DataError(f"{error}{remedy}") from None
     if 0 < num_codes < made.min_batch:
         few = f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
-        print_warnings(
+        console.print_warnings(
             [f"{few}{made.min_batch:,}: a batch needs several epochs, or never comes about"]
         )
     listen, codes = (given["shuffler"], given["analyzer"]), new_codes(num_codes)
-    write_task(out, made, operator, listen=listen, grace_seconds=grace, codes=codes)
+    write_task(out, made, operator, listen=listen, grace_seconds=given["grace"], codes=codes)
     _say_task(made, out / "task.bin")
-
-
-def _promise(
-    asked: Asked, text: str, *, randomizer: str | None, epsilon0: float | None, **target: str | None
-) -> dict[str, Any]:
-    """Return fields of a task that options name: what is asked, and what each batch is to keep."""
-    from shuffledp.deploy.asked_terms import AskedTerms
-
-    if epsilon0 is None or None in target.values():
-        raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
-    question = asked.listed_question()
-    name = randomizer or next(iter(question.candidates()))
-    return {"asked": AskedTerms.of(question, name, epsilon0, text), **target}
 
 
 def _planned(
@@ -154,25 +126,24 @@ def _planned(
     epsilon: str | None,
     **others: object,
 ) -> tuple[dict[str, Any], str]:
-    """Return the same from a saved plan, all of whose users are honest; and what to try else.
+    """Return what a saved plan promises, all of whose users are honest; and what to try else.
 
     Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
     batch is: others are not saved.
     """
-    from shuffledp.collection.plan import Plan
-    from shuffledp.deploy.asked_terms import AskedTerms
-
     beside = [f"--{name}" for name, each in others.items() if each is not None]
     if beside or asked.is_given:
         what = beside[0] if beside else "the question"
         raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
-    found = Plan.load(file)
+    found = sdp.Plan.load(file)
     if found.rounds != 1:
         raise click.UsageError(
             f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
             "task once: plan one round"
         )
-    terms = AskedTerms.of(found.question, found.randomizer.name, found.asked_epsilon0, text)
+    terms = sdp.deploy.AskedTerms.of(
+        found.question, found.randomizer.name, found.asked_epsilon0, text
+    )
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
@@ -185,14 +156,13 @@ def _planned(
 @task.command(epilog="Example: shuffledp task check task/task.bin")
 @click.argument("task_file", type=shared.PATH, required=False)
 @options(
-    """
+    f"""
     --dap FILE        Instead of a task of ours: one of DAP.
     --epsilon0 FLOAT  For --dap: local epsilon of every report.
     --delta FLOAT     For --dap: failure probability, such as 1e-8.
-    --honest-fraction SHARE
-        For --dap: share of a batch that is honest for certain; by default all.
+    --honest-fraction SHARE  For --dap: share of a batch that is honest for certain; by default all.
+    {shared.JSON}
     """,
-    shared.JSON,
 )
 def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) -> None:
     """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
@@ -242,14 +212,14 @@ def _check_dap(path: Path, **numbers: float) -> None:
         *guarantee_facts(found)[:3],
         ("if they collude", f"epsilon0 = {rounded(numbers['epsilon0'], up=True)}"),
     ]
-    if not print_json(record):
-        print_facts(facts)
+    if not console.print_json(record):
+        console.print_facts(facts)
 
 
-def _say_task(made: "Task", path: Path) -> None:
+def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
     """Print what a task asks and promises."""
-    if not is_json():
-        print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
+    if not console.is_json():
+        console.print_facts([("file", str(path)), ("id", made.task_id.hex()), *task_facts(made)])
         return
     record = {
         "task": str(path),
@@ -261,10 +231,10 @@ def _say_task(made: "Task", path: Path) -> None:
         "guarantee": made.guarantee().to_json_dict(),
         "epsilon0": made.asked.randomizer.epsilon0,
     }
-    print_json(record)
+    console.print_json(record)
 
 
-def task_facts(made: "Task") -> list[tuple[str, str]]:
+def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     """Return what somebody is to know before they answer, as it is computed here."""
     found = made.guarantee()
     return [
@@ -307,10 +277,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
     settings = settings.of_instance(instance)
     if instance and (role == "analyzer" or settings.database is None):
-        raise click.UsageError(
-            f"--instance {instance} needs a shuffler whose settings name a database: only there "
-            "can several processes keep reports"
-        )
+        raise click.UsageError("--instance is for a shuffler whose settings name a database")
     if is_check:
         made = settings.read_task()
         keys_of(settings, made)
@@ -336,13 +303,13 @@ def say_url(url: str) -> None:
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")
 @click.argument("folder", type=shared.PATH)
 @options(
-    shared.OUT.format("results"),
-    """
+    f"""
+    {shared.OUT.format("results")}
     --batch N       By default the newest.
     --wait SECONDS  At most; by default as long as it takes.
+    {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.OVERWRITE,
-    shared.JSON,
 )
 def collect(
     *, folder: Path, out: Path, batch: int | None, wait: float | None, overwrite: bool
@@ -357,10 +324,10 @@ def collect(
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
-    with new_folder(out, overwrite=overwrite) as partial:
+    with console.new_folder(out, overwrite=overwrite) as partial:
         number = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
         record = json.loads((partial / PRIVACY_FILE).read_bytes())
-    if print_json({"batch": number, **record}):
+    if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
     facts = [
@@ -373,4 +340,4 @@ def collect(
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
-    print_facts([*facts, ("report", str(out / REPORT_FILE))])
+    console.print_facts([*facts, ("report", str(out / REPORT_FILE))])

@@ -11,13 +11,11 @@ from shuffledp.collection.output import whole_file
 @cli.command(epilog="Example: shuffledp explain results --as notice --out notice.md")
 @click.argument("results", type=PATH)
 @options(
-    # The forms of report.explain, which --help must not load.
     """
-    form=--as [notice|label|registry]
-        A notice for participants and a privacy label, both in Markdown, or an entry for the public
-        registry of deployments in YAML.  [required]
+    form=--as [notice|label|registry]  A notice for participants and a privacy label, both in
+        Markdown, or an entry for the public registry of deployments in YAML.  [required]
     --out FILE  Write it to a file instead.
-    """
+    """,
 )
 def explain(*, results: Path, form: str, out: Path | None) -> None:
     """Say what the collection in RESULTS promises, in a form that others ask for.

@@ -5,52 +5,50 @@ from typing import Any
 
 import click
 
-from shuffledp.cli.console import print_facts, print_json, print_list, print_table
+import shuffledp as sdp
+from shuffledp.cli import console
 from shuffledp.cli.options import JSON, cli, options
 
 
 @cli.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
 @options(
-    """
+    f"""
     --num-users N     Number of users.  [required]
     domain_size=--k K  Number of possible answers.
     truth=--p FLOAT   Chance that k-ary randomized response tells the truth.
     --epsilon0 FLOAT  Local privacy loss in nats, instead of --p.
-    --adversary [uninformed|strong]
-        Who knows nothing of the others, or all their answers; --prior may say more.
-        [default: uninformed]
+    --adversary [uninformed|strong]  Who knows nothing of the others, or all their answers; --prior
+        may say more. [default: uninformed]
     --known N,N,...
         How many of the others are known to have each answer; by default the worst case.
     --prior FILE
         How likely each answer is held to be, and what is known of the others: a JSON file.
+    {JSON}
     """,
-    JSON,
 )
 def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **guessed: Any) -> None:
     """Tell how often a guess at one person's answer is right, before and after a collection.
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
-    from shuffledp.leakage.account import account_leakage
     from shuffledp.report.leakage import account_facts, account_rows
 
     believed = _believed(**guessed)
     if believed["domain_size"] is None:
         raise click.UsageError("--k is needed: the number of possible answers")
     if (truth is None) == (epsilon0 is None):
-        raise click.UsageError(
-            "give exactly one of --p (chance that a report tells the truth; 1 for a shuffler "
-            "alone) and --epsilon0"
-        )
-    found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
-    if print_json(found.to_json_dict()):
+        raise click.UsageError("give exactly one of --p (1 for a shuffler alone) and --epsilon0")
+    found = sdp.leakage.account_leakage(
+        num_users=num_users, truth=truth, epsilon0=epsilon0, **believed
+    )
+    if console.print_json(found.to_json_dict()):
         return
     # The sentence first, then what is compared, then what it rests on.
     click.echo(f"{found.sentence}\n")
-    print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
+    console.print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
     click.echo()
-    print_facts(account_facts(found))
-    print_list("assumptions", found.both.assumptions)
+    console.print_facts(account_facts(found))
+    console.print_list("assumptions", found.both.assumptions)
 
 
 def _believed(
@@ -61,18 +59,13 @@ def _believed(
     prior: Path | None,
 ) -> dict[str, Any]:
     """Return who guesses, as `account_leakage` takes it."""
-    from shuffledp.collection.source.prior_files import read_prior
-
     if known is not None and adversary == "uninformed":
-        raise click.UsageError(
-            "--known is for an adversary who knows everything: add --adversary strong; who knows "
-            'some answers is described by "known" in a --prior file'
-        )
+        raise click.UsageError("--known needs --adversary strong; some answers go into --prior")
     if prior is None:
         return {"adversary": adversary, "domain_size": domain_size, "known": known}
     if not prior.exists():
         raise click.UsageError(f"--prior {prior}: there is no such file")
-    belief = read_prior(prior)
+    belief = sdp.leakage.read_prior(prior)
     if belief.known is not None:
         if known is not None:
             raise click.UsageError(f"--known: {prior.name} says already whose answers are known")
@@ -80,8 +73,5 @@ def _believed(
         known = belief.known
     k = len(belief.prior)
     if domain_size not in (None, k):
-        raise click.UsageError(
-            f"--k {domain_size}, but {prior.name} has {k} probabilities: give one for each "
-            "possible answer"
-        )
+        raise click.UsageError(f"--k {domain_size}, but {prior.name} has {k} probabilities")
     return {"adversary": adversary, "domain_size": k, "prior": belief.prior, "known": known}

@@ -4,28 +4,18 @@
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.console import (
-    new_folder,
-    print_facts,
-    print_json,
-    print_list,
-    print_table,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.options import cli, options, require_target, taken
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
-
-if TYPE_CHECKING:
-    from shuffledp.monitoring.plan import MonitorPlan
-    from shuffledp.monitoring.simulation import MonitorResult
 
 _HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
@@ -58,22 +48,19 @@ def monitor() -> None:
     "--epsilon0 1 --delta 1e-8"
 )
 @options(
-    "--periods D  How many periods.  [required]",
-    _MAX_CHANGES,
-    """
-    --num-users N
-        Honest users who take part from the first period to the last.  [required]
+    f"""
+    --periods D  How many periods.  [required]
+    {_MAX_CHANGES}
+    --num-users N  Honest users who take part from the first period to the last.  [required]
     --epsilon0 FLOAT  Local privacy loss of all that a user ever sends, in nats.
     --epsilon FLOAT   Central target instead, for all that is ever published.
-    """,
-    _DELTA,
-    _CATEGORIES,
-    f"""
+    {_DELTA}
+    {_CATEGORIES}
     --protocol [{"|".join(PROTOCOLS)}]
         How clients randomize; by default the first, up to 62 changes.
+    {_CONFIDENCE}
+    {shared.JSON}
     """,
-    _CONFIDENCE,
-    shared.JSON,
 )
 def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     """Say how exact running counts will be, how private, and whether to monitor at all.
@@ -84,20 +71,16 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     The plan is compared with one-shot collections. Either everybody answers in every period; or
     "few answers each": every user draws a few periods, tells nobody which, and answers only then.
     """
-    from shuffledp.monitoring.plan import plan_monitoring
-
     require_target(epsilon=asked["epsilon"], delta=asked["delta"])
     if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
-        raise click.UsageError(
-            "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
-        )
-    planned = plan_monitoring(domain=categories, **asked)
-    print_warnings(planned.cautions)
-    if not print_json(planned.to_dict()):
+        raise click.UsageError("give exactly one of --epsilon0 (local) and --epsilon (central)")
+    planned = sdp.monitoring.plan_monitoring(domain=categories, **asked)
+    console.print_warnings(planned.cautions)
+    if not console.print_json(planned.to_dict()):
         _print_plan(planned)
 
 
-def _print_plan(planned: "MonitorPlan") -> None:
+def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
     """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
     from shuffledp.report import monitor as words
 
@@ -109,14 +92,14 @@ def _print_plan(planned: "MonitorPlan") -> None:
         ("delta", given(planned.delta)),
         ("epsilon0", f"{epsilon0} (of all that a user ever sends, without a shuffler)"),
     ]
-    print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
+    console.print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
     click.echo()
-    print_table(words.HEADINGS, words.comparison_rows(planned))
+    console.print_table(words.HEADINGS, words.comparison_rows(planned))
     click.echo()
-    print_facts([("advice", planned.advice)])
+    console.print_facts([("advice", planned.advice)])
     click.echo()
-    print_facts([("method", central.method), ("source", central.source)])
-    print_list("assumptions", central.assumptions)
+    console.print_facts([("method", central.method), ("source", central.source)])
+    console.print_list("assumptions", central.assumptions)
 
 
 def _up(value: float) -> str:
@@ -130,33 +113,28 @@ def _up(value: float) -> str:
 )
 @click.argument("table", type=shared.PATH)
 @options(
-    """
+    f"""
     --user COLUMN   Column that says whose row it is.  [required]
     --time COLUMN   Column with numbers from 1, dates or times.  [required]
     --value COLUMN  Column with the value from then on.  [required]
-    """,
-    _MAX_CHANGES,
-    """
-    --epsilon0 FLOAT
-        Local privacy loss of all that a user ever reports, in nats.  [required]
-    """,
-    _DELTA,
-    shared.OUT.format("results"),
-    _CATEGORIES,
-    f"""
+    {_MAX_CHANGES}
+    --epsilon0 FLOAT  Local privacy loss of all that a user ever reports, in nats.  [required]
+    {_DELTA}
+    {shared.OUT.format("results")}
+    {_CATEGORIES}
     --periods D     How many periods are planned; by default up to the last row.
     --start TIME    Where period 1 begins; by default 1, or the earliest day.
     --every LENGTH
         Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.
     --protocol [{"|".join(PROTOCOLS)}]  How clients randomize.  [default: {PROTOCOLS[0]}]
     --smoothed      Use later reports for earlier periods, too.
+    {_CONFIDENCE}
+    {shared.SEED}
+    --stop-after T  Simulate up to this period only.
+    {shared.OVERWRITE}
+    {shared.SHOW_VALUES}
+    {shared.JSON}
     """,
-    _CONFIDENCE,
-    shared.SEED,
-    "--stop-after T  Simulate up to this period only.",
-    shared.OVERWRITE,
-    shared.SHOW_VALUES,
-    shared.JSON,
 )
 def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.
@@ -167,26 +145,24 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     Writes estimates.csv, result.json and report.html into the folder of --out: running counts with
     bands, and the true ones beside them, which only a simulation knows.
     """
-    from shuffledp.monitoring.histories import open_histories
-    from shuffledp.monitoring.simulation import simulate_monitoring, write_monitor_result
-    from shuffledp.report import write_report
+    from shuffledp.monitoring.simulation import write_monitor_result
     from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING)
-    with new_folder(out, overwrite=overwrite) as folder:
-        with progress_bar(_HINTS) as on_progress:
-            histories = open_histories(table, **reading, on_progress=on_progress)
-            result = simulate_monitoring(histories, on_progress=on_progress, **asked)
+    with console.new_folder(out, overwrite=overwrite) as folder:
+        with console.progress_bar(_HINTS) as on_progress:
+            histories = sdp.monitoring.open_histories(table, **reading, on_progress=on_progress)
+            result = sdp.monitoring.simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
-        write_report(view, folder / REPORT_FILE)
-    print_warnings(result.warnings)
-    if not print_json(result.to_json_dict()):
+        report.write_report(view, folder / REPORT_FILE)
+    console.print_warnings(result.warnings)
+    if not console.print_json(result.to_json_dict()):
         _print_monitored(result, out)
 
 
-def _print_monitored(result: "MonitorResult", out: Path) -> None:
+def _print_monitored(result: "sdp.monitoring.MonitorResult", out: Path) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
     from shuffledp.report import monitor as words
 
@@ -213,4 +189,4 @@ def _print_monitored(result: "MonitorResult", out: Path) -> None:
         *((name, value) for name, value in central if name != "users"),
         ("report", str(out / REPORT_FILE)),
     ]
-    print_facts(facts)
+    console.print_facts(facts)

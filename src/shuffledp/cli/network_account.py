@@ -5,17 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.console import (
-    print_facts,
-    print_json,
-    print_list,
-    print_table,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.options import PATH, network, options, taken, whole_number
-from shuffledp.report.formatting import given, rounded
+from shuffledp.report.formatting import counted, given, rounded
 from shuffledp.report.wording import gap_text
 
 if TYPE_CHECKING:
@@ -23,7 +18,6 @@ if TYPE_CHECKING:
 
     from shuffledp.core.progress import Progress
     from shuffledp.network.account import NetworkAccount, NetworkCurve
-    from shuffledp.network.graph import Graph
 
 
 def _up(value: float | None, digits: int = 6) -> str:
@@ -37,15 +31,13 @@ def _up(value: float | None, digits: int = 6) -> str:
 )
 @click.argument("graph_file", metavar="GRAPH", type=PATH)
 @options(
-    """
+    f"""
     --epsilon0 FLOAT  Local privacy loss, in nats.  [required]
     --delta FLOAT     Failure probability, far below 1/users.  [required]
     --rounds T|auto
         Rounds of the exchange; auto: the fewest that come near a trusted shuffler.  [required]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
     --within FLOAT    For --rounds auto: how near, relative to epsilon.  [default: 0.01]
     --positions [auto|exact|spectral]
         Follow all reports exactly, or bound where they are by eigenvalues.  [default: auto]
@@ -53,12 +45,12 @@ def _up(value: float | None, digits: int = 6) -> str:
         A graph in pieces: refuse it, or take the largest.  [default: connected]
     num_dishonest=--dishonest N
         So many users may tell the adversary their own reports.  [default: 0]
+    {shared.USERS}
+    --randomizer NAME  As for `shuffledp account`; by default any.
+    {shared.K}
+    {shared.DIMENSION}
+    {shared.JSON}
     """,
-    shared.USERS,
-    "--randomizer NAME  As for `shuffledp account`; by default any.",
-    shared.K,
-    shared.DIMENSION,
-    shared.JSON,
 )
 def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **asked: Any) -> None:
     """Bound the privacy of reports that walk along a graph before they are handed in.
@@ -68,24 +60,22 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     """
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
-    from shuffledp.network.account import account_network
-    from shuffledp.network.graph_files import read_graph
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
-    graph = read_graph(graph_file)
-    with progress_bar() as on_progress:
-        found = account_network(graph, profile, on_progress=on_progress, **asked)
-    print_warnings(delta_cautions(found.delta, found.num_users))
-    if print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
+    graph = sdp.network.read_graph(graph_file)
+    with console.progress_bar() as on_progress:
+        found = sdp.network.account_network(graph, profile, on_progress=on_progress, **asked)
+    console.print_warnings(delta_cautions(found.delta, found.num_users))
+    if console.print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
         return
     dropped = [
         (graph.num_self_loops, "edges from a user to themself"),
         (graph.num_duplicates, "edges given twice"),
     ]
     left_out = ", ".join(f"{number:,} {what}" for number, what in dropped if number)
-    print_facts(account_facts(found, left_out))
-    print_list("assumptions", found.epsilon.assumptions)
+    console.print_facts(account_facts(found, left_out))
+    console.print_list("assumptions", found.epsilon.assumptions)
 
 
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
@@ -94,7 +84,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
     published = "says nothing here"
     if found.published_epsilon is not None:
         published = _up(found.published_epsilon)
-    pieces = f"{found.num_components:,} component{'s' * (found.num_components != 1)}"
+    pieces = counted(found.num_components, "component")
     shape = "bipartite" if found.is_bipartite else "not bipartite"
     shape += ", regular" if found.is_regular else ""
     lazy = f", lazy {found.laziness:g}" if found.laziness else ""
@@ -135,6 +125,7 @@ def round_numbers(text: str) -> tuple[int, ...]:
     (0, 2, 3, 4, 100)
     >>> len(round_numbers("1-1000")) <= 30
     True
+    f
     """
     from shuffledp.network.account import spread_rounds
 
@@ -154,34 +145,24 @@ def round_numbers(text: str) -> tuple[int, ...]:
 )
 @click.argument("graphs", nargs=-1, type=PATH, metavar="[GRAPH]...")
 @options(
-    """
+    f"""
     --epsilon0 FLOAT   Local privacy loss of each report, in nats.  [required]
     --delta FLOAT      Central failure probability.  [required]
     --rounds LIST
         Numbers and ranges, such as 1-20,50,100; 30 values of a long range.  [default: 1-100]
     --regular K,K,...  Also random graphs in which everybody has K neighbours.  [=]
     --num-users N      Users of the --regular graphs.  [default: 10000]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    shared.USERS,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
+    {shared.USERS}
     --seed N           Of the --regular graphs.  [default: 1]
     --out FOLDER       Folder for network-curve.html.  [required]
+    {shared.JSON}
     """,
-    shared.JSON,
     rounds=round_numbers,
 )
 def curve(
-    *,
-    graphs: tuple[Path, ...],
-    regular: tuple[int, ...],
-    num_users: int,
-    seed: int,
-    epsilon0: float,
-    out: Path,
-    laziness: float,
-    **asked: Any,
+    *, graphs: tuple[Path, ...], epsilon0: float, out: Path, laziness: float, **asked: Any
 ) -> None:
     """Draw epsilon against rounds, for graphs from files and k-regular ones.
 
@@ -189,47 +170,44 @@ def curve(
     on the same axes. Of a file, its largest component is taken.
     """
     from shuffledp.collection.output import writing
-    from shuffledp.core.profile import LocalProfile
     from shuffledp.network.account import network_curve
-    from shuffledp.network.mixing import NetworkMixing
-    from shuffledp.report import write_report
     from shuffledp.report.charts import network_page
 
-    if not graphs and not regular:
+    random = taken(asked, "regular", "num_users", "seed")
+    if not graphs and not random["regular"]:
         raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
-    profile = LocalProfile(epsilon0=epsilon0)
-    with progress_bar() as progress:
+    profile = sdp.LocalProfile(epsilon0=epsilon0)
+    with console.progress_bar() as progress:
         found = []
-        for name, graph in _named_graphs(graphs, regular, num_users, seed, progress):
-            mixing = NetworkMixing(graph, laziness=laziness, on_progress=progress)
+        for name, graph in _named_graphs(graphs, progress, **random):
+            mixing = sdp.network.NetworkMixing(graph, laziness=laziness, on_progress=progress)
             one = network_curve(mixing, profile, name=name, on_progress=progress, **asked)
             found.append(one)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    page = write_report(network_page(found), out / "network-curve.html")
-    if print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]}):
+    page = report.write_report(network_page(found), out / "network-curve.html")
+    if console.print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]}):
         return
-    print_table(_HEADINGS, [_row(each) for each in found])
-    print_facts([("figure", str(page))])
+    console.print_table(_HEADINGS, [_row(each) for each in found])
+    console.print_facts([("figure", str(page))])
 
 
 def _named_graphs(
     paths: tuple[Path, ...],
+    progress: "Progress | None",
+    *,
     regular: tuple[int, ...],
     num_users: int,
     seed: int,
-    progress: "Progress | None",
-) -> "Iterator[tuple[str, Graph]]":
+) -> "Iterator[tuple[str, sdp.network.Graph]]":
     """Yield one graph after the other, so that only one is in memory."""
-    from shuffledp.core.entropy import Entropy
     from shuffledp.network.graph import random_regular_graph
-    from shuffledp.network.graph_files import read_graph
 
     for path in paths:
         if progress is not None:
             progress(f"reading {path.name}", 0, None)
-        yield path.stem, read_graph(path).largest_component()[0]
-    root = Entropy.from_seed(seed)
+        yield path.stem, sdp.network.read_graph(path).largest_component()[0]
+    root = sdp.Entropy.from_seed(seed)
     for degree in regular:
         yield f"{degree}-regular", random_regular_graph(num_users, degree, root.spawn())
 

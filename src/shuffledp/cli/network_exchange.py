@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import (
-    new_folder,
-    print_facts,
-    print_json,
-    print_list,
-    print_warnings,
-    progress_bar,
-)
 from shuffledp.cli.deployment import say_url
 from shuffledp.cli.options import network, options, require_service
 from shuffledp.cli.run import print_estimates
@@ -27,14 +22,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shuffledp.collection.question import Question
-    from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.deploy.peers.protocol.terms import Terms
-    from shuffledp.network.graph import Graph
+    from shuffledp.deploy.peers.relay_client import RelayClient
 
 _TERMS = click.argument("terms", type=shared.PATH)
 _GRAPH = "--graph PATH  File of edges: who passes reports on to whom.  [required]"
@@ -46,54 +37,39 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     "--rounds 20 --out collection/"
 )
 @options(
-    _GRAPH,
-    QUESTION,
-    "text=--question TEXT  The question in words, for users to read.  [=]",
-    shared.RANDOMIZER,
-    """
+    f"""
+    {_GRAPH}
+    {QUESTION}
+    text=--question TEXT  The question in words, for users to read.  [=]
+    {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.  [required]
     --rounds T        Rounds of the exchange.  [required]
-    """,
-    shared.PROTOCOL,
-    shared.LAZY,
-    """
+    {shared.PROTOCOL}
+    {shared.LAZY}
     --least-registered N
         Fewest registered users with whom a peer takes part; by default half of all.
     --even-traffic
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.
+    {shared.OUT.format("terms and key")}
+    {shared.JSON}
     """,
-    shared.OUT.format("terms and key"),
-    shared.JSON,
 )
-def prepare(
-    *,
-    graph: Path,
-    text: str,
-    randomizer: str | None,
-    epsilon0: float,
-    delta: float | None,
-    out: Path,
-    **given: Any,
-) -> None:
+def prepare(*, graph: Path, delta: float | None, out: Path, **given: Any) -> None:
     """Write the public terms of a collection, and the analyzer's private key.
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
-    from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers import preparing
     from shuffledp.deploy.peers.protocol.keys import PrivateKeys
     from shuffledp.deploy.peers.protocol.terms import nearest_laziness
-    from shuffledp.network.graph_files import read_graph
-    from shuffledp.network.mixing import NetworkMixing
 
     if delta is not None:
         require_open_unit("delta", delta)
-    question = Asked.of(given).listed_question()
-    asked = AskedTerms.of(question, randomizer or next(iter(question.candidates())), epsilon0, text)
-    users = read_graph(graph)
+    asked = Asked.of(given).terms(**shared.taken(given, "randomizer", "epsilon0", "text"))
+    users = sdp.network.read_graph(graph)
     laziness = nearest_laziness(given.pop("laziness"))
-    NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
+    sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = PrivateKeys.generate()
     terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
     expected = None if delta is None else _expected(terms, users, asked, delta)
@@ -117,11 +93,13 @@ def prepare(
         record["guarantee"] = expected.to_json_dict()
         facts += guarantee_facts(expected)[:3]
         facts.append(("assuming", "all register, none is ever away, all arrives"))
-    if not print_json(record):
-        print_facts(facts)
+    if not console.print_json(record):
+        console.print_facts(facts)
 
 
-def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+def _expected(
+    terms: "Terms", graph: "sdp.network.Graph", asked: "sdp.deploy.AskedTerms", delta: float
+) -> Any:
     """Return the guarantee if everybody takes part in every round."""
     import numpy as np
 
@@ -130,7 +108,7 @@ def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float)
     everybody = np.arange(terms.num_users)
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
     arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
-    with progress_bar() as on_progress:
+    with console.progress_bar() as on_progress:
         exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
         return exchange.guarantee(asked.randomizer.profile, delta=delta)
 
@@ -141,13 +119,11 @@ def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float)
 )
 @_TERMS
 @options(
-    _GRAPH,
-    """
-    --store PATH
-        File in which the relay keeps all; started again with it, it goes on.  [required]
-    --host ADDRESS
-        Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS before.
-        [default: 127.0.0.1]
+    f"""
+    {_GRAPH}
+    --store PATH  File in which the relay keeps all; started again with it, it goes on.  [required]
+    --host ADDRESS  Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS
+        before. [default: 127.0.0.1]
     """,
     click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one."),
     """
@@ -170,11 +146,10 @@ def relay(
     require_service()
     from shuffledp.deploy.peers.preparing import read_terms
     from shuffledp.deploy.peers.relay_server import serve_relay
-    from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
     given |= {"address": (host, port), "is_eager": clock == "all"}
-    serve_relay(read, read_graph(graph), store, on_ready=say_url, **given)
+    serve_relay(read, sdp.network.read_graph(graph), store, on_ready=say_url, **given)
 
 
 @network.command(
@@ -183,14 +158,12 @@ def relay(
 )
 @_TERMS
 @options(
-    _GRAPH,
-    _RELAY,
-    """
-    --state PATH
-        File for keys and reports, to go on from; readable by you only.  [required]
+    f"""
+    {_GRAPH}
+    {_RELAY}
+    --state PATH  File for keys and reports, to go on from; readable by you only.  [required]
     --user NODE    Take part as this node.
-    --answer TEXT
-        The value of --user; asked for if left out, since others may see a command line.
+    --answer TEXT  The value of --user; asked for if left out, since others may see a command line.
     --table PATH   Values of many users, one row each; instead of --user and --answer.
     --column TEXT  Column of --table with the values.
     id_column=--id COLUMN
@@ -212,87 +185,75 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
     started again with the same state, it goes on where it was.
     """
-    values = shared.taken(given, "user", "answer", "table", "column", "id_column")
-    user, table = values["user"], values["table"]
-    if (table is None) == (user is None) or (table and values["answer"] is not None):
+    user, answer = given.pop("user"), given.pop("answer")
+    table = shared.taken(given, "table", "column", "id_column")
+    is_many = table["table"] is not None
+    if is_many == (user is not None) or (is_many and answer is not None):
         raise click.UsageError("give --user and --answer, or --table")
-    if table is None and (values["column"], values["id_column"]) != (None, None):
+    if not is_many and (table["column"], table["id_column"]) != (None, None):
         raise click.UsageError("--column and --id are for --table")
     require_service()
-    from shuffledp.core.entropy import Entropy
-    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.core.progress import no_progress
+    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
     from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
     from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
     from shuffledp.deploy.peers.protocol.terms import Limits
-    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import PeerStore
-    from shuffledp.network.graph_files import read_graph
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     read, asked = read_terms(terms)
-    edges = read_graph(graph)
-    read.require_graph(edges)
+    edges = _graph_of(read, graph)
     limits.require_terms(read, edges, user or 0)
-    how: dict[str, Any] = {"entropy": Entropy.from_operating_system(), "limits": limits}
-    print_warnings(cautions_about(url, "relay"))
-    with PeerStore(state, read) as store, RelayClient(url, answer_sizes(read, edges)) as client:
-        print_facts(
-            [
-                *asked.facts(),
-                *traffic_facts(read, edges),
-                ("least crowd", f"{max(read.least_registered, limits.least_users):,} users"),
-                *([] if user is None else spending_facts(store, asked, "")),
-                ("terms", read.digest().hex()),
-            ]
-        )
-        names, drawn = _names_and_values(asked.question, edges, **values)
-        if user is not None and store.states().keys() - names:
+    how: dict[str, Any] = {"entropy": sdp.Entropy.from_operating_system(), "limits": limits}
+    with PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
+        facts = [*asked.facts(), *traffic_facts(read, edges)]
+        facts.append(("least crowd", f"{max(read.least_registered, limits.least_users):,} users"))
+        facts += [] if is_many else spending_facts(store, asked, "")
+        console.print_facts([*facts, ("terms", read.digest().hex())])
+        names, question = {user or 0: ""}, asked.question
+        if is_many:
+            known: dict[str, Any] = {"labels": edges.labels, "num_nodes": edges.num_users}
+            many = read_node_values(question, **table, **known)
+            names = {node: edges.name_of(node) for node in sorted(many.nodes.tolist())}
+        elif store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
-        draw_reports(store, read, edges, asked, names=names, values=drawn, **how)
-        with progress_bar() as on_progress:
-            how |= {} if on_progress is None else {"on_progress": on_progress}
+
+        def values() -> "NodeValues":
+            if is_many:
+                return many
+            said = str(click.prompt("Answer")) if answer is None else answer
+            return value_of_one(question, user, said)
+
+        draw_reports(store, read, edges, asked, names=names, values=values, **how)
+        with console.progress_bar() as on_progress:
             runner = PeerRunner(
                 terms=read,
                 graph=edges,
                 store=store,
                 nodes=list(names),
                 client=client,
-                on_roster=lambda found: print_facts([("roster", found)]),
+                on_roster=lambda found: console.print_facts([("roster", found)]),
+                on_progress=on_progress or no_progress,
                 **how,
             )
             outcome = runner.run()
     _print_outcome(outcome)
 
 
-def _names_and_values(
-    question: "Question",
-    graph: "Graph",
-    *,
-    user: int | None,
-    answer: str | None,
-    table: Path | None,
-    column: str | None,
-    id_column: str | None,
-) -> "tuple[dict[int, str], Callable[[], NodeValues]]":
-    """Return names by node, the same in all collections, and what reads their values."""
-    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
+def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
+    """Return the graph of a file, which is that of the terms."""
+    graph = sdp.network.read_graph(path)
+    terms.require_graph(graph)
+    return graph
 
-    if table is not None:
-        many = read_node_values(
-            question,
-            table,
-            column,
-            labels=graph.labels,
-            num_nodes=graph.num_users,
-            id_column=id_column,
-        )
-        return {node: graph.name_of(node) for node in sorted(many.nodes.tolist())}, lambda: many
 
-    def of_one() -> "NodeValues":
-        said = str(click.prompt("Answer")) if answer is None else answer
-        return value_of_one(question, user or 0, said)
+def _relay_of(terms: "Terms", graph: "sdp.network.Graph", url: str) -> "RelayClient":
+    """Return a connection to the relay, and warn where others can read along."""
+    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
 
-    return {user or 0: ""}, of_one
+    console.print_warnings(cautions_about(url, "relay"))
+    return RelayClient(url, answer_sizes(terms, graph))
 
 
 _ENDED_BADLY = {
@@ -317,8 +278,8 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     if outcome.refused:
         reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
         found.append(f"messages were refused: {reasons}")
-    print_warnings(found)
-    print_facts(
+    console.print_warnings(found)
+    console.print_facts(
         [
             ("handed in", f"{outcome.num_handed_in:,} of {outcome.num_users:,} users"),
             ("rounds missed", f"{outcome.absences:,}"),
@@ -334,29 +295,20 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
 )
 @_TERMS
 @options(
-    _GRAPH,
-    _RELAY,
-    """
+    f"""
+    {_GRAPH}
+    {_RELAY}
     --key PATH       The analyzer's private key, as prepare wrote it.  [required]
     --delta FLOAT    Failure probability, far below 1/users.  [required]
+    {shared.OUT.format("results")}
+    --wait SECONDS  Give up waiting for the end.
+    {shared.CONFIDENCE}
+    {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.OUT.format("results"),
-    "--wait SECONDS  Give up waiting for the end.",
-    shared.CONFIDENCE,
-    shared.OVERWRITE,
-    shared.JSON,
 )
 def collect(
-    *,
-    terms: Path,
-    graph: Path,
-    url: str,
-    key: Path,
-    out: Path,
-    overwrite: bool,
-    delta: float,
-    confidence: float,
-    wait: float | None,
+    *, terms: Path, graph: Path, url: str, key: Path, out: Path, overwrite: bool, **given: Any
 ) -> None:
     """Fetch what was handed in to the collection of TERMS, and estimate.
 
@@ -365,53 +317,40 @@ def collect(
     report.html into the folder of --out: all of them, or nothing.
     """
     require_service()
-    require_open_unit("delta", delta)
-    require_open_unit("confidence", confidence)
+    for name in ("delta", "confidence"):
+        require_open_unit(name, given[name])
+    wait = given["wait"]
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.question import EstimateOptions
-    from shuffledp.deploy.http_client import cautions_about
     from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.preparing import read_key, read_terms
-    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
     from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
-    from shuffledp.network.graph_files import read_graph
-    from shuffledp.report import network_rows, walk_rows
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)
-    edges = read_graph(graph)
-    read.require_graph(edges)
-    print_warnings(cautions_about(url, "relay"))
-    options = EstimateOptions(confidence=confidence)
+    edges = _graph_of(read, graph)
     with (
-        new_folder(out, overwrite=overwrite) as folder,
-        RelayClient(url, answer_sizes(read, edges)) as client,
+        console.new_folder(out, overwrite=overwrite) as folder,
+        _relay_of(read, edges, url) as client,
         # What was fetched is kept beside the key that opens it.
         FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
-        progress_bar() as on_progress,
+        console.progress_bar() as on_progress,
     ):
         fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
-        result = collection_result(
-            read,
-            asked,
-            edges,
-            fetched,
-            delta=delta,
-            options=options,
-            graph_name=graph.name,
-            on_progress=on_progress,
-        )
+        how: dict[str, Any] = {"options": EstimateOptions(confidence=given["confidence"])}
+        how |= {"delta": given["delta"], "graph_name": graph.name, "on_progress": on_progress}
+        result = collection_result(read, asked, edges, fetched, **how)
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
-    print_warnings(result.warnings)
+    console.print_warnings(result.warnings)
     if fetched.not_forgotten:
         kept = "the relay may still have what was handed in; while it serves, run this command"
-        print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
-    if print_json({**result.to_json_dict(), **findings, "collection": facts}):
+        console.print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
+    if console.print_json({**result.to_json_dict(), **findings, "collection": facts}):
         return
     exchange = result.network
-    rows = [] if exchange is None else [*network_rows(exchange), *walk_rows(exchange)]
+    rows = [] if exchange is None else [*report.network_rows(exchange), *report.walk_rows(exchange)]
     print_estimates(result, rows, out)
-    print_list("assumptions", result.guarantee.bound.assumptions)
+    console.print_list("assumptions", result.guarantee.bound.assumptions)

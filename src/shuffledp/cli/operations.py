@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from shuffledp.cli.console import print_facts
+from shuffledp.cli import console
 from shuffledp.cli.options import PATH, cli, options, require_service
 
 _CONFIG = "--config PATH  The server's file of settings.  [required]"
@@ -38,7 +38,7 @@ def rotate(*, folder: Path) -> None:
         new["shuffler"] += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
     lines = [("keys of epochs", epochs), ("analyzer's key", f"number {number}")]
     lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
-    print_facts(lines)
+    console.print_facts(lines)
 
 
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
@@ -54,15 +54,11 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     dropped. Refused while reports are stored that the key opens; stop the server first.
     """
     require_service()
-    from shuffledp.deploy.servers.settings import (
-        ShufflerSettings,
-        destroy_opening_key,
-        read_settings,
-    )
+    from shuffledp.deploy.servers import settings as servers
     from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
 
-    settings = read_settings(config)
-    if isinstance(settings, ShufflerSettings):
+    settings = servers.read_settings(config)
+    if isinstance(settings, servers.ShufflerSettings):
         if epoch is None or number is not None:
             raise click.UsageError("name the key of the shuffler by --epoch")
         with open_shuffler(settings) as shuffler:
@@ -71,12 +67,17 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     else:
         if number is None or epoch is not None:
             raise click.UsageError("name the key of the analyzer by --number")
-        is_done, what = destroy_opening_key(settings, number), f"key {number}"
+        is_done, what = servers.destroy_opening_key(settings, number), f"key {number}"
     click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
 
 
 @cli.command(epilog="Example: shuffledp restore --verify --config task/shuffler.toml")
-@options(_CONFIG, "--verify  Check it; nothing else is done.  [required]")
+@options(
+    f"""
+    {_CONFIG}
+    --verify  Check it; nothing else is done.  [required]
+    """,
+)
 @click.pass_context
 def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
     """Check a server's store that was put back from a backup, before the server is started.

@@ -6,23 +6,21 @@ Options that several commands share stand here, with the kinds of values and che
 import csv
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from textwrap import dedent
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+import shuffledp as sdp
 from shuffledp._version import __version__
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
-
-if TYPE_CHECKING:
-    from shuffledp.collection.results import About
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -71,14 +69,6 @@ def network() -> None:
 PATH = click.Path(path_type=Path)
 
 
-def _number(text: str) -> float:
-    """Return a number, or NaN where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
 def whole_number(text: str) -> int:
     """Return a whole number, also written ``1e6`` or ``1_000_000``, exactly.
 
@@ -87,13 +77,13 @@ def whole_number(text: str) -> int:
     >>> whole_number("1e6"), whole_number("1_000")
     (1000000, 1000)
     """
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        number = _number(text)
-    if not number.is_integer() or abs(number) > 2**53:
-        raise click.BadParameter(f"{text!r} is not a whole number; write it like 100000 or 1e5")
-    return int(number)
+    with suppress(ValueError):
+        number = float(text)
+        if number.is_integer() and abs(number) <= 2**53:
+            return int(number)
+    raise click.BadParameter(f"{text!r} is not a whole number; write it like 100000 or 1e5")
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
@@ -115,21 +105,18 @@ def share(text: str) -> float:
     >>> share("0.9")
     0.9
     """
-    number = _number(text)
-    if not 0.0 < number <= 1.0:
-        raise click.BadParameter(f"{text!r} is not in (0, 1]: write it like 0.9")
-    return number
+    with suppress(ValueError):
+        if 0.0 < float(text) <= 1.0:
+            return float(text)
+    raise click.BadParameter(f"{text!r} is not in (0, 1]: write it like 0.9")
 
 
 def number_range(text: str) -> tuple[float, float]:
     """Return the two limits of a range, such as ``0, 120``."""
-    try:
+    with suppress(ValueError):
         low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not two numbers with a comma between them; write it like 0,120"
-        ) from None
-    return low, high
+        return low, high
+    raise click.BadParameter(f"{text!r} is not two numbers: write it like 0,120")
 
 
 def duration(text: str) -> int:
@@ -220,7 +207,7 @@ def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Comman
     added: list[Callable[..., Any]] = []
     for table in tables:
         if isinstance(table, str):
-            entries = re.split(r"\n(?=\S)", dedent(table).strip())
+            entries = re.split(r"\n\s*(?=(?:\w+=)?--\w)", table.strip())
             added += [_option(entry, kinds) for entry in entries]
         else:
             added.append(table)
@@ -258,6 +245,8 @@ def _option(entry: str, kinds: dict[str, Any]) -> Callable[..., Any]:
         how |= {"type": kinds[name] if name in kinds else _KINDS[kind], "metavar": kind}
     if kind is not None and default is not None:
         how |= {"default": default, "show_default": found["show"] != "="}
+    if flag in _CALLBACKS:
+        how |= {"expose_value": False, "callback": _CALLBACKS[flag]}
     return click.option(flag, name, **how)
 
 
@@ -284,30 +273,19 @@ def _set_json(context: click.Context, _parameter: click.Parameter, is_wanted: bo
     context.meta["shuffledp.json"] = is_wanted
 
 
-JSON = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    expose_value=False,
-    callback=_set_json,
-    help="Print one JSON object instead of text.",
-)
-
-
 def _show_values(context: click.Context, _parameter: click.Parameter, shown: bool) -> None:
     """Show values in messages for as long as the command runs."""
     if shown:
         context.with_resource(showing_values())
 
 
-SHOW_VALUES = click.option(
-    "--show-values",
-    is_flag=True,
-    expose_value=False,
-    callback=_show_values,
-    help="Show the values that are refused in error messages, not their rows alone.",
-)
+# Options of which commands see nothing.
+_CALLBACKS = {"--json": _set_json, "--show-values": _show_values}
 
+JSON = "as_json=--json  Print one JSON object instead of text."
+SHOW_VALUES = (
+    "--show-values  Show the values that are refused in error messages, not their rows alone."
+)
 OUT = "--out PATH  Folder to create for {}.  [required]"
 OVERWRITE = "--overwrite  Replace a folder of earlier results."
 SEED = "--seed N  Make a reproducible simulation, which protects nobody and says so."
@@ -337,8 +315,7 @@ LAW = f"""
 # How a result is estimated, and who asked what: for commands that end in a report.
 ESTIMATING = f"""
     {CONFIDENCE}
-    --interval [wilson|wald|clopper-pearson]
-        Kind of interval, for shares.  [default: wilson]
+    --interval [wilson|wald|clopper-pearson]  Kind of interval, for shares.  [default: wilson]
     --simultaneous  Intervals that all hold at once.
     post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
         given more than once.  [repeated]
@@ -366,14 +343,12 @@ def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names}
 
 
-def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "About"]:
+def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:
     """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
-    from shuffledp.collection.results import About
-
     intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
     require_open_unit("confidence", intervals["confidence"])
     words = taken(options, "title", "question", "organisation", "contact")
-    return intervals, About(**words, date=datetime.now(UTC).date().isoformat())
+    return intervals, sdp.collection.About(**words, date=datetime.now(UTC).date().isoformat())
 
 
 def require_target(
@@ -401,7 +376,4 @@ def require_service() -> None:
     """Raise unless the packages of the extra ``service`` are installed."""
     for name in ("httpx", "starlette", "uvicorn"):
         if find_spec(name) is None:
-            raise MissingPackageError(
-                "relays and peers need more packages: run pip install 'shuffledp[service]'",
-                name=name,
-            )
+            raise MissingPackageError("more is needed: pip install 'shuffledp[service]'", name=name)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import print_facts, print_json, print_list, print_table, print_warnings
 from shuffledp.cli.options import cli, options
 from shuffledp.core.errors import DomainError
 from shuffledp.report import wording
@@ -18,7 +20,6 @@ from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
     from shuffledp.collection.account import Calibration
-    from shuffledp.collection.plan import Plan
     from shuffledp.collection.question import Question
 
 _LARGEST_K = 10**7
@@ -29,26 +30,22 @@ _LARGEST_K = 10**7
     "--delta 1e-8"
 )
 @options(
-    "--num-users N  Honest users expected.",
-    QUESTION,
-    """
+    f"""
+    --num-users N  Honest users expected.
+    {QUESTION}
     domain_size=--k K  Number of answers, instead of a list.
     --epsilon FLOAT    Central epsilon to meet, in nats.
     --delta FLOAT      Failure probability, far below 1/users.
-    """,
-    shared.MAX_EPSILON0,
-    """
+    {shared.MAX_EPSILON0}
     --rounds T  Collections about the same people that have to meet it together; 1 by default.
     --epsilon0 FLOAT
         Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
-    """,
-    shared.DIMENSION,
-    shared.RANDOMIZER,
-    """
+    {shared.DIMENSION}
+    {shared.RANDOMIZER}
     --figure PATH  Write a page (HTML) with the error of every randomizer as a chart.
     --out FILE     Keep the plan, for --plan of others.
+    {shared.JSON}
     """,
-    shared.JSON,
     figure=shared.page_path,
 )
 def plan(
@@ -62,9 +59,6 @@ def plan(
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
-    from shuffledp.collection.account import calibrate
-    from shuffledp.collection.plan import plan as make_plan
-
     words = Asked.of(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
@@ -74,28 +68,24 @@ def plan(
                 "--epsilon0 is for finding another number: leave out the question, --figure, --out "
                 "and --max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
-        _print_solution(calibrate(**goal, **asked))
+        _print_solution(sdp.calibrate(**goal, **asked))
         return
     goal |= shared.taken(asked, "num_users", "randomizer")
     if None in (goal["num_users"], goal["epsilon"], goal["delta"]):
         raise click.UsageError("give --num-users, --epsilon and --delta")
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
-    chosen = make_plan(_question(words, asked["domain_size"]), **goal)
+    chosen = sdp.plan(_question(words, asked["domain_size"]), **goal)
     if figure is not None:
-        from shuffledp.report import write_report
-
-        write_report(chosen, figure)
+        report.write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
-    print_warnings(chosen.warnings)
-    if not print_json(chosen.to_json_dict()):
+    console.print_warnings(chosen.warnings)
+    if not console.print_json(chosen.to_json_dict()):
         _print_plan(chosen)
 
 
 def _question(asked: Asked, k: int | None) -> "Question":
     """Return what is asked; ``k`` stands for that many numbered answers."""
-    from shuffledp.collection.questions import Categories
-
     if k is None:
         # None only where nothing is asked, which `plan` has answered otherwise by now.
         return cast("Question", asked.question())
@@ -103,7 +93,7 @@ def _question(asked: Asked, k: int | None) -> "Question":
         raise click.UsageError("give exactly one of --domain, --domain-file and --k")
     if not 2 <= k <= _LARGEST_K:
         raise DomainError(f"k = {k} is not in [2, 10000000]: a question has at least two answers")
-    return Categories(domain=tuple(map(str, range(k))))
+    return sdp.Categories(domain=tuple(map(str, range(k))))
 
 
 def _print_solution(solution: "Calibration") -> None:
@@ -111,8 +101,8 @@ def _print_solution(solution: "Calibration") -> None:
     from shuffledp.collection.results import delta_cautions
 
     guarantee = solution.guarantee
-    print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
-    if print_json(solution.to_json_dict()):
+    console.print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
+    if console.print_json(solution.to_json_dict()):
         return
     found = {
         "epsilon0": ("largest epsilon0", rounded(solution.epsilon0, up=False, digits=6)),
@@ -122,15 +112,15 @@ def _print_solution(solution: "Calibration") -> None:
     facts = [found[solution.found]] if solution.found in found else []
     if solution.found != "epsilon0":
         facts.append(("epsilon0", given(solution.epsilon0)))
-    print_facts([*facts, *wording.guarantee_facts(guarantee)])
+    console.print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
-def _print_plan(chosen: "Plan") -> None:
+def _print_plan(chosen: "sdp.Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     from shuffledp.report.precedents import nearest
 
     law, guarantee = chosen.randomizer, chosen.guarantee
-    print_facts(
+    console.print_facts(
         [
             ("question", chosen.question.describe()),
             ("randomizer", law.name),
@@ -142,14 +132,14 @@ def _print_plan(chosen: "Plan") -> None:
         ]
     )
     click.echo()
-    print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
+    console.print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
     headings, rows = wording.curve_table(chosen, chosen.errors_by_epsilon())
     if rows:
         click.echo()
-        print_table(headings, rows)
+        console.print_table(headings, rows)
     known = [
         *nearest(law.epsilon0, is_local=True),
         *nearest(guarantee.epsilon_upper, is_local=False),
     ]
     click.echo()
-    print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])
+    console.print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import shuffledp as sdp
+from shuffledp import report
+from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.console import new_folder, print_facts, print_json, print_warnings, progress_bar
 from shuffledp.cli.options import cli, options, taken
 from shuffledp.cli.shuffles import GROUPING, SHUFFLED, SHUFFLER, take_shuffle
 from shuffledp.collection.output import REPORT_FILE, write_results
@@ -17,7 +19,6 @@ from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
-    from shuffledp.collection.results import Result
 
 # Ways of reading a table, and what they are where nothing is said.
 _READING = {
@@ -37,16 +38,14 @@ _READING = {
 )
 @click.argument("table", type=shared.PATH)
 @options(
-    """
+    f"""
     --column TEXT    Column with the values; each row is one user.
     --epsilon FLOAT  Central epsilon to meet, in nats.
     --delta FLOAT    Failure probability, far below 1/users.
-    """,
-    shared.MAX_EPSILON0,
-    shared.PLAN,
-    shared.OUT.format("results"),
-    QUESTION,
-    """
+    {shared.MAX_EPSILON0}
+    {shared.PLAN}
+    {shared.OUT.format("results")}
+    {QUESTION}
     --other          Count values outside the domain as "other".
     --missing [error|drop|category]
         Rows without an answer: stop, leave them out, or count them as "missing".  [default: error]
@@ -56,25 +55,21 @@ _READING = {
     --csv-separator C  Between the columns of TABLE, where it is not seen.
     header=--no-header
         TABLE begins with values; its columns are column_1, column_2 and so on.  [=True]
-    """,
-    SHUFFLER,
-    GROUPING,
-    SHUFFLED,
-    shared.RANDOMIZER,
-    "--epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon.",
-    shared.ESTIMATING,
-    """
+    {SHUFFLER}
+    {GROUPING}
+    {SHUFFLED}
+    {shared.RANDOMIZER}
+    --epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon.
+    {shared.ESTIMATING}
     prior_file=--prior FILE
         Also say what an adversary guesses who believes this prior (JSON) about the answers.
-    """,
-    shared.SEED,
-    """
+    {shared.SEED}
     --ledger FILE    Spend from the budget in this ledger before anything is written.
     --save-reports   Write the shuffled reports, too.
+    {shared.OVERWRITE}
+    {shared.SHOW_VALUES}
+    {shared.JSON}
     """,
-    shared.OVERWRITE,
-    shared.SHOW_VALUES,
-    shared.JSON,
 )
 def run(
     *,
@@ -98,14 +93,10 @@ def run(
     --shuffler network reports are passed on along the edges of a graph, so that nobody need be
     trusted.
     """
-    from shuffledp.collection.plan import Plan
-    from shuffledp.collection.run import run as run_plan
-    from shuffledp.collection.source.columns import open_column
-    from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
-    planned = None if plan_file is None else Plan.load(plan_file)
+    planned = None if plan_file is None else sdp.Plan.load(plan_file)
     if planned is None:
         _require_privacy(**privacy)
     elif any(each is not None for each in privacy.values()):
@@ -122,17 +113,20 @@ def run(
     what = Asked.of(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
-    prior = None if prior_file is None else read_prior(prior_file)
-    with new_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
+    prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)
+    with (
+        console.new_folder(out, overwrite=overwrite) as folder,
+        console.progress_bar() as on_progress,
+    ):
         reading["on_progress"] = on_progress
         if planned is None:
             asked, values = what.open(table, column, **simulated, **reading)
         else:
             asked = planned.question
-            values = open_column(table, column, asked, **reading)
+            values = sdp.collection.open_column(table, column, asked, **reading)
         arranged = shuffle(values.num_users, on_progress)
         setting = planned or arranged.plan(asked, **privacy)
-        result = run_plan(
+        result = sdp.run(
             setting,
             values,
             sink=arranged.sink(folder, setting),
@@ -170,33 +164,31 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
         require_non_negative("epsilon0", epsilon0)
 
 
-def _spent(result: "Result", ledger: Path, table: Path) -> float:
+def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
-    from shuffledp.accounting.ledger_files import spend
-    from shuffledp.accounting.release import ShuffledRelease, StatedRelease
     from shuffledp.collection.arrangements import UNIFORM
 
     guarantee = result.guarantee
     release: Composable
     if result.shuffler == UNIFORM.name:
-        release = ShuffledRelease(profile=result.randomizer.profile, num_users=result.num_users)
+        release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=result.num_users)
     else:
-        release = StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
-    return spend(ledger, release, f"shuffledp run {table.name}").remaining
+        release = sdp.StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
+    return sdp.accounting.spend(ledger, release, f"shuffledp run {table.name}").remaining
 
 
 @cli.command(epilog="Example: shuffledp estimate reports.parquet --plan plan.json --out results/")
 @click.argument("reports", type=shared.PATH)
 @options(
-    shared.PLAN,
-    shared.OUT.format("results"),
-    """
+    f"""
+    {shared.PLAN}
+    {shared.OUT.format("results")}
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     --strict  Refuse where so few reports keep less than was planned.
+    {shared.ESTIMATING}
+    {shared.OVERWRITE}
+    {shared.JSON}
     """,
-    shared.ESTIMATING,
-    shared.OVERWRITE,
-    shared.JSON,
 )
 def estimate(
     *, reports: Path, plan_file: Path | None, out: Path, overwrite: bool, **given: Any
@@ -207,53 +199,47 @@ def estimate(
     what `shuffledp run` writes. That nobody saw whose report is whose, and that each user made one
     with randomness of its own, is assumed: it cannot be seen from reports.
     """
-    from shuffledp.collection.plan import Plan
-    from shuffledp.collection.run import estimate as estimate_plan
     from shuffledp.leakage.of_runs import json_of_run
 
     if plan_file is None:
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
     intervals, about = shared.take_estimating(given)
-    planned = Plan.load(plan_file)
-    with new_folder(out, overwrite=overwrite) as folder:
-        result = estimate_plan(reports, planned, **given, **intervals)
+    planned = sdp.Plan.load(plan_file)
+    with console.new_folder(out, overwrite=overwrite) as folder:
+        result = sdp.estimate(reports, planned, **given, **intervals)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
         write_results(result, folder, parameters=files, findings=json_of_run(result))
     _print_result(result, out)
 
 
-def _print_result(result: "Result", out: Path, left: float | None = None) -> None:
+def _print_result(result: "sdp.Result", out: Path, left: float | None = None) -> None:
     """Print the estimates, the guarantee and where the report is."""
-    from shuffledp.leakage.of_runs import of_run
-    from shuffledp.report import group_rows, network_rows, shuffle_rows, walk_rows
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
 
-    print_warnings(result.warnings)
-    guessed = of_run(result)
+    console.print_warnings(result.warnings)
+    guessed = sdp.leakage.of_run(result)
     beside = {} if guessed is None else {"leakage": guessed.to_json_dict()}
     spent = {} if left is None else {"ledger_left": left}
-    if print_json(result.to_json_dict() | beside | spent):
+    if console.print_json(result.to_json_dict() | beside | spent):
         return
     facts = [("no shuffler", without_shuffler_line(result.randomizer.profile))]
     if guessed is not None and (line := run_line(guessed)):
         facts.append(("best guess", line))
     if result.groups is not None:
-        facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]
+        facts += [*report.group_rows(result.groups), *report.shuffle_rows(result.groups)]
     if result.network is not None:
-        facts += [*network_rows(result.network), *walk_rows(result.network)]
+        facts += [*report.network_rows(result.network), *report.walk_rows(result.network)]
     if left is not None:
         facts.append(("ledger", f"epsilon {rounded(left, up=False)} is left of the budget"))
     print_estimates(result, facts, out)
 
 
-def print_estimates(result: "Result", facts: list[tuple[str, str]], out: Path) -> None:
+def print_estimates(result: "sdp.Result", facts: list[tuple[str, str]], out: Path) -> None:
     """Print the estimates, the guarantee, further facts and where the report is."""
-    from shuffledp.report import terminal_text
-
-    click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
+    click.echo(report.terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
     found = [*guarantee_facts(result.guarantee), *facts]
     lines = [(name[0].lower() + name[1:], value) for name, value in found]
-    print_facts([*lines, ("report", str(out / REPORT_FILE))])
+    console.print_facts([*lines, ("report", str(out / REPORT_FILE))])

@@ -2,17 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from shuffledp.cli.console import is_json, print_facts, print_json, print_warnings, progress_bar
+import shuffledp as sdp
+from shuffledp.cli import console
 from shuffledp.cli.deployment import task_facts
 from shuffledp.cli.options import JSON, PATH, answer_list, cli, options, require_service
 from shuffledp.core.errors import DataError
-
-if TYPE_CHECKING:
-    from shuffledp.deploy.task import Task
 
 # What a device is told, and what to do next.
 _MEANINGS = {
@@ -30,19 +28,17 @@ _MEANINGS = {
 @click.argument("task_file", type=PATH)
 @click.argument("table", type=PATH, required=False)
 @options(
-    """
+    f"""
     --value TEXT
         The answer of this device; asked for if left out, since others may see a command line.
-    --store FILE
-        Where the device keeps its report; by default a file of the task in the user's folder for
-        state.
+    --store FILE  Where the device keeps its report; by default a file of the task in the user's
+        folder for state.
     --max-epsilon0 X  Answer no task with a larger epsilon0, in nats.
     --least-batch N   Answer no task that releases batches of fewer reports.
     --column TEXT     Column of TABLE with the values; each row is one device.
-    --codes FILE
-        Codes to send with, one a line: the device's own, or one for each row of TABLE.
+    --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
+    {JSON}
     """,
-    JSON,
 )
 def send(
     *, task_file: Path, table: Path | None, column: str | None, codes: Path | None, **device: Any
@@ -70,28 +66,35 @@ def send(
     _send_table(made, table, column, own if codes else None)
 
 
-def _record(made: "Task", counts: dict[str, int], number: int) -> dict[str, object]:
+def _record(made: "sdp.deploy.Task", counts: dict[str, int], number: int) -> dict[str, object]:
     """Return as JSON has it what became of how many reports."""
     return {"task_id": made.task_id.hex(), "num_sent": number, "answers": counts}
 
 
 def _answer(
-    made: "Task", codes: list[bytes], *, value: str | None, store: Path | None, **agreed: Any
+    made: "sdp.deploy.Task",
+    codes: list[bytes],
+    *,
+    value: str | None,
+    store: Path | None,
+    **agreed: Any,
 ) -> None:
     """Say what is asked, then randomize, keep and send, as one device."""
-    from shuffledp.deploy.client import Client, Limits, default_store
+    from shuffledp.deploy.client import default_store
     from shuffledp.deploy.http_client import cautions_about
 
     if len(codes) > 1:
         raise click.UsageError(f"--codes has {len(codes):,} codes: a device has one")
-    if not is_json():
-        print_facts([*task_facts(made), ("store", str(store or default_store(made)))])
+    if not console.is_json():
+        console.print_facts([*task_facts(made), ("store", str(store or default_store(made)))])
         sys.stdout.flush()
     for name, url in (("shuffler", made.shuffler_url), ("analyzer", made.analyzer_url)):
-        print_warnings(cautions_about(url, name))
+        console.print_warnings(cautions_about(url, name))
     most, least = agreed["max_epsilon0"], agreed["least_batch"]
-    limits = Limits(max_epsilon0=float("inf") if most is None else most, least_batch=least or 1)
-    with Client(made, store, limits=limits) as client:
+    limits = sdp.deploy.Limits(
+        max_epsilon0=float("inf") if most is None else most, least_batch=least or 1
+    )
+    with sdp.deploy.Client(made, store, limits=limits) as client:
         code = codes[0] if codes else None
         if client.kept() is None:
             said = str(click.prompt("Answer")) if value is None else value
@@ -103,27 +106,28 @@ def _answer(
     # What was typed is not repeated among the inputs: the true answer belongs in no log.
     click.get_current_context().params.pop("value")
     counts = {each.name.lower(): int(each is answer) for each in type(answer)}
-    is_printed = print_json(_record(made, counts, 1))
+    is_printed = console.print_json(_record(made, counts, 1))
     if answer.name not in ("ACCEPTED", "REPLAYED"):
         raise DataError(f"the report was not taken in: {_MEANINGS[answer.name]}")
     if not is_printed:
-        print_facts([("sent", _MEANINGS[answer.name])])
+        console.print_facts([("sent", _MEANINGS[answer.name])])
 
 
-def _send_table(made: "Task", table: Path, column: str | None, codes: list[bytes] | None) -> None:
+def _send_table(
+    made: "sdp.deploy.Task", table: Path, column: str | None, codes: list[bytes] | None
+) -> None:
     """Send the answers of a file, one report a row."""
-    from shuffledp.collection.source.columns import open_column
     from shuffledp.deploy.remote import send_values
 
-    values = open_column(table, column, made.asked.question)
+    values = sdp.collection.open_column(table, column, made.asked.question)
     number = values.num_users
     if codes is not None and len(codes) < number:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {number:,} rows")
-    with progress_bar() as on_progress:
+    with console.progress_bar() as on_progress:
         counts = send_values(
             made, values.blocks(), num_values=number, codes=codes, on_progress=on_progress
         )
-    if print_json(_record(made, counts, number)):
+    if console.print_json(_record(made, counts, number)):
         return
     said = [(name.replace("_", " "), f"{each:,}") for name, each in counts.items() if each]
-    print_facts([("sent", f"{number:,}"), *said])
+    console.print_facts([("sent", f"{number:,}"), *said])

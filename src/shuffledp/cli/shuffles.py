@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli.options import taken
+from shuffledp.collection.output import REPORTS_FILE
+from shuffledp.core.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from shuffledp.collection.plan import Plan
-    from shuffledp.collection.results import Result
     from shuffledp.collection.run import ReportSink
-    from shuffledp.core.progress import Progress
     from shuffledp.groups.grouping import Grouping
     from shuffledp.network.shuffler import NetworkBatch
 
-#: The shufflers that keep the order within groups private.
+# The shufflers that keep the order within groups private.
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
 GROUPING = """
@@ -35,8 +35,7 @@ GROUPING = """
     --hops H        For --groups-graph: people so many edges apart share a group.  [default: 1]
     --groups-file PATH     Groups listed in a file: columns group and member.
     id_column=--id COLUMN  Column by which edges or groups name people; by default rows from 0.
-    --alpha FLOAT
-        Largest change of log-odds by the order within a group: 0 is a uniform shuffle.
+    --alpha FLOAT  Largest change of log-odds by the order within a group: 0 is a uniform shuffle.
     --rank-distance [kendall|hamming|cayley]
         Distance between orders, by which the Mallows model decays. Only kendall keeps reports near;
         for many users it gives next to no central amplification.  [default: kendall]
@@ -56,43 +55,35 @@ def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float |
 
 def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[Grouping, float]":
     """Return how groups are to be formed, and alpha, which has no default."""
-    from shuffledp.groups.grouping import Grouping
-
     if alpha is None:
         raise click.UsageError(
             "give --alpha, the largest change of log-odds that the order may cause, such as 4"
         )
     if ways is None:
-        raise click.UsageError(
-            "say who shares a group: --groups-by COLUMNS with --radius or --group-size, "
-            "--groups-graph FILE, or --groups-file FILE"
-        )
-    return Grouping(**ways), alpha
+        raise click.UsageError("say who shares a group: --groups-by, --groups-graph, --groups-file")
+    return sdp.groups.Grouping(**ways), alpha
 
 
 SHUFFLER = f"""
-    --shuffler [{"|".join(("uniform", *GROUP_SHUFFLERS, "network"))}]
-        Shuffle everybody; within groups, by a Mallows model or by noise on places; or through a
-        network.  [default: uniform]
+    --shuffler [{"|".join(("uniform", *GROUP_SHUFFLERS, "network"))}]  Shuffle everybody; within
+        groups, by a Mallows model or by noise on places; or through a network.  [default: uniform]
     """
 SHUFFLED = """
     --keep A,B    More public columns to release beside the shuffled answers.
     --graph PATH  Who passes reports to whom: a file with one edge a row; --id names its users.
     --rounds T|auto
         How often reports are passed on; auto (default): until epsilon is within 1% of its limit.
-    --protocol [all|single]
-        Holders hand in all reports they hold (default), or one of them.
-    laziness=--lazy X
-        Chance that a report rests in a round, by a coin of its own; by default 0.
+    --protocol [all|single]  Holders hand in all reports they hold (default), or one of them.
+    laziness=--lazy X  Chance that a report rests in a round, by a coin of its own; by default 0.
     """
 
 
 class Shuffle(NamedTuple):
     """A shuffle ready for the reports of one table: what it makes of a run."""
 
-    plan: "Callable[..., Plan]"
-    sink: "Callable[[Path, Plan], ReportSink | None]"
-    with_facts: "Callable[[Result], Result]"
+    plan: "Callable[..., sdp.Plan]"
+    sink: "Callable[[Path, sdp.Plan], ReportSink | None]"
+    with_facts: "Callable[[sdp.Result], sdp.Result]"
 
 
 def take_shuffle(
@@ -131,15 +122,10 @@ def take_shuffle(
     if shuffler != "network":
         return partial(_uniform, asked)
     if asked.graph is None:
-        raise click.UsageError(
-            "--shuffler network needs --graph FILE, which says who passes reports to whom"
-        )
+        raise click.UsageError("--shuffler network needs --graph: who passes reports to whom")
     _require_private(column, {"--id": (id_column,)})
     if missing == "drop":
-        raise click.UsageError(
-            "--shuffler network passes on a report of every user of the graph, so it takes no "
-            "--missing drop: count such rows with --missing category"
-        )
+        raise click.UsageError("--shuffler network needs a report of every user: no --missing drop")
     return partial(_networked, asked)
 
 
@@ -147,20 +133,12 @@ def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]
     """Raise if an option names the column of the answers."""
     for option, names in uses.items():
         if column is not None and column in names:
-            raise click.UsageError(
-                f"{option} {column}: that column holds the answers, which are private; name "
-                "public columns only"
-            )
+            raise click.UsageError(f"{option} {column} holds the answers: name public columns only")
 
 
 def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
     """Form the groups and find their shuffler, with a reference order or public places."""
-    from shuffledp.collection.plan import plan as make_plan
     from shuffledp.collection.results import amplification_cautions
-    from shuffledp.core.entropy import Entropy
-    from shuffledp.core.progress import no_progress
-    from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-    from shuffledp.groups.displacement import DisplacementShuffler
     from shuffledp.groups.run import group_facts, rows_writer
 
     report = on_progress or no_progress
@@ -168,51 +146,49 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
     report("grouping", opened.num_users, opened.num_users)
     shuffler = opened.shuffler(asked.alpha, **asked.how)
     report("ordering", opened.num_users, opened.num_users)
-    is_displacing = isinstance(shuffler, DisplacementShuffler)
-    arrangement = (DisplacementArrangement if is_displacing else GroupArrangement)(
-        shuffler=shuffler
-    )
+    kind: Any = sdp.groups.GroupArrangement
+    if isinstance(shuffler, sdp.groups.DisplacementShuffler):
+        kind = sdp.groups.DisplacementArrangement
+    arrangement = kind(shuffler=shuffler)
     public = tuple(dict.fromkeys((*opened.grouping.public_columns, *asked.keep)))
 
-    def sink(folder: Path, plan: "Plan") -> "ReportSink":
+    def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink":
         column = asked.column or "report"
         return rows_writer(asked.table, folder, column=column, public=public, setting=plan)
 
-    def with_facts(result: "Result") -> "Result":
+    def with_facts(result: "sdp.Result") -> "sdp.Result":
         law = result.randomizer.profile
         # A stream that neither the randomizer nor the shuffler of this run draws from.
-        entropy = Entropy.choose(asked.seed).spawn().spawn().spawn()
+        entropy = sdp.Entropy.choose(asked.seed).spawn().spawn().spawn()
         facts = group_facts(opened, shuffler, asked.alpha, profile=law, entropy=entropy)
         cautions = amplification_cautions(result.guarantee, law.epsilon0, facts)
         warnings = (*result.warnings, *opened.groups.cautions(), *cautions)
         return replace(result, groups=facts, warnings=warnings)
 
-    return Shuffle(partial(make_plan, num_users=num_users, shuffling=arrangement), sink, with_facts)
+    return Shuffle(partial(sdp.plan, num_users=num_users, shuffling=arrangement), sink, with_facts)
 
 
 def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
     """Read the graph and find out how its walk mixes."""
-    from shuffledp.collection.output import REPORTS_FILE
     from shuffledp.network import run
-    from shuffledp.network.mixing import NetworkMixing
 
     graph, laziness = asked.graph, asked.laziness or 0.0
     found = run.read_network(graph, asked.table, num_users=num_users, id_column=asked.id_column)
     exchange = run.NetworkPlan(
         name=graph.name,
-        mixing=NetworkMixing(found, laziness=laziness, on_progress=on_progress),
+        mixing=sdp.network.NetworkMixing(found, laziness=laziness, on_progress=on_progress),
         rounds=asked.rounds if isinstance(asked.rounds, int) else None,
         protocol=asked.protocol or "all",
     )
     handed_in: list[NetworkBatch] = []
 
-    def sink(folder: Path, plan: "Plan") -> "ReportSink | None":
+    def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
         if not asked.save_reports:
             return None
         file = folder / REPORTS_FILE
         return run.holders_writer(file, plan, exchange.mixing.graph, handed_in)
 
-    def with_facts(result: "Result") -> "Result":
+    def with_facts(result: "sdp.Result") -> "sdp.Result":
         facts = run.network_facts(exchange, result, handed_in[0], on_progress=on_progress)
         warnings = (*result.warnings, *run.network_cautions(facts))
         return replace(result, network=facts, warnings=warnings)
@@ -222,11 +198,9 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
 
 def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
     """Return the shuffle of everybody."""
-    from shuffledp.collection.output import REPORTS_FILE
-    from shuffledp.collection.plan import plan as make_plan
     from shuffledp.collection.report_files import reports_writer
 
-    def sink(folder: Path, plan: "Plan") -> "ReportSink | None":
+    def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
         return reports_writer(folder / REPORTS_FILE, plan) if asked.save_reports else None
 
-    return Shuffle(partial(make_plan, num_users=num_users), sink, lambda result: result)
+    return Shuffle(partial(sdp.plan, num_users=num_users), sink, lambda result: result)

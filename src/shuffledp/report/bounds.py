@@ -8,7 +8,7 @@ from functools import partial
 
 from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
-from shuffledp.report.formatting import given, rounded, typeset
+from shuffledp.report.formatting import counted, given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.wording import gap_percent
 
@@ -34,7 +34,7 @@ def scenario_text(scenario: Scenario) -> str:
         shown = (f" {name} = {size}," for name, size in sizes.items() if size is not None)
         law = f"{scenario.randomizer},{''.join(shown)}"
     return (
-        f"{law} with epsilon0 = {given(scenario.epsilon0)}, {users_text(scenario.num_users)}, "
+        f"{law} with epsilon0 = {given(scenario.epsilon0)}, {counted(scenario.num_users, 'user')}, "
         f"{_given_text(scenario)}"
     )
 
@@ -42,11 +42,6 @@ def scenario_text(scenario: Scenario) -> str:
 def _given_text(scenario: Scenario) -> str:
     """Say which of epsilon and delta is given."""
     return f"{'epsilon' if scenario.asked == 'delta' else 'delta'} = {given(scenario.given)}"
-
-
-def users_text(num_users: int) -> str:
-    """Return a number of users in words."""
-    return "1 user" if num_users == 1 else f"{num_users:,} users"
 
 
 def bound_rows(comparison: BoundComparison) -> list[tuple[str, ...]]:
@@ -137,7 +132,7 @@ def _caption(curves: BoundCurves) -> str:
     """Say what is drawn, and why a curve may be missing."""
     scenario, fixed = curves.here.scenario, f"epsilon0 = {given(curves.here.scenario.epsilon0)}"
     if curves.over is not Over.NUM_USERS:
-        fixed = users_text(scenario.num_users)
+        fixed = counted(scenario.num_users, "user")
     return (
         f"Proved upper bounds on {scenario.asked} with {fixed} and {_given_text(scenario)}. A "
         "curve ends where its method does not apply, or says no more than the local guarantee. "

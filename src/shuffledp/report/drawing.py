@@ -15,8 +15,8 @@ from shuffledp.report.formatting import display_width, fixed, given, percent, ro
 COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c2559d", "#25858f")
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
-# Pixels: of a chart, of a character in a font of 13, of a line of text, of whiskers, of a bar.
-_WIDTH, _LINES_HEIGHT = 880.0, 400.0
+# Pixels: of a chart of lines, a character in a font of 13, a line of text, whiskers, and bars.
+_LINES_HEIGHT = 400.0
 _CHARACTER = 7.2
 _LINE = 18.0
 _CAP = 4.0
@@ -31,34 +31,19 @@ Point = tuple[float, float]
 
 
 class Mark(NamedTuple):
-    """An element of SVG; of a text, the part that is raised follows."""
+    """An element of SVG within the plot."""
 
     tag: str
     attributes: dict[str, object]
-    text: str = ""
-    raised: str = ""
     title: str = ""
 
 
-class Drawing(NamedTuple):
-    """A chart: axes, then marks within the plot, which cuts off what is beyond it, then texts."""
+class Tick(NamedTuple):
+    """A text at a place along an axis, of which a part may be raised."""
 
-    width: float
-    height: float
-    plot: dict[str, float]
-    frame: list[Mark]
-    marks: list[Mark]
-    texts: list[Mark]
-
-
-class LegendEntry(NamedTuple):
-    """How a line or band is drawn, and what it is: a name that may come from outside, our words."""
-
-    colour: str
-    name: str
-    note: str = ""
-    dashes: str = ""
-    is_shade: bool = False
+    place: float
+    text: str
+    raised: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +51,12 @@ class Figure:
     """A chart, with the words and numbers that stand in for it where it cannot be seen."""
 
     name: str
-    drawing: Drawing
+    drawing: "Plot"
     description: str
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()  # empty where the page has the table anyway
-    legend: tuple[LegendEntry, ...] = ()
+    legend: tuple["Line", ...] = ()
+    band: str = ""  # what the bands of lines are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +85,11 @@ class Line:
     up: bool = True  # whether numbers are rounded up
     band: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
+    @property
+    def dashes(self) -> str:
+        """The lengths of its dashes."""
+        return DASHES[self.dash]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
@@ -121,39 +112,33 @@ def lines_figure(
     A dotted line from top to bottom is at ``here``; ``band`` says what bands are.
     """
     ends = (value for each in lines if each.band for side in each.band for value in side)
-    plot = _Plot(
+    plot = Plot(
         (x, [value for each in lines for value in each.x]),
         (y, [*(value for each in lines for value in each.y if value is not None), *ends]),
         height=_LINES_HEIGHT,
     )
-    marks = [mark for each in lines for mark in plot.band(each)]
+    for each in lines:
+        plot.add_band(each)
     if here is not None:
-        place = plot.x(here)
-        up = (place, plot.bottom), (place, plot.top)
-        marks.append(_straight(*up, "var(--ink-soft)", dash=DASHES["dot"]))
-    marks += [mark for each in lines for mark in plot.line(each, x.title)]
+        plot.add_place(here)
+    for each in lines:
+        plot.add_line(each)
     places = sorted({place for each in lines for place in each.x})
     columns = []
     for each in lines:
-        values = (
-            dict(zip(each.x, each.y, strict=True)) if each.x else dict.fromkeys(places, each.y[0])
-        )
+        level = dict.fromkeys(places, each.y[0])
+        values = dict(zip(each.x, each.y, strict=True)) if each.x else level
         columns.append([_number(values.get(place), each) for place in places])
-    legend = {
-        each.name: LegendEntry(
-            each.colour, each.name, f": {each.note}" if each.note else "", DASHES[each.dash]
-        )
-        for each in lines
-    }
-    shades = (LegendEntry("var(--ink-soft)", "", band, is_shade=True),) if band else ()
+    legend = {each.name: each for each in lines}
     return Figure(
         name=name,
-        drawing=plot.drawing(marks),
+        drawing=plot,
         description=f"Line chart of {len(lines)} lines: {y.title} against {x.title}. The table "
         "below holds the numbers.",
         headings=(x.title, *(each.name for each in lines)),
         rows=tuple(zip((f"{place:,.6g}" for place in places), *columns, strict=True)),
-        legend=(*legend.values(), *shades),
+        legend=tuple(legend.values()),
+        band=band,
     )
 
 
@@ -162,14 +147,15 @@ def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) ->
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
     ends = (end for each in bars for end in each.interval or ())
     half_longest = 0.5 * max((each.value for each in bars), default=0.0)
-    plot = _Plot(
+    plot = Plot(
         (x, [0.0, *(each.value for each in bars), *ends]),
         (Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels)), []),
         height=70.0 + (_BAR if len(bars) <= _MANY_BARS else _SLIM_BAR) * len(bars),
         beside=[each.text for each in bars if each.value > half_longest],
     )
-    marks = [mark for place, each in enumerate(bars) for mark in plot.bar(place, each)]
-    return Figure(name=name, drawing=plot.drawing(marks), description=description)
+    for place, each in enumerate(bars):
+        plot.add_bar(place, each)
+    return Figure(name=name, drawing=plot, description=description)
 
 
 def isolated(text: str, limit: int) -> str:
@@ -221,12 +207,14 @@ class _Scale:
         share = (value - self.low) / (self.high - self.low)
         return round(self.first + share * (self.last - self.first), 1)
 
-    def labels(self, most: int) -> Iterator[tuple[float, str, str]]:
-        """Yield the labelled values: those that are given, decades, or round numbers."""
+    def ticks(self, most: int) -> Iterator[Tick]:
+        """Yield what is labelled: the values that are given, decades, or round numbers."""
+        for value, *text in self.axis.labels or self._round_values(most):
+            yield Tick(self(value), *text)
+
+    def _round_values(self, most: int) -> Iterator[tuple[float, str] | tuple[float, str, str]]:
+        """Yield decades or round numbers with their texts."""
         low, high, axis = self.low, self.high, self.axis
-        if axis.labels:
-            yield from ((value, text, "") for value, text in axis.labels)
-            return
         if axis.is_log:
             decades = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
             if len(decades) > 2:
@@ -236,7 +224,7 @@ class _Scale:
             if high - low > 0.7:
                 start, stop = math.floor(low), math.floor(high)
                 near = [float(f"{a}e{b}") for b in range(start, stop + 1) for a in (1, 2, 5)]
-                yield from ((v, given(v), "") for v in near if low <= math.log10(v) <= high)
+                yield from ((v, given(v)) for v in near if low <= math.log10(v) <= high)
                 return
             low, high = 10.0**low, 10.0**high
         least = (high - low) / most
@@ -246,7 +234,7 @@ class _Scale:
         for index in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
             value = index * step
             text = percent(value, max(decimals - 2, 0)) if axis.is_share else fixed(value, decimals)
-            yield value, text.replace("-", "\u2212"), ""
+            yield value, text.replace("-", "\u2212")
 
 
 def _decade(exponent: int) -> tuple[float, str, str]:
@@ -256,7 +244,7 @@ def _decade(exponent: int) -> tuple[float, str, str]:
     return 10.0**exponent, "10", str(exponent).replace("-", "\u2212")
 
 
-class _Plot:
+class Plot:
     """Both axes of a chart with their values, and what is drawn between them."""
 
     def __init__(
@@ -267,69 +255,49 @@ class _Plot:
         height: float,
         beside: Sequence[str] = (),
     ) -> None:
-        self.height, self.top = height, 8.0
+        self.width, self.height, self.top = 880.0, height, 8.0
         self.bottom = height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x[0].title)
         self.y = _Scale.of(*y, self.bottom, self.top)
-        self.y_labels = list(self.y.labels(7))
-        widths = (_text_width(text + raised) for _, text, raised in self.y_labels)
-        left = max(widths, default=0.0) + 12.0 + _LINE * bool(y[0].title)
+        self.y_ticks = list(self.y.ticks(7))
+        left = max(map(_tick_width, self.y_ticks), default=0.0) + 12.0 + _LINE * bool(y[0].title)
         right = max(map(_text_width, beside), default=8.0) + 8.0
-        self.x = _Scale.of(*x, left, _WIDTH - right)
+        self.x = _Scale.of(*x, left, self.width - right)
+        self.x_ticks = list(self._x_ticks())
+        self.marks: list[Mark] = []  # within the plot, which cuts them off
+        self.beside: list[tuple[float, float, str]] = []  # texts at the ends of bars
 
-    def drawing(self, marks: Sequence[Mark]) -> Drawing:
-        """Return the chart with its marks."""
-        left, top, width = self.x.first, self.top, self.x.last - self.x.first
-        return Drawing(
-            width=_WIDTH,
-            height=self.height,
-            plot={"x": left, "y": top, "width": width, "height": self.bottom - top},
-            frame=[*self._x_frame(), *self._y_frame()],
-            marks=[mark for mark in marks if mark.tag != "text"],
-            texts=[mark for mark in marks if mark.tag == "text"],
-        )
-
-    def _x_frame(self) -> Iterator[Mark]:
-        """Yield labels below the plot, as many as have room, and its lower edge."""
-        x, bottom = self.x, self.bottom
-        yield _straight((x.first, bottom), (x.last, bottom), "var(--line-strong)")
+    def _x_ticks(self) -> Iterator[Tick]:
+        """Yield labels below the plot, as many as have room."""
+        first, last = self.x.first, self.x.last
         taken = -math.inf
-        for value, text, raised in x.labels(int((x.last - x.first) / 60.0) + 1):
-            place, half = x(value), 0.5 * _text_width(text + raised)
-            if place - half < taken or not x.first - 1.0 <= place <= x.last + 1.0:
-                continue
-            taken = place + half + 6.0
-            yield _straight((place, bottom), (place, bottom + 5.0), "var(--line-strong)")
-            yield _text(place, bottom + _LINE, text, "middle", "xtick", raised)
-        if x.axis.title:
-            middle = 0.5 * (x.first + x.last)
-            yield _text(middle, bottom + 2.0 * _LINE + 4.0, x.axis.title, "middle", "title")
+        for tick in self.x.ticks(int((last - first) / 60.0) + 1):
+            half = 0.5 * _tick_width(tick)
+            if tick.place - half >= taken and first - 1.0 <= tick.place <= last + 1.0:
+                taken = tick.place + half + 6.0
+                yield tick
 
-    def _y_frame(self) -> Iterator[Mark]:
-        """Yield labels on the left of the plot, and lines across it unless they name bars."""
-        left, right, y = self.x.first, self.x.last, self.y
-        for value, text, raised in self.y_labels:
-            place = y(value)
-            if not y.axis.labels:
-                yield _straight((left, place), (right, place), "var(--line)")
-            yield _text(left - 8.0, place + 4.5, text, "end", "ytick", raised)
-        if y.axis.title:
-            side, middle = _LINE - 5.0, 0.5 * (y.first + y.last)
-            mark = _text(side, middle, y.axis.title, "middle", "title")
-            mark.attributes["transform"] = f"rotate(-90 {side} {middle})"
-            yield mark
+    def _add(self, tag: str, kind: str, style: str, title: str = "", **attributes: object) -> None:
+        """Add an element, with its title."""
+        named = {name.replace("_", "-"): value for name, value in attributes.items()}
+        self.marks.append(Mark(tag, {"class": kind, **named, "style": style}, title))
 
-    def band(self, line: Line) -> Iterator[Mark]:
-        """Yield the band of a line: there along its upper end, and back along its lower one."""
+    def add_place(self, x: float) -> None:
+        """Add a dotted line from top to bottom."""
+        style, dashes, place = "stroke:var(--ink-soft)", DASHES["dot"], self.x(x)
+        ends = {"x1": place, "y1": self.bottom, "x2": place, "y2": self.top}
+        self._add("line", "here", style, stroke_dasharray=dashes, title="", **ends)
+
+    def add_band(self, line: Line) -> None:
+        """Add the band of a line: there along its upper end, and back along its lower one."""
         if line.band is not None:
             lower, upper = line.band
             places = [self.x(each) for each in line.x]
             ends = [*map(self.y, upper), *map(self.y, reversed(lower))]
             path = _path(list(zip([*places, *reversed(places)], ends, strict=True))) + "Z"
-            style = f"fill:{line.colour};fill-opacity:0.18"
-            yield Mark("path", {"class": "band", "d": path, "style": style})
+            self._add("path", "band", f"fill:{line.colour};fill-opacity:0.18", d=path)
 
-    def line(self, line: Line, unit: str) -> Iterator[Mark]:
-        """Yield a line and, unless there are many, its points, which tell their numbers."""
+    def add_line(self, line: Line) -> None:
+        """Add a line and, unless there are many, its points, which tell their numbers."""
         points: list[Point | None] = [
             None if y is None or not math.isfinite(y) else (self.x(x), self.y(y))
             for x, y in zip(line.x, line.y, strict=False)
@@ -337,63 +305,45 @@ class _Plot:
         if not line.x:
             level = self.y(float(line.y[0] or 0.0))
             points = [(self.x.first, level), (self.x.last, level)]
-        path = {"class": "trace", "d": "".join(map(_path, _pieces(points))), "fill": "none"}
-        style = f"stroke:{line.colour};stroke-width:{line.width}"
-        dashes = {"stroke-dasharray": DASHES[line.dash] or None}
-        yield Mark("path", {**path, "style": style, **dashes})
+        style, dashes = f"stroke:{line.colour};stroke-width:{line.width}", line.dashes or None
+        self._add("path", "trace", style, d=_path(points), fill="none", stroke_dasharray=dashes)
         if len(line.x) <= _MOST_POINTS:
+            name, unit = isolated(line.name, 60), self.x.axis.title
             for point, x, y in zip(points, line.x, line.y, strict=False):
                 if point is not None:
-                    title = f"{isolated(line.name, 60)}\n{x:,.6g} {unit}\n{_number(y, line)}"
-                    place = {"class": "point", "cx": point[0], "cy": point[1], "r": 2.5}
-                    yield Mark("circle", place | {"style": f"fill:{line.colour}"}, title=title)
+                    title = f"{name}\n{x:,.6g} {unit}\n{_number(y, line)}"
+                    place = {"cx": point[0], "cy": point[1], "r": 2.5}
+                    self._add("circle", "point", f"fill:{line.colour}", title, **place)
 
-    def bar(self, row: int, bar: Bar) -> Iterator[Mark]:
-        """Yield a bar, its whiskers and its text."""
+    def add_bar(self, row: int, bar: Bar) -> None:
+        """Add a bar, its whiskers and its text."""
         zero, end, middle = self.x(0.0), self.x(bar.value), self.y(row)
         above, below = self.y(row - 0.31), self.y(row + 0.31)
         size = {"width": round(abs(end - zero), 1), "height": round(below - above, 1)}
-        place = {"class": "bar", "x": min(zero, end), "y": above, **size}
-        yield Mark("rect", place | {"style": f"fill:{bar.colour}"}, title=bar.title)
+        style = f"fill:{bar.colour}"
+        self._add("rect", "bar", style, bar.title, x=min(zero, end), y=above, **size)
         if bar.interval is not None:
             low, high = map(self.x, bar.interval)
             caps = (f"M{each} {middle - _CAP}V{middle + _CAP}" for each in (low, high))
-            style = "stroke:var(--ink);stroke-width:1.5"
-            path = f"M{low} {middle}H{high}" + "".join(caps)
-            yield Mark("path", {"class": "whisker", "d": path, "fill": "none", "style": style})
+            path, style = f"M{low} {middle}H{high}{''.join(caps)}", "stroke:var(--ink)"
+            self._add("path", "whisker", f"{style};stroke-width:1.5", d=path, fill="none")
         if bar.text:
-            yield _text(end + 6.0, middle + 4.5, bar.text, "start", "beside")
+            self.beside.append((end + 6.0, middle + 4.5, bar.text))
 
 
-def _pieces(points: Sequence[Point | None]) -> Iterator[list[Point]]:
-    """Yield runs of points between gaps."""
-    run: list[Point] = []
-    for point in [*points, None]:
+def _path(points: Sequence[Point | None]) -> str:
+    """Return a line through points, interrupted where there is none."""
+    path, command = "", "M"
+    for point in points:
         if point is not None:
-            run.append(point)
-        elif run:
-            yield run
-            run = []
+            path += f"{command}{point[0]} {point[1]}"
+        command = "M" if point is None else "L"
+    return path
 
 
-def _path(points: Sequence[Point]) -> str:
-    """Return a line through points."""
-    return "M" + "L".join(f"{x} {y}" for x, y in points)
-
-
-def _straight(start: Point, end: Point, colour: str, *, dash: str = "") -> Mark:
-    """Return a thin straight line."""
-    (x1, y1), (x2, y2) = start, end
-    style = {"style": f"stroke:{colour}", "stroke-dasharray": dash or None}
-    return Mark("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, **style})
-
-
-def _text(  # noqa: PLR0917  # a place, and what stands there
-    x: float, y: float, text: str, anchor: str, kind: str, raised: str = ""
-) -> Mark:
-    """Return a text at a place."""
-    attributes = {"class": kind, "x": round(x, 1), "y": round(y, 1), "text-anchor": anchor}
-    return Mark("text", attributes, text, raised)
+def _tick_width(tick: Tick) -> float:
+    """Return about how wide the text of a label is."""
+    return _text_width(tick.text + tick.raised)
 
 
 def _text_width(text: str) -> float:

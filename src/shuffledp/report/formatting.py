@@ -86,6 +86,11 @@ def percent(value: float, decimals: int) -> str:
     return fixed(100.0 * value, decimals) + "%"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def odds_factor(epsilon: float) -> str:
     """Return ``exp(epsilon)``, by which odds can change, in three digits rounded up."""
     if epsilon == 0.0:

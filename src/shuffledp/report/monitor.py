@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from shuffledp.report import formatting
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
-from shuffledp.report.formatting import brief, decimals_for, fixed, given, odds_factor, rounded
+from shuffledp.report.formatting import (
+    brief,
+    counted,
+    decimals_for,
+    fixed,
+    given,
+    odds_factor,
+    rounded,
+)
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
 from shuffledp.report.wording import guarantee_facts
@@ -43,11 +51,6 @@ def share_text(count: float, num_users: int) -> str:
 def users_and_share(count: float, num_users: int) -> str:
     """Return a number of users, and what share of all this is."""
     return f"{fixed(count, 0)} users ({share_text(count, num_users)})"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def band_text(confidence: float) -> str:

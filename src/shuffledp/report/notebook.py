@@ -11,17 +11,10 @@ from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
 from shuffledp.core.shown import Shown
 from shuffledp.leakage.of_runs import RunLeakage
+from shuffledp.report import wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
-from shuffledp.report.wording import (
-    PLAN_HEADINGS,
-    estimate_table,
-    expected_errors,
-    plan_rows,
-    randomizer_title,
-    same_width,
-)
 
 _MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
 _LONGEST_LABEL = 40  # characters
@@ -79,7 +72,7 @@ def _(subject: Result) -> str:
     if subject.is_simulation:
         lines.append(f"SIMULATION. {SIMULATION_WARNING}")
     lines += [f"Warning: {visible(warning)}" for warning in subject.warnings]
-    lines += ["", *same_width([headings, *rows[:_MOST_ROWS]])]
+    lines += ["", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
     return "\n".join([*lines, "", privacy_statement(subject).headline])
@@ -88,7 +81,7 @@ def _(subject: Result) -> str:
 @notebook_html.register
 def _(subject: Plan) -> str:
     line, *expected = _plan_lines(subject)
-    return _fragment(line, expected, PLAN_HEADINGS, plan_rows(subject))
+    return _fragment(line, expected, wording.PLAN_HEADINGS, wording.plan_rows(subject))
 
 
 @notebook_html.register
@@ -125,8 +118,7 @@ def _value(value: object) -> str:
             low = "" if value.lower is None else f"{rounded(value.lower, up=False)} to "
             return f"{low}{upper} (proved, {value.method})"
         case Guarantee():
-            epsilon, delta = value.epsilon_upper, value.delta_upper
-            return f"epsilon <= {rounded(epsilon, up=True)} at delta <= {rounded(delta, up=True)}"
+            return wording.guarantee_text(value)
         case tuple() if value and all(isinstance(each, str) for each in value):
             return "; ".join(value)
     return ""
@@ -156,23 +148,24 @@ def _fragment(
 
 @terminal_text.register
 def _(subject: Plan) -> str:
-    return "\n".join([*_plan_lines(subject), "", *same_width([PLAN_HEADINGS, *plan_rows(subject)])])
+    table = wording.same_width([wording.PLAN_HEADINGS, *wording.plan_rows(subject)])
+    return "\n".join([*_plan_lines(subject), "", *table])
 
 
 def _plan_lines(plan: Plan) -> list[str]:
     """Say on one line what will be run and what holds then, and how large errors will be."""
     return [
-        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
+        f"{plan.num_users:,} users, {wording.randomizer_title(plan.randomizer)} for "
         f"{plan.question.describe()}: epsilon <= "
         f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}",
-        *(f"{name}: {text}" for name, text in expected_errors(plan)),
+        *(f"{name}: {text}" for name, text in wording.expected_errors(plan)),
     ]
 
 
 def _summary(result: Result) -> str:
     """Say on one line what was run."""
     return (
-        f"{result.num_users:,} users, {randomizer_title(result.randomizer)} "
+        f"{result.num_users:,} users, {wording.randomizer_title(result.randomizer)} "
         f"({result.question.describe()}, epsilon0 = {result.randomizer.epsilon0:.4g}), "
         f"{result.shuffler} shuffler"
     )
@@ -180,7 +173,7 @@ def _summary(result: Result) -> str:
 
 def _cells(result: Result) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the narrow table of estimates, labels shortened."""
-    headings, rows = estimate_table(result, is_narrow=True)
+    headings, rows = wording.estimate_table(result, is_narrow=True)
     return headings, [
         (shorten(label, _LONGEST_LABEL).replace("\u2026", "..."), *numbers)
         for label, *numbers in rows

@@ -5,16 +5,17 @@ that slipped through escaping could do no harm. Templates escape whatever they a
 our own style sheet.
 """
 
-from functools import cache, singledispatch
+import json
+from functools import cache, partial, singledispatch
 from os import PathLike
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from shuffledp._version import __version__
 from shuffledp.collection.output import whole_file
-from shuffledp.report.formatting import brief, given, rounded, shorten, typeset
+from shuffledp.report import formatting
 
 
 @singledispatch
@@ -66,22 +67,28 @@ def _templates() -> Environment:
     """Return the templates with their filters."""
     environment = Environment(
         loader=PackageLoader("shuffledp.report"),
-        autoescape=True,
+        autoescape=select_autoescape(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "typeset": typeset,
-        "shorten": shorten,
-        "rounded_up": lambda value, digits=4: rounded(value, up=True, digits=digits),
-        "brief": brief,
-        "given": given,
-        "minus": lambda text: text.replace("-", "\u2212"),
+    names = ("best_guess", "brief", "given", "odds_factor", "one_in", "shorten", "typeset")
+    environment.filters |= {name: getattr(formatting, name) for name in names} | {
+        "rounded_up": partial(formatting.rounded, up=True),
         "thousands": lambda number: f"{number:,}",
+        "cell": lambda text: formatting.shown_label(text).replace("|", "\\|"),
+        "json": _json,
     }
     environment.globals["version"] = __version__
     return environment
+
+
+def _json(value: str | float) -> str:
+    """Return a text or number as JSON has it, and YAML reads it."""
+    text = json.dumps(value, ensure_ascii=False)
+    # Readers of YAML 1.1 take 1e-06 for a text and 1.0e-06 for a number.
+    is_short = isinstance(value, float) and "." not in text
+    return text.replace("e", ".0e") if is_short else text
 
 
 def render(template: str, **facts: object) -> str:

@@ -41,25 +41,18 @@ _LINKEDIN = "Rogers et al., arXiv:2002.05839"
 _AGGREGATED = "report, then aggregated without names"
 
 # Name, year, is_local, epsilon, delta, unit, source.
-PRECEDENTS = (
-    Precedent(
-        "Microsoft, Windows telemetry", 2017, True, 1.672, 0.0, "user and six hours", _WINDOWS
-    ),
-    Precedent("Apple, health data types", 2017, True, 2.0, 0.0, "report", _APPLE),
-    Precedent("Apple, popular emojis", 2017, True, 4.0, 0.0, "report", _APPLE),
-    Precedent("Apple, playback preferences of web sites", 2017, True, 8.0, 0.0, "report", _APPLE),
-    Precedent(
-        "Exposure notifications (Apple, Google)", 2021, True, 8.0, 0.0, _AGGREGATED, _EXPOSURE
-    ),
-    Precedent(
-        "Apple, iconic scenes", 2023, False, 1.0, 1.5e-7, "user, after secure aggregation", _SCENES
-    ),
-    Precedent("Google, community mobility", 2020, False, 2.64, 0.0, "user and day", _MOBILITY),
-    Precedent("US Census, redistricting, persons", 2021, False, 17.14, 1e-10, "person", _CENSUS),
-    Precedent(
-        "LinkedIn, audience engagement", 2020, False, 34.9, 7e-9, "user and month", _LINKEDIN
-    ),
+_ROWS = (
+    ("Microsoft, Windows telemetry", 2017, True, 1.672, 0.0, "user and six hours", _WINDOWS),
+    ("Apple, health data types", 2017, True, 2.0, 0.0, "report", _APPLE),
+    ("Apple, popular emojis", 2017, True, 4.0, 0.0, "report", _APPLE),
+    ("Apple, playback preferences of web sites", 2017, True, 8.0, 0.0, "report", _APPLE),
+    ("Exposure notifications (Apple, Google)", 2021, True, 8.0, 0.0, _AGGREGATED, _EXPOSURE),
+    ("Apple, iconic scenes", 2023, False, 1.0, 1.5e-7, "user, after secure aggregation", _SCENES),
+    ("Google, community mobility", 2020, False, 2.64, 0.0, "user and day", _MOBILITY),
+    ("US Census, redistricting, persons", 2021, False, 17.14, 1e-10, "person", _CENSUS),
+    ("LinkedIn, audience engagement", 2020, False, 34.9, 7e-9, "user and month", _LINKEDIN),
 )
+PRECEDENTS = tuple(Precedent(*row) for row in _ROWS)
 
 
 def nearest(epsilon: float, *, is_local: bool, most: int = 2) -> tuple[Precedent, ...]:

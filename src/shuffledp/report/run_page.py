@@ -64,7 +64,9 @@ def _(subject: Result) -> str:
         statement=statement,
         summary=_summary(subject, asked_by, statement.paragraphs),
         **leakage_facts(of_run(subject)),
-        **_shuffle(subject),
+        shuffles=shuffles,
+        is_exchange=isinstance(subject.network, ExchangeFacts),
+        by_rounds=figure_by_rounds(subject.network),
         outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
 
@@ -126,25 +128,6 @@ def _summary(
         "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
         "paragraphs": [each for each in paragraphs if each[0] in _SUMMARIZED],
     }
-
-
-def _shuffle(result: Result) -> dict[str, Any]:
-    """Return what a shuffle within groups did, or an exchange through a network."""
-    found: dict[str, Any] = {"by_rounds": figure_by_rounds(result.network)}
-    if (groups := result.groups) is not None:
-        found |= {
-            "group_rows": shuffles.group_rows(groups),
-            "shuffle_rows": shuffles.shuffle_rows(groups),
-            "preservation_rows": shuffles.preservation_rows(groups),
-            "orders_tried": [(name, f"{number:,}") for name, number in groups.orders_tried],
-        }
-    if (exchange := result.network) is not None:
-        found |= {
-            "is_exchange": isinstance(exchange, ExchangeFacts),
-            "network_rows": shuffles.network_rows(exchange),
-            "walk_rows": shuffles.walk_rows(exchange),
-        }
-    return found
 
 
 # --------------------------------------------------------------------- charts

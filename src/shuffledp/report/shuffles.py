@@ -9,7 +9,7 @@ import math
 
 from shuffledp.collection.results import GroupFacts, NetworkFacts
 from shuffledp.network.run import ExchangeFacts
-from shuffledp.report.formatting import fixed, percent, rounded, shorten
+from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
 
 _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
 
@@ -95,6 +95,11 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
         ("Sensitivity", sensitivity),
         ("A report moves", moved),
     ]
+
+
+def order_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return the reference orders that were tried, each with its sensitivity."""
+    return [(name, f"{number:,}") for name, number in facts.orders_tried]
 
 
 def preservation_rows(facts: GroupFacts) -> list[tuple[str, ...]]:
@@ -183,7 +188,6 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
 
 def network_paragraph(facts: NetworkFacts) -> tuple[str, str]:
     """Return what nobody has to be trusted with, and with what they have, as title and text."""
-    rounds = "1 round" if facts.rounds == 1 else f"{facts.rounds:,} rounds"
     relay = ""
     if isinstance(facts, ExchangeFacts):
         relay = (
@@ -195,7 +199,7 @@ def network_paragraph(facts: NetworkFacts) -> tuple[str, str]:
     return (
         "Who has to be trusted.",
         "No shuffler. Reports were passed from neighbour to neighbour for "
-        f"{rounds}; the adversary is counted on to see the graph, every report and who handed it "
-        f"in, but not which way it went. {relay}A trusted shuffler would give epsilon <= "
-        f"{rounded(facts.uniform_epsilon, up=True)}.",
+        f"{counted(facts.rounds, 'round')}; the adversary is counted on to see the graph, every "
+        f"report and who handed it in, but not which way it went. {relay}A trusted shuffler would "
+        f"give epsilon <= {rounded(facts.uniform_epsilon, up=True)}.",
     )

@@ -11,16 +11,9 @@ import math
 from dataclasses import dataclass
 
 from shuffledp.collection.results import Guarantee, Result
+from shuffledp.report import wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
-from shuffledp.report.wording import (
-    computed_name,
-    gap_percent,
-    guarantee_facts,
-    guarantee_text,
-    local_limits,
-    upper_text,
-)
 
 Paragraph = tuple[str, str]  # a short title and its text
 
@@ -58,7 +51,7 @@ def privacy_statement(result: Result) -> Statement:
         *(() if result.network is None else (network_paragraph(result.network),)),
         exception_paragraph(
             guarantee.delta_upper,
-            upper_text(guarantee.delta),
+            wording.upper_text(guarantee.delta),
             guarantee.num_users,
             without="delta = 0, so the limit always holds.",
         ),
@@ -75,9 +68,9 @@ def privacy_statement(result: Result) -> Statement:
     if result.is_simulation:
         paragraphs.insert(0, ("This was a simulation.", _SIMULATION_NOTE))
     return Statement(
-        headline=f"{guarantee_text(guarantee)} for each of {guarantee.num_users:,} users",
+        headline=f"{wording.guarantee_text(guarantee)} for each of {guarantee.num_users:,} users",
         paragraphs=tuple(paragraphs),
-        facts=tuple((name.capitalize(), text) for name, text in guarantee_facts(guarantee)),
+        facts=tuple((name.capitalize(), text) for name, text in wording.guarantee_facts(guarantee)),
     )
 
 
@@ -113,7 +106,7 @@ def _what_reports_reveal(result: Result) -> Paragraph:
         "both answers",
         epsilon=epsilon,
         delta=delta,
-        shown=upper_text(guarantee.epsilon),
+        shown=wording.upper_text(guarantee.epsilon),
     )
     if guarantee.num_users != result.num_users:
         text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
@@ -151,20 +144,20 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
 def _certainty(guarantee: Guarantee) -> Paragraph:
     """Say how far the upper bound is from what is proved to be unavoidable."""
     title = "How sharp this is."
-    bound, name = guarantee.bound, computed_name(guarantee)
+    bound, name = guarantee.bound, wording.computed_name(guarantee)
     text = f"{name} = {rounded(bound.upper, up=True)} is a proved upper bound."
     if bound.lower is None or bound.gap is None:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
         f"{text} No analysis of this collection can show less than {rounded(bound.lower, up=False)}"
-        f"; the gap between them is {gap_percent(bound.gap)}."
+        f"; the gap between them is {wording.gap_percent(bound.gap)}."
     )
 
 
 def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
-    epsilon0, odds, guess = local_limits(profile)
+    epsilon0, odds, guess = wording.local_limits(profile)
     exception = ""
     if profile.delta0 != 0.0:
         exception = f", except with a chance of at most {rounded(profile.delta0, up=True)}"
