@@ -13,6 +13,7 @@ import numpy as np
 
 from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import log_binomial_pmf
+from shuffledp.core.numerics.terms import Terms
 
 # What is left out, relative to the sum: of at most 3e5 rows each, and of each at either end.
 _NEGLIGIBLE = 1e-24
@@ -99,15 +100,7 @@ def row_sum(
 
 
 @njit(cache=True, nogil=True)
-def enumerate_positive_part(
-    num_terms: float,
-    most: int,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    log_unit: float,
-) -> tuple[float, float, float]:
+def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[float, float, float]:
     """Return the mean times e^log_unit by listing how often each value occurs, and its terms' size.
 
     At most ``most`` terms are neither the base nor the first value. The last number is the largest
@@ -115,11 +108,10 @@ def enumerate_positive_part(
     beside the base, binomial(most + m - 1, m - 1) rows, and O(sqrt(n)) outcomes of each that
     matters.
     """
+    num_terms, base, base_mass, masses, differences = law
     log_factorial, log_falling = log_counts(num_terms, most)
     log_masses = np.log(masses)
-    rare = 0.0
-    for i in range(1, masses.size):
-        rare += masses[i]
+    rare = masses[1:].sum()
     log_frequent = math.log1p(-rare) if rare < 1.0 else -math.inf
     share, base_share = masses[0] / (masses[0] + base_mass), base_mass / (masses[0] + base_mass)
     odds = masses[0] / base_mass if base_mass > 0.0 else math.inf
