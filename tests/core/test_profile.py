@@ -121,7 +121,7 @@ def test_the_uniform_share_is_a_probability(share):
 @pytest.mark.parametrize(
     ("correlations", "says"),
     [
-        ((), "has 0 entries"),
+        ((), "has 0 entries: give r_0"),
         ((Fraction(1),) + (Fraction(0),) * 4, "at most max_changes = 3"),
         ((HALF, HALF), "r_0"),
         ((Fraction(1), Fraction(1), Fraction(3, 2)), "outside"),

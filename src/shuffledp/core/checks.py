@@ -81,8 +81,8 @@ def require_open_unit(name: str, value: SupportsFloat) -> float:
     return number
 
 
-def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
-    """Return ``value`` as an int if it is a whole number >= ``minimum``, else raise."""
+def require_at_least(name: str, value: SupportsIndex, minimum: int, most: int | None = None) -> int:
+    """Return ``value`` as an int if it is a whole number from ``minimum`` to ``most``, or raise."""
     try:
         # A truth value is refused as a text is, though Python takes it for 0 or 1.
         number = operator.index("" if _is_boolean(value) else value)  # type: ignore[arg-type]
@@ -92,6 +92,8 @@ def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
         ) from None
     if number < minimum:
         raise ParameterError(f"{name} = {number} is below {minimum}: give an integer >= {minimum}")
+    if most is not None and number > most:
+        raise ParameterError(f"{name} = {number} is above {most:,}: give at most that")
     return number
 
 

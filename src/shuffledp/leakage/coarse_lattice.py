@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Floats, Waves
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.contour import Waves, bernstein_reach
+from shuffledp.leakage.contour import bernstein_reach
 from shuffledp.leakage.others import Kind, count_moments, fourier_slack
 
 _ULP = math.ulp(1.0)

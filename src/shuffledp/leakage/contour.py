@@ -20,9 +20,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.arrays import Floats, Integers, Waves
 
 _ULP = math.ulp(1.0)
 _LOG_NEGLIGIBLE = math.log(1e-19)
@@ -35,8 +34,6 @@ _BLOCK = 256
 # Below e^-30 a characteristic function is nothing beside the round-off of what is taken from it.
 _LOG_SMALL = -30.0
 _LARGEST_EXPONENT = 50.0
-
-Waves = NDArray[np.complex128]
 
 
 def bernstein_reach(exponent: float, variance: Any) -> Any:
