@@ -18,7 +18,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import round_down, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.shown import Shown
 from shuffledp.leakage import uninformed
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
@@ -359,7 +359,7 @@ def written_matrix(domain_size: int, truth: float | None, matrix: Floats | None)
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
     """Return a bound that rests on nothing but the model."""
-    return Bound(lower=lower, upper=upper, method=method, source=source, assumptions=(_ASSUMPTION,))
+    return Enclosure(lower, upper).bound(method, source, (_ASSUMPTION,))
 
 
 #: Largest numbers of users and of values that are accounted for.

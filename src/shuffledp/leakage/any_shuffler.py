@@ -260,13 +260,7 @@ def positions_vulnerability(
     slack = form.slack + places.moved + 64.0 * _ULP * (found.upper + form.certain)
     upper = min(min(form.certain + found.upper, form.unshuffled) + slack, 1.0)
     lower = min(form.certain + max(found.lower - slack, 0.0), upper)
-    return Bound(
-        lower=lower,
-        upper=upper,
-        method="positions-bounded",
-        source=SOURCE,
-        assumptions=_INDEPENDENT,
-    )
+    return Enclosure(lower, upper).bound("positions-bounded", SOURCE, _INDEPENDENT)
 
 
 def _places(place_law: ArrayLike) -> _Places:

@@ -151,7 +151,7 @@ def coarse_vulnerability(
     slack = 2.0 * wrapped * moved + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
-    return Enclosure(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
+    return Enclosure(lower, max(upper, 0.0)).clipped()
 
 
 def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:

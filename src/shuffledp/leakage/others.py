@@ -12,18 +12,19 @@ import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.leakage.channel import Truth, checked_truth
 from shuffledp.leakage.contour import bernstein_reach
 
 _ULP = math.ulp(1.0)
+
+#: Number of users up to which everything here is tested.
+MOST_USERS = 10**10
 
 # Each tail beyond the window is below e^-44 = 8e-20.
 _TAIL_EXPONENT = 44.0
@@ -161,7 +162,7 @@ def mode_mass(groups: Sequence[Coins]) -> Enclosure:
     largest = float((1.0 + 2.0 * sums).max()) / nodes.period
     doubts = nodes.errors + nodes.moduli * 4.0 * _ULP * (nodes.angles.size + 4.0)
     error = 1.01 * ((2.0 * float(doubts.sum()) + 4.0 * _ULP) / nodes.period + _TAIL + _NEGLIGIBLE)
-    return Enclosure(max(largest - error, 0.0), min(largest + error, 1.0))
+    return Enclosure.around(largest, error).clipped()
 
 
 # Moduli below this count as this: errors are divided by them.
@@ -283,11 +284,7 @@ def best_guess(law: HistogramLaw, joint: Floats) -> Enclosure:
     value = float(best.sum())
     # Products and sums of positive terms; numpy adds in pairs.
     slack = value * _ULP * (num_axes + 32.0 + math.log2(best.size)) + law.error
-    return Enclosure(max(value - slack, 0.0), min(value + slack, 1.0))
-
-
-#: Number of users up to which everything here is tested.
-MOST_USERS = 10**10
+    return Enclosure.around(value, slack).clipped()
 
 
 class Response(NamedTuple):
@@ -331,12 +328,8 @@ class Response(NamedTuple):
         chances = np.maximum(float(self.truth) * prior, float(self.answer) * others)
         return min(float(chances.sum()), 1.0)
 
-
-def checked_num_users(num_users: SupportsIndex) -> int:
-    """Return ``num_users`` if it is in [1, 1e10], else raise `ParameterError`."""
-    number = require_at_least("num_users", num_users, 1)
-    if number > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {number} is above {MOST_USERS}: give fewer, the bound falls with them"
-        )
-    return number
+    def leaked(self, share: Enclosure, factor: float = 1.0) -> Enclosure:
+        """Enclose 1/k + (p - r) times an enclosed number and a factor: V for a uniform target."""
+        even, kept = 1.0 / self.domain_size, float(self.kept)
+        lower, upper = (even + kept * (factor * each) for each in (share.lower, share.upper))
+        return Enclosure(round_down(lower), round_up(upper)).clipped()

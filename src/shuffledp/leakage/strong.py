@@ -41,7 +41,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
@@ -51,13 +51,13 @@ from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share
 from shuffledp.leakage.others import (
+    MOST_USERS,
     Coins,
     HistogramLaw,
     Kind,
     Response,
     best_guess,
     by_histograms,
-    checked_num_users,
     histogram_box,
     mode_mass,
     report_law,
@@ -120,11 +120,11 @@ class Situation(NamedTuple):
             value = self.randomizer.unshuffled(self.prior)
         else:
             value = float((self.prior[:, None] * self.randomizer).max(axis=0).sum())
-        return rounded_out(value, operations=8 + self.num_outcomes)
+        return _rounded_out(value, 8 + self.num_outcomes)
 
     def guess_before(self) -> Enclosure:
         """Enclose how often the best guess is right before anything is seen."""
-        return rounded_out(float(self.prior.max()))
+        return _rounded_out(float(self.prior.max()), 8)
 
     def kinds(self) -> list[Kind]:
         """Return the others with the laws of their reports."""
@@ -211,7 +211,7 @@ def _checked(
             "have each of at least two values"
         )
     unknown = require_at_least("num_unknown", num_unknown, 0)
-    checked_num_users(1 + sum(counts) + unknown)
+    require_at_least("num_users", 1 + sum(counts) + unknown, 1, MOST_USERS)
     law: Floats = checked_prior(prior, len(counts))
     if not isinstance(randomizer, Real):
         matrix = float_channel(randomizer)
@@ -236,20 +236,16 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     before, prior = situation.guess_before().lower, situation.prior
     if situation.num_outcomes * prior.size > _MOST_ENTRIES:
         return "ends", vulnerability_ends(situation)
-    most = situation.unshuffled().upper
-
-    def clipped(found: Enclosure) -> Enclosure:
-        upper = min(found.upper, most)
-        return Enclosure(min(max(found.lower, before), upper), upper)
-
+    within = before, situation.unshuffled().upper
     kinds, joint = situation.kinds(), prior[:, None] * situation.rows()
     if situation.num_outcomes == 2:
         coins = [Coins(n, min(Fraction(float(shares[1])), Fraction(1))) for n, shares in kinds]
         law = report_law(coins)
-        return "count", clipped(best_guess(HistogramLaw(0, law.masses, law.error), joint))
+        counted = best_guess(HistogramLaw(0, law.masses, law.error), joint)
+        return "count", counted.clipped(*within)
     listed = by_histograms(kinds, joint)
     if listed is not None:
-        return "histograms", clipped(listed)
+        return "histograms", listed.clipped(*within)
     method, ends = "ends", vulnerability_ends(situation)
     if len(kinds) == 1:
         alike = exchangeable_ends(
@@ -260,7 +256,7 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     if ends.upper - ends.lower > _ENOUGH * (ends.upper - before):
         blocks = coarse_vulnerability(kinds, joint)
         if blocks is not None:
-            method, ends = _narrower((method, ends), ("coarse lattice", clipped(blocks)))
+            method, ends = _narrower((method, ends), ("coarse lattice", blocks.clipped(*within)))
     return method, ends
 
 
@@ -282,10 +278,10 @@ def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
     if isinstance(given, Response) and given.kept == 1 and situation.num_unknown == 0:
         return "no noise", Enclosure(1.0, 1.0)
     if response is not None and response.domain_size == 2:
-        return "mode", _leaked(response, situation.mode(1, response), 0.5)
+        return "mode", response.leaked(situation.mode(1, response), 0.5)
     if response is not None and situation.num_unknown == situation.num_users - 1:
         share = excess_share(situation.num_users, response.domain_size)
-        return "uniform crowd", _leaked(response, share)
+        return "uniform crowd", response.leaked(share)
     return None
 
 
@@ -302,10 +298,9 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
         truth, answer = response.truth, response.answer
         choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
         mode = situation.mode(counts.index(choose(counts)), response)
-        counted = (1.0 + float(response.kept) * mode.lower) / response.domain_size
+        lower = max(lower, response.leaked(mode, 1.0 / response.domain_size).lower)
         if max(counts) == users - 1:
-            counted = max(counted, concentrated_lower(users, response))
-        lower = max(lower, counted * (1.0 - 8.0 * _ULP))
+            lower = max(lower, concentrated_lower(users, response))
     return Enclosure(min(lower, upper), upper)
 
 
@@ -319,30 +314,19 @@ def concentrated_lower(num_users: int, response: Response) -> float:
         found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
     if found is None:
         return 0.0
-    leaked = float(response.kept) * found.lower / (num_users * float(response.answer))
-    return (1.0 + leaked) / response.domain_size * (1.0 - 16.0 * _ULP)
+    share = found.lower / (num_users * float(response.answer))
+    return response.leaked(Enclosure(share, share), 1.0 / response.domain_size).lower
 
 
-def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
+def _rounded_out(value: float, operations: int) -> Enclosure:
     """Return the ends around a number that some roundings, and no cancellation, led to."""
-    return Enclosure(
-        max(value * (1.0 - operations * _ULP), 0.0),
-        min(round_up(value, operations=operations), 1.0),
-    )
-
-
-def _leaked(response: Response, share: Enclosure, factor: float = 1.0) -> Enclosure:
-    """Return 1/k + (p - r) times an enclosed number and a factor, for a uniform target."""
-    even, kept = 1.0 / response.domain_size, float(response.kept)
-    ends = [rounded_out(even + kept * (factor * each)) for each in (share.lower, share.upper)]
-    return Enclosure(ends[0].lower, ends[1].upper)
+    lower, upper = (by(value, operations=operations) for by in (round_down, round_up))
+    return Enclosure(lower, upper).clipped()
 
 
 def _bound(method: str, found: Enclosure) -> Bound:
     """Return the claim."""
-    return Bound(
-        lower=found.lower, upper=found.upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
-    )
+    return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
 # Two values: numbers of others up to which every c is looked at.
@@ -391,12 +375,12 @@ def worst_knowledge(
 
 def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
     """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
-    values, kept = response.domain_size, float(response.kept)
+    values = response.domain_size
     upper = min(blanket_vulnerability_upper(others + 1, values, response.truth), most)
     even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
     # Who knows others' values guesses no worse than who knows nobody's.
-    none = 1.0 / values + kept * excess_share(others + 1, values).lower
-    lower = max(even, concentrated_lower(others + 1, response), none * (1.0 - 8.0 * _ULP))
+    none = response.leaked(excess_share(others + 1, values)).lower
+    lower = max(even, concentrated_lower(others + 1, response), none)
     return Enclosure(min(lower, upper), upper)
 
 
@@ -425,9 +409,9 @@ def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int,
     # worst case does not get worse with more users: for odd numbers, that of one user less.
     most = mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
     if others % 2 == 0:
-        return _bound("balanced", _leaked(response, most, 0.5)), (half, half)
+        return _bound("balanced", response.leaked(most, 0.5)), (half, half)
     least = mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
-    found = _leaked(response, Enclosure(least.lower, most.upper), 0.5)
+    found = response.leaked(Enclosure(least.lower, most.upper), 0.5)
     return _bound("nearly balanced", found), None
 
 

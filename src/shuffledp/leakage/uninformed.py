@@ -38,13 +38,12 @@ from shuffledp.leakage.channel import (
     as_numbers,
     check_law,
     checked_prior,
-    checked_truth,
     float_channel,
 )
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
-from shuffledp.leakage.others import Kind, by_histograms
+from shuffledp.leakage.others import Kind, Response, by_histograms
 
 _ULP = math.ulp(1.0)
 
@@ -108,9 +107,7 @@ def multinomial_form(
 
     Laws that are off one by at most 1e-9 are divided by their sums.
     """
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     rows = float_channel(channel)
     if len(rows) < 2:
         raise ParameterError(
@@ -258,21 +255,12 @@ def shuffled_vulnerability(
     >>> shuffled_vulnerability(200, 2, 0.9)
     Bound(upper=0.522539392, lower=0.522539392, method='closed form')
     """
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     values = require_at_least("domain_size", domain_size, 2)
-    # The share of an advantage that k-RR leaves.
-    kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
-    gain = excess_share(users, values)
-    is_closed = values == 2
-    return Bound(
-        lower=min(round_down(1.0 / values + kept * gain.lower), 1.0),
-        upper=min(round_up(1.0 / values + kept * gain.upper), 1.0),
-        method="closed form" if is_closed else "maximum load",
-        source=f"{PAPER}, {'Theorems 17 and 19' if is_closed else 'Prop. 21, eq. 17'}",
-        assumptions=UNINFORMED,
-    )
+    found = Response.of(truth, values).leaked(excess_share(users, values))
+    if values == 2:
+        return found.bound("closed form", f"{PAPER}, Theorems 17 and 19", UNINFORMED)
+    return found.bound("maximum load", f"{PAPER}, Prop. 21, eq. 17", UNINFORMED)
 
 
 # The moments tried: every parameter gives a bound, so a grid loses a little and risks nothing.
@@ -418,12 +406,11 @@ def exchangeable_ends(
         if found.upper - found.lower > _ENOUGH * found.upper:
             closer = _closer(form, work)
             if closer is not None:
-                method, upper = closer[0], min(closer[1].upper, found.upper)
-                found = Enclosure(min(max(closer[1].lower, found.lower), upper), upper)
+                method, found = closer[0], closer[1].clipped(found.lower, found.upper)
+    found = Enclosure(found.lower - form.slack, found.upper + form.slack)
     # Within what always holds.
-    upper = min(found.upper + form.slack, round_up(form.unshuffled), 1.0)
-    lower = min(max(found.lower - form.slack, round_down(alone)), upper)
-    return Bound(lower=lower, upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS)
+    found = found.clipped(round_down(alone), min(round_up(form.unshuffled), 1.0))
+    return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
 def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
