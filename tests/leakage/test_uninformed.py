@@ -428,7 +428,7 @@ def test_the_ends_hold_for_all_reports_of_few_users(law, truth, monkeypatch):
 
 
 def in_pairs(num_users, rows):
-    return exchangeable.exchangeable_ends(num_users, rows, prior=None, work=0.0)
+    return exchangeable.exchangeable_vulnerability(num_users, rows, prior=None, work=0.0)
 
 
 def test_pairs_of_guesses(monkeypatch):

@@ -24,7 +24,7 @@ from shuffledp.leakage import uninformed
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.coarse_lattice import MOST_WORK
-from shuffledp.leakage.others import Response
+from shuffledp.leakage.others import Response, unshuffled
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER
 
@@ -235,9 +235,8 @@ class Scene:
 
     num_users: int  # n >= 1
     domain_size: int  # k >= 2
-    # Chance that k-ary randomized response tells the truth; None for another randomizer.
-    truth: float | None
-    matrix: Floats | None  # shape (k, m); Law of the reports of that one
+    truth: float | None  # Chance that k-ary randomized response tells the truth
+    matrix: Floats | None  # shape (k, m); Law of the reports of another randomizer
     prior: Floats | None  # shape (k,); None for the uniform law
     epsilon0: float  # Local privacy loss
     is_brief: bool = False  # Leave out what may take seconds and is of less interest
@@ -285,15 +284,12 @@ class Scene:
 
     def randomizer(self) -> Bound:
         """Return the chance of who sees each report beside the name of its user."""
-        law, truth = self.law(), self.truth or 1.0
-        if self.matrix is not None:
-            terms = (law[:, None] * self.matrix).max(axis=0) / math.fsum(law)
-        elif self.prior is None:
-            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
+        if self.truth is not None and self.prior is None:
+            return _bound(self.truth, self.truth, "report", f"{PAPER}, Proposition 15")
+        if self.matrix is None:
+            value = Response.of(self.truth or 1.0, self.domain_size).unshuffled(self.law())
         else:
-            other = (1.0 - truth) / (self.domain_size - 1)
-            terms = np.maximum(truth * law, other * law.max())
-        value = math.fsum(terms.tolist())
+            value = unshuffled(self.matrix, self.law()) / math.fsum(self.law())
         source = "definition: sum over reports of the likeliest value's share"
         found = _bound(round_down(value), min(round_up(value), 1.0), "report", source)
         return self._sharpened(found)
@@ -309,7 +305,9 @@ class Scene:
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
         if matrix is not None:
             work = _BRIEF_WORK if self.is_brief else MOST_WORK
-            return uninformed.exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
+            return uninformed.exchangeable_vulnerability(
+                self.num_users, matrix, prior=self.law(), work=work
+            )
         found = uninformed.many_values_ends(self.num_users, self.truth or 1.0, self.law())
         upper = min(found.upper, self._hidden_by_noise())
         return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
@@ -440,16 +438,11 @@ def account_leakage(
         raise ParameterError(
             f"adversary = {adversary!r} is not one of {', '.join(get_args(Adversary))}"
         )
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {users} is above 1e9: give fewer; the leakage falls with them"
-        )
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     matrix = None if channel is None else float_channel(channel)
     if matrix is not None and matrix.size > _MOST_CELLS:
         raise ParameterError(
-            f"channel has {' by '.join(map(str, matrix.shape))} entries, above {_MOST_CELLS:.0e}: "
-            "merge outputs that say the same"
+            f"channel has {matrix.size:,} entries, above {_MOST_CELLS:,}: merge equivalent outputs"
         )
     values = _values(domain_size, matrix, prior)
     loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
@@ -469,25 +462,15 @@ def _values(
 ) -> int:
     """Return the number of values."""
     rows = None if matrix is None else len(matrix)
-    if domain_size is not None:
-        found = require_at_least("domain_size", domain_size, 1)
-        if rows not in (None, found):
-            raise ParameterError(
-                f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
-            )
-    elif rows is not None:
-        found = rows
-    elif prior is not None:
-        found = len(np.atleast_1d(np.asarray(prior)))
-    else:
+    if domain_size is None:
+        domain_size = np.size(prior) if rows is None and prior is not None else rows
+    if domain_size is None:
         raise ParameterError("domain_size (k) is needed: give the number k of possible answers")
-    if found < 2:
+    found = require_at_least("domain_size (k)", domain_size, 2, MOST_VALUES)
+    if rows not in (None, found):
         raise ParameterError(
-            f"domain_size (k) = {found} is below 2: with a single possible answer there is nothing "
-            "to guess; give an integer >= 2"
+            f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
         )
-    if found > MOST_VALUES:
-        raise ParameterError(f"domain_size (k) = {found} is above {MOST_VALUES}: give fewer values")
     return found
 
 
@@ -502,8 +485,7 @@ def _loss_and_truth(
     given = [name for name, value in said.items() if value is not None]
     if len(given) != 1:
         raise ParameterError(
-            f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give "
-            "exactly one, which says how answers are randomized"
+            f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give one"
         )
     others = domain_size - 1
     if epsilon0 is not None:
@@ -552,7 +534,7 @@ def _counts(
     if total > num_others or (adversary == "strong" and total < num_others):
         wanted = "exactly" if adversary == "strong" else "at most"
         raise ParameterError(
-            f"known counts {total:,} users, and there are {num_others:,} besides the one guessed "
-            f"at: the counts must add up to {wanted} num_users - 1 = {num_others}"
+            f"known counts {total:,} users, and there are {num_others:,} others: the counts must "
+            f"add up to {wanted} num_users - 1 = {num_others}"
         )
     return counts

@@ -351,9 +351,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     [0.75, 0.25]
     """
     n = model.num_items
-    start = require_at_least("place", place, 0)
-    if start >= n:
-        raise ParameterError(f"place = {start} is not in [0, {n - 1}]: give a place counted from 0")
+    start = require_at_least("place", place, 0, n - 1)
     if model.distance == "kendall":
         law = np.zeros(n)
         steps, chances = displacement_law(n, model.theta, start)

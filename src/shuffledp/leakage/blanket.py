@@ -32,7 +32,7 @@ from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.channel import Truth, checked_prior, float_channel
 from shuffledp.leakage.contour import Setting, bernstein_reach, contour_angles, contour_tails
 from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
-from shuffledp.leakage.others import MOST_USERS, Coins, Response, report_law
+from shuffledp.leakage.others import MOST_USERS, Coins, Response, report_law, unshuffled
 
 _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
@@ -157,9 +157,8 @@ def blanket_vulnerability_upper(
     uniform = _uniform_upper(users, response)
     if prior is None:
         return uniform
-    unshuffled = round_up(response.unshuffled(law), operations=law.size + 4)
     scaled = round_up(response.domain_size * float(law.max()) * uniform, operations=4)
-    return min(unshuffled, scaled, 1.0)
+    return min(round_up(response.unshuffled(law)), scaled, 1.0)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -187,14 +186,13 @@ def channel_blanket_upper(
 
     Errs upwards; at most what the unshuffled report gives.
     """
-    from shuffledp.leakage.uninformed import exchangeable_ends
+    from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
     users = require_at_least("num_users", num_users, 1, MOST_USERS)
     matrix = float_channel(channel)
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     law = checked_prior(prior, len(matrix))
-    unshuffled = float((law[:, None] * matrix).max(axis=0).sum())
-    alone = min(round_up(unshuffled, operations=matrix.shape[1] + 4), 1.0)
+    alone = min(round_up(unshuffled(matrix, law)), 1.0)
     blanket: NDArray[np.float64] = matrix.min(axis=0)
     # A smaller chance of noise is a weaker blanket: this errs upwards.
     chance = min(float(blanket.sum()) * (1.0 - 1e-14), 1.0)
@@ -204,6 +202,6 @@ def channel_blanket_upper(
 
     def hidden(size: int) -> float:
         """Bound what is guessed right in a crowd of so many."""
-        return exchangeable_ends(size, matrix, prior=law, crowd=crowd, work=0.0).upper
+        return exchangeable_vulnerability(size, matrix, prior=law, crowd=crowd, work=0.0).upper
 
     return min(_mean_of_crowds(Coins(users - 1, Fraction(chance)), hidden, alone), alone)

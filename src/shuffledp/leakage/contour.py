@@ -44,13 +44,9 @@ def bernstein_reach(exponent: float, variance: Any) -> Any:
 
 def log_sum_mass(num_balls: int) -> float:
     """Return ln Pr[Po(n) = n], to some ulps."""
-    if num_balls <= 20:
-        return math.log(num_balls**num_balls / math.factorial(num_balls)) - num_balls
-    n = float(num_balls)
-    square = n * n
-    # Stirling's series; the next term is below 1e-14 at n = 20.
-    series = 1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square
-    return -0.5 * math.log(2.0 * math.pi * n) - series / n
+    from shuffledp.core.numerics.binomial_kernels import stirling_error
+
+    return -0.5 * math.log(2.0 * math.pi * num_balls) - stirling_error(float(num_balls))
 
 
 def contour_period(num_balls: int) -> int:

@@ -61,8 +61,9 @@ from shuffledp.leakage.others import (
     histogram_box,
     mode_mass,
     report_law,
+    unshuffled,
 )
-from shuffledp.leakage.uninformed import exchangeable_ends
+from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
 _ULP = math.ulp(1.0)
 
@@ -117,14 +118,12 @@ class Situation(NamedTuple):
     def unshuffled(self) -> Enclosure:
         """Enclose how often the best guess is right once the target's own report is seen."""
         if isinstance(self.randomizer, Response):
-            value = self.randomizer.unshuffled(self.prior)
-        else:
-            value = float((self.prior[:, None] * self.randomizer).max(axis=0).sum())
-        return _rounded_out(value, 8 + self.num_outcomes)
+            return _rounded_out(self.randomizer.unshuffled(self.prior))
+        return _rounded_out(unshuffled(self.randomizer, self.prior))
 
     def guess_before(self) -> Enclosure:
         """Enclose how often the best guess is right before anything is seen."""
-        return _rounded_out(float(self.prior.max()), 8)
+        return _rounded_out(float(self.prior.max()))
 
     def kinds(self) -> list[Kind]:
         """Return the others with the laws of their reports."""
@@ -207,8 +206,7 @@ def _checked(
     counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
     if len(counts) < 2:
         raise ParameterError(
-            f"known_counts has {len(counts)} entries: give how many of the others are known to "
-            "have each of at least two values"
+            f"known_counts has {len(counts)} entries: give a count for each of at least two values"
         )
     unknown = require_at_least("num_unknown", num_unknown, 0)
     require_at_least("num_users", 1 + sum(counts) + unknown, 1, MOST_USERS)
@@ -217,8 +215,7 @@ def _checked(
         matrix = float_channel(randomizer)
         if len(matrix) != len(counts):
             raise ParameterError(
-                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows: give one "
-                "count for each value"
+                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows"
             )
         return Situation(matrix / matrix.sum(axis=1, keepdims=True), law, counts, unknown)
     response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
@@ -248,7 +245,7 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
         return "histograms", listed.clipped(*within)
     method, ends = "ends", vulnerability_ends(situation)
     if len(kinds) == 1:
-        alike = exchangeable_ends(
+        alike = exchangeable_vulnerability(
             situation.num_users, situation.rows(), prior=prior, crowd=kinds[0].law, work=0.0
         )
         other = Enclosure(alike.lower or 0.0, alike.upper)
@@ -318,10 +315,9 @@ def concentrated_lower(num_users: int, response: Response) -> float:
     return response.leaked(Enclosure(share, share), 1.0 / response.domain_size).lower
 
 
-def _rounded_out(value: float, operations: int) -> Enclosure:
-    """Return the ends around a number that some roundings, and no cancellation, led to."""
-    lower, upper = (by(value, operations=operations) for by in (round_down, round_up))
-    return Enclosure(lower, upper).clipped()
+def _rounded_out(value: float) -> Enclosure:
+    """Return the ends around a number that eight roundings, and no cancellation, led to."""
+    return Enclosure(round_down(value), round_up(value)).clipped()
 
 
 def _bound(method: str, found: Enclosure) -> Bound:

@@ -123,8 +123,7 @@ def multinomial_form(
         law = as_numbers("crowd", crowd, 1).astype(np.float64)
         if len(law) != rows.shape[1]:
             raise ParameterError(
-                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one probability for each "
-                "outcome of the channel"
+                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one for each outcome"
             )
         check_law("crowd", law)
         law = law / math.fsum(law)
@@ -336,6 +335,7 @@ def exchangeable_vulnerability(
     *,
     prior: ArrayLike | None = None,
     crowd: ArrayLike | None = None,
+    work: float = MOST_WORK,
 ) -> Bound:
     """Return the probability that the best adversary guesses the target's value.
 
@@ -349,6 +349,8 @@ def exchangeable_vulnerability(
         q, of the target's value; uniform if not given.
     crowd : array_like, shape (m,), optional
         s, of every other report. If not given, other users are like the target: s = q R.
+    work : float
+        Blocks of histograms times guesses at most: fewer are quicker and coarser, 0 for none.
 
     Returns
     -------
@@ -380,18 +382,6 @@ def exchangeable_vulnerability(
     >>> round(found.lower, 9), round(found.upper, 9), found.method
     (0.9, 0.9, 'two guesses')
     """
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd)
-
-
-def exchangeable_ends(
-    num_users: SupportsIndex,
-    channel: Any,
-    *,
-    prior: ArrayLike | None,
-    crowd: ArrayLike | None = None,
-    work: float = MOST_WORK,
-) -> Bound:
-    """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
     alone, guesses = form.without_release, len(form.gains)
     if guesses == 1:
