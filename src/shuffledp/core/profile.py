@@ -203,14 +203,10 @@ class MonitoringProfile:
 
 def _require_correlations(correlations: tuple[Fraction, ...], max_changes: int) -> None:
     """Raise unless r_0 = 1, r_1 >= 0, all lie in [-1, 1], and there are no more than r_k."""
-    if not (1 <= len(correlations) <= max_changes + 1 and correlations[0] == 1):
-        raise ParameterError(
-            f"sign_correlations has {len(correlations)} entries: give r_0 = 1, the mean of the "
-            f"empty product, and at most max_changes = {max_changes} more"
-        )
+    is_counted = 1 <= len(correlations) <= max_changes + 1 and correlations[0] == 1
     is_positive = min(correlations[1:2], default=0) >= 0
-    if not (is_positive and all(-1 <= each <= 1 for each in correlations)):
+    if not (is_counted and is_positive and all(-1 <= each <= 1 for each in correlations)):
         raise ParameterError(
-            "sign_correlations has an entry outside [-1, 1], or r_1 below 0: means of signs are "
-            "not; where r_1 is, exchange the two signs"
+            f"sign_correlations has {len(correlations)} entries: give r_0 = 1 and at most "
+            f"max_changes = {max_changes} more in [-1, 1]; where r_1 < 0, exchange the two signs"
         )

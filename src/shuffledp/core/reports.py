@@ -79,19 +79,19 @@ class Counts:
 
     def __post_init__(self) -> None:
         require_at_least("num_reports", self.num_reports, 0)
-        most = self.num_reports * require_at_least(
-            "supports_per_report", self.supports_per_report, 1
-        )
+        slots = require_at_least("supports_per_report", self.supports_per_report, 1)
         support = np.asarray(self.support)
         if support.ndim != 1 or not np.issubdtype(support.dtype, np.integer):
             raise ParameterError(
-                f"support has shape {support.shape} and dtype {support.dtype}: give one integer "
-                "for each category"
+                f"support has shape {support.shape} and dtype {support.dtype}: give integers, (k,)"
             )
-        if support.size and not 0 <= int(support.min()) <= int(support.max()) <= most:
+        if (
+            support.size
+            and not 0 <= int(support.min()) <= int(support.max()) <= self.num_reports * slots
+        ):
             raise ParameterError(
-                f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports = "
-                f"{most}]: no category has more support than there are reports"
+                f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports * "
+                f"supports_per_report = {self.num_reports * slots}]"
             )
         object.__setattr__(self, "support", read_only(support.astype(np.int64, copy=False)))
 

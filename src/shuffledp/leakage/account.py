@@ -123,14 +123,11 @@ class LeakageAccount(Shown):
         digits to tell the two chances apart.
         """
         others = self.num_users - 1
-        known = {
-            "uninformed": "",
-            "partial": f" who knows the answers of {others - self.num_unknown:,} of the {others:,} "
-            "others",
-            "strong": " who knows everybody else's answer",
-        }[self.adversary]
+        some = f"the answers of {others - self.num_unknown:,} of the {others:,} others"
+        known = {"partial": some, "strong": "everybody else's answer"}.get(self.adversary)
         often = comparison(self.prior, self.both)
-        return f"An adversary{known} guesses one person's answer right {often}."
+        who = f"An adversary who knows {known}" if known else "An adversary"
+        return f"{who} guesses one person's answer right {often}."
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return what ``shuffledp leakage --json`` prints.
@@ -445,7 +442,7 @@ def account_leakage(
             f"channel has {matrix.size:,} entries, above {_MOST_CELLS:,}: merge equivalent outputs"
         )
     values = _values(domain_size, matrix, prior)
-    loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
+    loss, chance = _loss_and_truth(values, truth=truth, epsilon0=epsilon0, channel=matrix)
     scene = Scene(
         num_users=users,
         domain_size=values,
@@ -474,30 +471,24 @@ def _values(
     return found
 
 
-def _loss_and_truth(
-    domain_size: int,
-    truth: SupportsFloat | None,
-    epsilon0: SupportsFloat | None,
-    matrix: Floats | None,
-) -> tuple[float, float | None]:
+def _loss_and_truth(domain_size: int, **said: Any) -> tuple[float, float | None]:
     """Return the local loss, and the chance of the truth for k-ary randomized response."""
-    said = {"truth": truth, "epsilon0": epsilon0, "channel": matrix}
     given = [name for name, value in said.items() if value is not None]
     if len(given) != 1:
         raise ParameterError(
             f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give one"
         )
     others = domain_size - 1
-    if epsilon0 is not None:
-        loss = require_non_negative("epsilon0", epsilon0)
+    if given == ["epsilon0"]:
+        loss = require_non_negative("epsilon0", said["epsilon0"])
         # Rounded up: more truth never leaks less.
         chance = min(round_up(1.0 / (1.0 + others * math.exp(-loss))), 1.0)
         return loss, chance if loss > 0.0 else 1.0 / domain_size
-    if matrix is not None:
+    if given == ["channel"]:
         from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
-        return math.log(max(worst_ratio(matrix).ratio, 1.0)), None
-    chance = require_finite("truth (p)", truth or 0.0)
+        return math.log(max(worst_ratio(said["channel"]).ratio, 1.0)), None
+    chance = require_finite("truth (p)", said["truth"])
     checked_truth(chance, domain_size)
     ratio = math.inf if chance == 1.0 else chance * others / (1.0 - chance)
     return math.log(max(ratio, 1.0)), chance
@@ -534,7 +525,7 @@ def _counts(
     if total > num_others or (adversary == "strong" and total < num_others):
         wanted = "exactly" if adversary == "strong" else "at most"
         raise ParameterError(
-            f"known counts {total:,} users, and there are {num_others:,} others: the counts must "
-            f"add up to {wanted} num_users - 1 = {num_others}"
+            f"known counts {total:,} users, and there are {num_others:,} besides the one guessed "
+            f"at: the counts must add up to {wanted} num_users - 1 = {num_others}"
         )
     return counts

@@ -28,13 +28,9 @@ def overflow_weight(load: float, bins: float, deficit: float) -> float:
         return math.pow(bins, -load)
     balls = load + elsewhere
     difference = deficit / bins
-    exponent = (
-        stirling_error(balls)
-        - stirling_error(load)
-        - stirling_error(elsewhere)
-        - deviance(load, balls / bins, difference)
-        - deviance(elsewhere, balls * (1.0 - 1.0 / bins), -difference)
-    )
+    exponent = stirling_error(balls) - stirling_error(load) - stirling_error(elsewhere)
+    exponent -= deviance(load, balls / bins, difference)
+    exponent -= deviance(elsewhere, balls * (1.0 - 1.0 / bins), -difference)
     return math.exp(exponent) * math.sqrt(balls / (2.0 * math.pi * load * elsewhere))
 
 

@@ -197,9 +197,6 @@ _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
-# The chances that the maximum is above some loads, and bounds on their errors.
-Tails = Callable[[int, int, Integers], tuple[Floats, Floats]]
-
 
 class LoadWindow(NamedTuple):
     """Loads ``first`` to ``last`` (inclusive), and a bound on what is left out above."""
@@ -323,7 +320,7 @@ def excess_share(num_balls: int, num_bins: int) -> Enclosure:
     return Enclosure(round_down(lower, operations=2), round_up(upper, operations=2))
 
 
-def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
+def excess_by(tails_by: Callable[..., tuple[Floats, Floats]], balls: int, bins: int) -> Enclosure:
     """Enclose the excess of at least two balls from the chances of the loads."""
     window = load_window(balls, bins)
     rule = lattice_rule(window.last - window.first + 1, num_panels(bins))

@@ -24,7 +24,8 @@ from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
@@ -203,12 +204,8 @@ class _Release:
     def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
-        most_users, most_values = accounts_of.MOST_USERS, accounts_of.MOST_VALUES
-        if users > most_users or values > most_values:
-            raise ParameterError(
-                f"{users:,} users and {values:,} answers, and leakage is computed for at most "
-                f"{most_users:,} and {most_values:,}"
-            )
+        require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
+        require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
         has_law = truth is not None or matrix is not None
         # A uniform shuffle of the same reports, or of the true answers where their law is not at

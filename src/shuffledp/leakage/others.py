@@ -57,12 +57,13 @@ class Nodes(NamedTuple):
     errors: Floats
 
 
-class ReportLaw(NamedTuple):
-    """The law of S, nearly: masses of ``first``, ``first`` + 1, ..."""
+class HistogramLaw(NamedTuple):
+    """Masses of histograms, nearly, one axis for each outcome but ``implied``."""
 
-    first: int
     masses: Floats
     error: float
+    implied: int = 0
+    first: int = 0  # of two outcomes, the number that the masses begin with
 
 
 def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, int]:
@@ -129,7 +130,7 @@ def sum_nodes(groups: Sequence[Coins]) -> Nodes:
     return Nodes(first, period, center, angles, moduli, phases, errors)
 
 
-def report_law(groups: Sequence[Coins]) -> ReportLaw:
+def report_law(groups: Sequence[Coins]) -> HistogramLaw:
     """Return the law of the sum of all coins."""
     import scipy.fft
 
@@ -146,7 +147,7 @@ def report_law(groups: Sequence[Coins]) -> ReportLaw:
     doubts = nodes.errors + 8.0 * _ULP * nodes.moduli
     error = math.sqrt(2.0 * float(np.square(doubts).sum())) + fourier_slack(norm, period)
     error += 2.0 * _TAIL + period * _NEGLIGIBLE
-    return ReportLaw(nodes.first, masses, 1.01 * error)
+    return HistogramLaw(masses, 1.01 * error, first=nodes.first)
 
 
 def mode_mass(groups: Sequence[Coins]) -> Enclosure:
@@ -182,19 +183,6 @@ class Box(NamedTuple):
     implied: int
     firsts: tuple[int, ...]
     lengths: tuple[int, ...]
-
-    @property
-    def num_cells(self) -> int:
-        """Number of histograms in the box."""
-        return math.prod(self.lengths)
-
-
-class HistogramLaw(NamedTuple):
-    """Masses of histograms, one axis for each outcome but ``implied``."""
-
-    implied: int
-    masses: Floats
-    error: float
 
 
 def count_moments(kinds: Sequence[Kind], y: int) -> tuple[Fraction, float]:
@@ -241,9 +229,9 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
     # Half of the nodes stand for both of a pair of conjugates.
     norm = math.sqrt(2.0 * float(squares.sum()))
     doubt = math.sqrt(2.0 * float((squares * np.square(doubts)).sum()))
-    error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * _TAIL
+    error = doubt + fourier_slack(norm, masses.size) + 2.0 * num_axes * _TAIL
     error += sum(kind.number for kind in kinds) * 2.0 * (num_axes + 1) * _ULP
-    return HistogramLaw(box.implied, masses, 1.01 * error)
+    return HistogramLaw(masses, 1.01 * error, implied=box.implied)
 
 
 def unshuffled(rows: Floats, prior: Floats) -> float:
@@ -263,7 +251,7 @@ def by_histograms(kinds: Sequence[Kind], joint: Floats) -> Enclosure | None:
     if joint.shape[1] > MOST_AXES:
         return None
     box = histogram_box(kinds)
-    if box.num_cells > min(MOST_HISTOGRAMS, _MOST_WORK / joint.size):
+    if math.prod(box.lengths) > min(MOST_HISTOGRAMS, _MOST_WORK / joint.size):
         return None
     return best_guess(histogram_law(kinds, box), joint)
 

@@ -42,27 +42,12 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
-from shuffledp.leakage.blanket import (
-    blanket_vulnerability_upper,
-    channel_blanket_upper,
-    noise_load_excess,
-)
+from shuffledp.leakage import blanket
+from shuffledp.leakage import others as laws
 from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share
-from shuffledp.leakage.others import (
-    MOST_USERS,
-    Coins,
-    HistogramLaw,
-    Kind,
-    Response,
-    best_guess,
-    by_histograms,
-    histogram_box,
-    mode_mass,
-    report_law,
-    unshuffled,
-)
+from shuffledp.leakage.others import Coins, Kind, Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
 _ULP = math.ulp(1.0)
@@ -119,7 +104,7 @@ class Situation(NamedTuple):
         """Enclose how often the best guess is right once the target's own report is seen."""
         if isinstance(self.randomizer, Response):
             return _rounded_out(self.randomizer.unshuffled(self.prior))
-        return _rounded_out(unshuffled(self.randomizer, self.prior))
+        return _rounded_out(laws.unshuffled(self.randomizer, self.prior))
 
     def guess_before(self) -> Enclosure:
         """Enclose how often the best guess is right before anything is seen."""
@@ -136,7 +121,7 @@ class Situation(NamedTuple):
         """Enclose the largest chance of a number of others who report ``value``; uniform prior."""
         among, even = self.counts[value], Fraction(1, response.domain_size)
         others = Coins(sum(self.counts) - among, response.answer)
-        return mode_mass([Coins(among, response.truth), others, Coins(self.num_unknown, even)])
+        return laws.mode_mass([Coins(among, response.truth), others, Coins(self.num_unknown, even)])
 
 
 def strong_vulnerability(
@@ -197,19 +182,16 @@ def strong_vulnerability(
 
 
 def _checked(
-    randomizer: Any,
-    known_counts: Sequence[SupportsIndex],
-    prior: ArrayLike | None,
-    num_unknown: SupportsIndex,
+    randomizer: Any, known: Sequence[SupportsIndex], prior: ArrayLike | None, unknown: SupportsIndex
 ) -> Situation:
     """Return the situation for arguments as in `strong_vulnerability`, or raise."""
-    counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
+    counts = tuple(require_at_least("known_counts", count, 0) for count in known)
     if len(counts) < 2:
         raise ParameterError(
             f"known_counts has {len(counts)} entries: give a count for each of at least two values"
         )
-    unknown = require_at_least("num_unknown", num_unknown, 0)
-    require_at_least("num_users", 1 + sum(counts) + unknown, 1, MOST_USERS)
+    unknown = require_at_least("num_unknown", unknown, 0)
+    require_at_least("num_users", 1 + sum(counts) + unknown, 1, laws.MOST_USERS)
     law: Floats = checked_prior(prior, len(counts))
     if not isinstance(randomizer, Real):
         matrix = float_channel(randomizer)
@@ -237,10 +219,8 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     kinds, joint = situation.kinds(), prior[:, None] * situation.rows()
     if situation.num_outcomes == 2:
         coins = [Coins(n, min(Fraction(float(shares[1])), Fraction(1))) for n, shares in kinds]
-        law = report_law(coins)
-        counted = best_guess(HistogramLaw(0, law.masses, law.error), joint)
-        return "count", counted.clipped(*within)
-    listed = by_histograms(kinds, joint)
+        return "count", laws.best_guess(laws.report_law(coins), joint).clipped(*within)
+    listed = laws.by_histograms(kinds, joint)
     if listed is not None:
         return "histograms", listed.clipped(*within)
     method, ends = "ends", vulnerability_ends(situation)
@@ -287,9 +267,9 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
     response, given, users = situation.uniform_response, situation.randomizer, situation.num_users
     lower, counts = situation.guess_before().lower, situation.counts
     if isinstance(given, Response):
-        upper = blanket_vulnerability_upper(users, *given, situation.prior)
+        upper = blanket.blanket_vulnerability_upper(users, *given, situation.prior)
     else:
-        upper = channel_blanket_upper(users, given, prior=situation.prior)
+        upper = blanket.channel_blanket_upper(users, given, prior=situation.prior)
     if response is not None:
         # The value whose count varies least tells most. Of equal counts one is enough.
         truth, answer = response.truth, response.answer
@@ -308,7 +288,7 @@ def concentrated_lower(num_users: int, response: Response) -> float:
     """
     found = None
     if 0 < response.answer < response.truth and response.domain_size > 2:
-        found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
+        found = blanket.noise_load_excess(num_users, response.domain_size - 1, response.answer)
     if found is None:
         return 0.0
     share = found.lower / (num_users * float(response.answer))
@@ -372,7 +352,7 @@ def worst_knowledge(
 def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
     """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
     values = response.domain_size
-    upper = min(blanket_vulnerability_upper(others + 1, values, response.truth), most)
+    upper = min(blanket.blanket_vulnerability_upper(others + 1, values, response.truth), most)
     even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
     # Who knows others' values guesses no worse than who knows nobody's.
     none = response.leaked(excess_share(others + 1, values)).lower
@@ -394,8 +374,8 @@ def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
     most = _MOST_COUNTS if is_rising else _MOST_NAMED
     counts = [*islice(_all_counts(others, values, is_rising=is_rising), most + 1)]
     even = situation._replace(counts=_even(others, values))
-    work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
-    return counts if len(counts) <= most and work <= _MOST_WORK else []
+    cells = math.prod(laws.histogram_box(even.kinds()).lengths) if situation.num_outcomes > 2 else 0
+    return counts if len(counts) <= most and len(counts) * cells <= _MOST_WORK else []
 
 
 def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
@@ -403,10 +383,10 @@ def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int,
     half = others // 2
     # All characteristic functions have the same modulus, and for even numbers the phase is 0. The
     # worst case does not get worse with more users: for odd numbers, that of one user less.
-    most = mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
+    most = laws.mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
     if others % 2 == 0:
         return _bound("balanced", response.leaked(most, 0.5)), (half, half)
-    least = mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
+    least = laws.mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
     found = response.leaked(Enclosure(least.lower, most.upper), 0.5)
     return _bound("nearly balanced", found), None
 

@@ -33,13 +33,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.channel import (
-    Truth,
-    as_numbers,
-    check_law,
-    checked_prior,
-    float_channel,
-)
+from shuffledp.leakage.channel import Truth, as_numbers, check_law, checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
@@ -273,13 +267,11 @@ def largest_share_upper(num_balls: int, law: Floats) -> float:
     1))^n) / t for t > 0 (Boucheron, Lugosi, Massart, "Concentration Inequalities", 2013, Theorem
     2.5).
     """
-    best = 1.0
-    for parameter in _PARAMETERS.tolist():
-        powers = num_balls * np.log1p(law * math.expm1(parameter))
-        most = float(powers.max())
-        total = most + math.log(float(np.exp(powers - most).sum()))
-        best = min(best, round_up(total / (num_balls * parameter), operations=64))
-    return best
+    powers = num_balls * np.log1p(np.expm1(_PARAMETERS)[:, None] * law)
+    most = powers.max(axis=1)
+    totals = most + np.log(np.exp(powers - most[:, None]).sum(axis=1))
+    best = float((totals / (num_balls * _PARAMETERS)).min())
+    return min(round_up(best, operations=64), 1.0)
 
 
 def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:

@@ -38,11 +38,8 @@ def stirling_error(n: float) -> float:
     if n <= 15.0:
         return float(_STIRLING_ERROR_TABLE[int(n)])
     square = n * n
-    return (
-        1.0 / 12.0
-        - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
-        / square
-    ) / n
+    later = (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square
+    return (1.0 / 12.0 - (1.0 / 360.0 - later) / square) / n
 
 
 @njit(cache=True, nogil=True)
@@ -80,13 +77,8 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
         return n * (math.log1p(-p) if p < q else math.log(q))
     if k == n:
         return n * (math.log1p(-q) if q < p else math.log(p))
-    exponent = (
-        stirling_error(n)
-        - stirling_error(k)
-        - stirling_error(n - k)
-        - deviance(k, n * p, k - n * p)
-        - deviance(n - k, n * q, n - k - n * q)
-    )
+    exponent = stirling_error(n) - stirling_error(k) - stirling_error(n - k)
+    exponent -= deviance(k, n * p, k - n * p) + deviance(n - k, n * q, n - k - n * q)
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
 
 
@@ -185,14 +177,14 @@ def points_and_tail(
         modulus = math.exp(log_modulus) * (1.0 if node == 0 else 2.0)
         real, imaginary = modulus * math.cos(phase), modulus * math.sin(phase)
         cosine = 1.0 - versine
+        real_shifted = real * cosine - imaginary * sine
+        imaginary_shifted = imaginary * cosine + real * sine
         here += real
-        before += real * cosine - imaginary * sine
+        before += real_shifted
         after += real * cosine + imaginary * sine
         # 1/(1 - r e^{i theta}), and one power less of e^{i theta} in the tail than at s
         real_gap, imaginary_gap = 1.0 - r * cosine, -r * sine
         norm = real_gap * real_gap + imaginary_gap * imaginary_gap
-        real_shifted = real * cosine - imaginary * sine
-        imaginary_shifted = imaginary * cosine + real * sine
         tail += (real_shifted * real_gap + imaginary_shifted * imaginary_gap) / norm
     log_scale, _ = log_tilted_mass(num_high, num_low, q, s, r)
     scale = math.exp(log_scale) / num_nodes

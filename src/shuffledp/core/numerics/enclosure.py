@@ -4,7 +4,7 @@ Outward rounding: of exact numbers to floats, and of a few floating-point operat
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from shuffledp.core.bound import Bound
@@ -39,13 +39,7 @@ class Enclosure:
 
     def bound(self, method: str, source: str, assumptions: tuple[str, ...]) -> Bound:
         """Return the claim with these ends."""
-        return Bound(
-            lower=self.lower,
-            upper=self.upper,
-            method=method,
-            source=source,
-            assumptions=assumptions,
-        )
+        return Bound(**asdict(self), method=method, source=source, assumptions=assumptions)
 
 
 def float_below(value: Fraction) -> float:

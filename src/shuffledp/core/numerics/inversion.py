@@ -89,7 +89,7 @@ def _surround(
     """
     above, at_above, below, at_below = low, math.nan, high, -math.inf
     point, direction = high if guess is None else guess, 0.0
-    while low < point < high and direction * spread > -1.0:
+    while low < point < high:
         at_point = excess(point)
         if at_point > 0.0:
             above, at_above = point, at_point

@@ -20,18 +20,14 @@ _NEGLIGIBLE = 1e-24
 
 
 @njit(cache=True, nogil=True)
-def log_counts(num_terms: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ln of j! and of n (n - 1) ... (n - j + 1) for j up to ``most``, by Kahan's sums."""
-    log_factorial, log_falling = np.zeros(most + 1), np.zeros(most + 1)
-    carried, falling_carried = 0.0, 0.0  # what the sums have lost so far
-    for j in range(1, most + 1):
-        term = math.log(j) - carried
-        log_factorial[j] = log_factorial[j - 1] + term
-        carried = (log_factorial[j] - log_factorial[j - 1]) - term
-        term = math.log(num_terms - (j - 1.0)) - falling_carried
-        log_falling[j] = log_falling[j - 1] + term
-        falling_carried = (log_falling[j] - log_falling[j - 1]) - term
-    return log_factorial, log_falling
+def log_products(first: float, step: float, most: int) -> np.ndarray:
+    """Return ln of the products of 0 to ``most`` numbers from ``first`` on, by Kahan's sum."""
+    sums, carried = np.zeros(most + 1), 0.0  # what the sum has lost so far
+    for j in range(most):
+        term = math.log(first + j * step) - carried
+        sums[j + 1] = sums[j] + term
+        carried = (sums[j + 1] - sums[j]) - term
+    return sums
 
 
 @njit(cache=True, nogil=True)
@@ -109,7 +105,9 @@ def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[flo
     matters.
     """
     num_terms, base, base_mass, masses, differences = law
-    log_factorial, log_falling = log_counts(num_terms, most)
+    # ln of j! and of n (n - 1) ... (n - j + 1).
+    log_factorial = log_products(1.0, 1.0, most)
+    log_falling = log_products(num_terms, -1.0, most)
     log_masses = np.log(masses)
     rare = masses[1:].sum()
     log_frequent = math.log1p(-rare) if rare < 1.0 else -math.inf

@@ -115,7 +115,7 @@ def _log_moment(coins: _Coins, tilt: float) -> tuple[float, float, float]:
 def _find_tilt(
     coins: _Coins,
     start: float,
-    residual: Callable[[float, float, float, float], tuple[float, float]],
+    residual: Callable[..., tuple[float, float]],
 ) -> float:
     """Return about where an increasing function of the tilt is zero, by Newton's steps.
 
@@ -143,11 +143,8 @@ def lower_tail(coins: _Coins, count: int) -> float:
         return 1.0
     if count == 0:
         return _exponential(coins.total(np.log1p(-coins.chances)) * (1.0 - _LOG_ERROR))
-    tilt = _find_tilt(
-        coins,
-        min((mean - count) / coins.variance, _STEEPEST_START),
-        lambda _tilt, _value, tilted_mean, variance: (count - tilted_mean, variance),
-    )
+    start = min((mean - count) / coins.variance, _STEEPEST_START)
+    tilt = _find_tilt(coins, start, lambda _, __, tilted, variance: (count - tilted, variance))
     return _exponential(tilt * count * (1.0 + 4.0 * _ULP) + _log_moment(coins, tilt)[0])
 
 
@@ -248,10 +245,9 @@ def _chernoff_level(coins: _Coins, num_coins: int, target: float) -> tuple[int, 
     """Return the largest count with Pr[N < count] <= target by Chernoff's bound, and that bound."""
     log_target = math.log(target)
     spread = math.sqrt(coins.variance)
+    start = min(math.sqrt(-2.0 * log_target) / max(spread, 1e-3), _STEEPEST_START)
     tilt = _find_tilt(
-        coins,
-        min(math.sqrt(-2.0 * log_target) / max(spread, 1e-3), _STEEPEST_START),
-        lambda tilt, value, mean, variance: (log_target - value - tilt * mean, tilt * variance),
+        coins, start, lambda s, log, mean, var: (log_target - log - s * mean, s * var)
     )
     value = _log_moment(coins, tilt)[0]
     # Both terms are known to a few ulps; their difference is rounded down.
