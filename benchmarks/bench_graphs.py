@@ -19,8 +19,7 @@ import pytest
 
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.graph_files import read_graph
 
 NUM_USERS = 1_000_000

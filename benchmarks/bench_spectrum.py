@@ -12,8 +12,7 @@ import pytest
 
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.spectrum import (
     spectral_position_bounds,
     walk_spectrum,

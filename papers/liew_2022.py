@@ -18,8 +18,8 @@ from public_data import load_graph
 from shuffledp import Entropy, LocalProfile
 from shuffledp.collection import Reports
 from shuffledp.network import NetworkMixing, network_walk_epsilon
-from shuffledp.network.account import NetworkCurve, network_curve, point_epsilons
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.account import NetworkCurve, network_curve
+from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.privacy import published_all_epsilon, published_single_epsilon
 from shuffledp.randomizers import PrivUnit
 
@@ -333,16 +333,14 @@ def _lines_on(
 ) -> list[Line]:
     """Return ours and the published theorem on one graph."""
     x = _epsilon0s(settings)
-    is_single = protocol == "single"
+    hiding = mixing.hiding(rounds)
+    terms: Any = {"delta": DELTA, "protocol": protocol}
     points = [
-        point_epsilons(
-            LocalProfile(epsilon0=each),
-            mixing,
-            rounds,
-            delta=DELTA,
-            protocol="single" if is_single else "all",
+        (
+            hiding.epsilon(profile, with_lower=False, **terms).upper,
+            hiding.published_epsilon(profile, **terms),
         )
-        for each in x
+        for profile in (LocalProfile(epsilon0=each) for each in x)
     ]
     notes = (f"{rounds} rounds",) * len(x)
     return [

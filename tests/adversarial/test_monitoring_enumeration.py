@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from adversarial import monitored
+from oracles.exchangeable_signs import signs_of
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.privacy.central import central_guarantee
 from shuffledp.monitoring.server import MonitorServer
@@ -32,7 +33,7 @@ def design_of(law, num_periods, max_changes, epsilon0):
 
 def pattern_law(law):
     """Chances of the patterns of signs, by their weights."""
-    weights = law.signs.weights
+    weights = signs_of(law).weights
     patterns = {
         signs: Fraction(weights[signs.count(-1)])
         for signs in itertools.product((1, -1), repeat=len(weights) - 1)

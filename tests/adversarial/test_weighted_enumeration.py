@@ -25,7 +25,6 @@ from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.network import remote_bounds
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import weights_of
 from shuffledp.network.privacy import WeightedWalk, Weights
 from shuffledp.network.spectrum import walk_spectrum
 from shuffledp.network.walk import RandomWalk
@@ -143,7 +142,7 @@ def test_what_eigenvalues_and_remote_rows_say(name, most, monkeypatch):
             assert bounds.reference.min() > 0.0
             for victim in range(len(laws)):
                 crowd = WeightedWalk(profile, np.delete(bounds.low, victim), delta=0.01)
-                weights = weights_of(bounds, np.array([victim]))
+                weights = Weights(*bounds.weights(np.array([victim])))
                 exact = worst_deltas(rows, victim, epsilons)
                 for epsilon, truth in zip(epsilons, exact, strict=True):
                     bound = crowd.delta(weights, epsilon)

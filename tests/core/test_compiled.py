@@ -1,8 +1,10 @@
-"""A program of its own hears once of compilations, and numba looks for no BLAS then."""
+"""A program of its own hears once of compilations, loads no BLAS for them, and starts without."""
 
+import subprocess
 import sys
 
 import numba
+import numpy as np
 import pytest
 from numba.core import event
 
@@ -11,11 +13,14 @@ from shuffledp.core import compiled, progress
 
 @pytest.fixture
 def heard(monkeypatch):
-    """What a program hears; its listeners go with the test."""
+    """What a program hears; its listeners go with the test, as patience does."""
     told = []
     monkeypatch.setattr(progress, "compiling", [lambda: told.append("compiling")])
+    monkeypatch.setattr(compiled._Patient, "waited", 0.0)
     before = {kind: list(listeners) for kind, listeners in event._registered.items()}
+    compiled._numba.cache_clear()
     yield told
+    compiled._numba.cache_clear()
     for kind, listeners in event._registered.items():
         listeners[:] = before.get(kind, [])
 
@@ -31,25 +36,66 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
         monkeypatch.setitem(sys.modules, "scipy.linalg", sys)
     else:
         monkeypatch.delitem(sys.modules, "scipy.linalg", raising=False)
-    compiled._watch()
-    assert ("scipy.linalg" in sys.modules) == is_loaded
     for number in (1, 2):
-        assert numba.njit(kernel(f"lambda x: x + {number}"))(1) == 1 + number
+        assert compiled.njit()(kernel(f"lambda x: x + {number}"))(1) == 1 + number
+    assert ("scipy.linalg" in sys.modules) == is_loaded
     assert heard == ["compiling"]
 
 
 def test_other_programs_hear_it_in_the_log_alone(heard, caplog):
     progress.compiling.clear()
-    compiled._watch()
     with caplog.at_level("INFO", "shuffledp"):
-        numba.njit(kernel("lambda x: x + 3"))(1)
+        compiled.njit()(kernel("lambda x: x + 3"))(1)
     assert heard == []
     assert "compiling <lambda>, once" in caplog.messages
 
 
 def test_compilations_of_others_are_nothing_to_tell(heard, caplog):
-    compiled._watch()
+    compiled._numba()
     with caplog.at_level("INFO", "shuffledp"):
         numba.njit(lambda x: x + 4)(1)
     assert heard == []
     assert caplog.messages == []
+
+
+class TestPatience:
+    @pytest.fixture
+    def loops(self, heard, monkeypatch):
+        """Two patient loops, of which one calls the other, as where numba is not loaded yet."""
+        with monkeypatch.context() as unloaded:
+            unloaded.delitem(sys.modules, "numba")
+            inner = compiled.njit(patient=True)(lambda x: np.sqrt(x) - 1.0)
+            outer = compiled.njit(patient=True)(lambda x: inner(x) + 1.0)
+        assert {type(inner), type(outer)} == {compiled._Patient}
+        return inner, outer
+
+    def is_compiled(self, loop):
+        return bool("compiled" in vars(loop) and loop.compiled.signatures)
+
+    def test_a_loop_starts_uncompiled_and_without_warnings(self, loops):
+        assert loops[1](4.0) == 2.0
+        assert np.isnan(loops[1](np.float64(-1.0)))
+        assert not self.is_compiled(loops[0])
+        assert not self.is_compiled(loops[1])
+        assert 0.0 < compiled._Patient.waited < 0.2
+
+    def test_with_patience_at_its_end_it_is_compiled_and_what_it_calls(self, loops):
+        compiled._Patient.waited = 0.3
+        assert loops[1](4.0) == 2.0
+        assert self.is_compiled(loops[0])
+        assert self.is_compiled(loops[1])
+        assert compiled._Patient.waited == 0.3
+
+    def test_long_arrays_do_not_wait(self, loops):
+        assert np.all(loops[0](np.full(1001, 4.0)) == 1.0)
+        assert self.is_compiled(loops[0])
+
+    def test_one_batch_is_accounted_for_without_numba(self):
+        program = (
+            "import sys; from shuffledp.cli import start; "
+            "start('account --epsilon0 1 --num-users 20 --delta 1e-6'.split()); "
+            "sys.exit('numba' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(b"epsilon  0.999474 ")

@@ -145,7 +145,7 @@ def test_pieces(write, capsys):
     [
         (["0,1", "1,2", "2,3", "3,0"], ParameterError, r"bipartite.*laziness=0\.2"),
         (["0,1"], ParameterError, "2 users: at least 3"),
-        (["0,1,0.5", "1,2,0.5", "0,2,1"], DataError, "weights are not used"),
+        (["0,1,0.5", "1,2,0.5", "0,2,1"], DataError, "3 columns: keep the two"),
         ([""], DataError, "empty"),
         (["0,1", "1", "0,2"], DataError, "only one field|two fields"),
     ],

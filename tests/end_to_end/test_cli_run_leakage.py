@@ -8,7 +8,7 @@ import pytest
 from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 
 NUM_USERS = 80
 MALLOWS = ("--shuffler", "mallows", "--groups-by", "street", "--radius", "1", "--alpha", "4")

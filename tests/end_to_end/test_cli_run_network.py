@@ -9,7 +9,7 @@ import pytest
 from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 
 NUM_USERS, NEIGHBOURS = 20, 4
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 
 # The module's only statistical test: an interval of this confidence misses the true share.
 FALSE_POSITIVE_RATE = 1e-10

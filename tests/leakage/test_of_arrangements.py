@@ -24,7 +24,7 @@ from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place
 from shuffledp.leakage.builders import product_channel
 from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.of_runs import leakage_of_run
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
 

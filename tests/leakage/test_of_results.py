@@ -15,7 +15,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.account import account_leakage
 from shuffledp.leakage.of_runs import _Release, json_of_run, of_run
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
 from shuffledp.randomizers.registry import RANDOMIZERS

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.exchangeable_signs import signs_of
 from oracles.scalar_client import Client
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
@@ -370,7 +371,7 @@ def keys_of(law):
     k = law.max_changes
     if law.name == "sampled-change":
         return {kappa: Fraction(1, k) for kappa in range(1, k + 1)}
-    weights = law.signs.weights
+    weights = signs_of(law).weights
     total = sum(comb(k, i) * weights[i] for i in range(k + 1))
     return {key: Fraction(weights[key.bit_count()], total) for key in range(2**k)}
 
@@ -410,7 +411,7 @@ def expected_estimates(design, level, codes, start=1):
     for outcomes in nodes(design, level, codes, start):
         sums = np.array([Fraction(0)] * design.encoding.num_columns)
         for column, sign, _, chance in outcomes:
-            sums[column] += sign * chance / design.law.exact_gap
+            sums[column] += sign * chance / design.law.correlations[1]
         yield design.encoding.decode(sums).tolist()
 
 
@@ -522,7 +523,7 @@ def exact_loss(design):
     law = design.law
     if law.name == "sampled-change":
         return Fraction(2**64 - law.flip_threshold, law.flip_threshold)
-    return Fraction(max(law.signs.weights), min(law.signs.weights))
+    return Fraction(max(signs_of(law).weights), min(signs_of(law).weights))
 
 
 @protocols

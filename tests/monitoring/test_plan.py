@@ -447,14 +447,14 @@ COMPARED = MonitorComparison(
 
 def test_factors():
     assert COMPARED.best_at_both is COMPARED.few_answers
-    assert COMPARED.factor_at_both == 2.5
-    assert COMPARED.least_factor_at_both == 2.4
-    assert COMPARED.factor_at_local == 5.0
-    assert COMPARED.factor_at_central == 3.0
-    assert COMPARED.least_factor_at_central == 2.97
+    assert COMPARED.factors["factor_at_both"] == 2.5
+    assert COMPARED.factors["least_factor_at_both"] == 2.4
+    assert COMPARED.factors["factor_at_local"] == 5.0
+    assert COMPARED.factors["factor_at_central"] == 3.0
+    assert COMPARED.factors["least_factor_at_central"] == 2.97
     unknown = replace(COMPARED, everybody_central=collection(300.0), few_answers=collection(250.0))
-    assert unknown.least_factor_at_central == 3.0
-    assert unknown.least_factor_at_both == 2.5
+    assert unknown.factors["least_factor_at_central"] == 3.0
+    assert unknown.factors["least_factor_at_both"] == 2.5
 
 
 def test_only_what_gives_both_guarantees_is_best_at_both():

@@ -6,61 +6,19 @@ import math
 import numpy as np
 import pytest
 
-from oracles.period_trees import cover, index, made_design
-from shuffledp.monitoring.design import ExchangeableSigns, PeriodTree
+from oracles.exchangeable_signs import ExchangeableSigns
+from oracles.period_trees import cover, made_design
+from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     block_variance,
     expected_standard_errors,
     level_weighted_sums,
     online_running_counts,
-    prefix_walk,
-    smoothed_pairs,
+    smoothed_factors,
     smoothed_running_counts,
     tree_heights,
     variance_factors,
 )
-
-
-def weights_by_walking(tree):
-    """Return the weight of each node in the smoothed count at each t, for 2^m periods."""
-    weights = np.zeros((tree.periods, tree.num_nodes))
-    for step in prefix_walk(tree.num_levels - 1):
-        for t in range(tree.periods):
-            weights[t, index(tree, step.height + 1, (t >> step.height) + 1)] = step.weight[t]
-            if not step.height:
-                continue
-            sibling = (t >> (step.height - 1)) ^ 1
-            assert step.is_left[t] == (sibling < t >> (step.height - 1))
-            for level in range(1, step.height + 1):
-                below = 1 << (step.height - level)
-                first = index(tree, level, below * sibling + 1)
-                weights[t, first : first + below] = step.coefficient[t] * 2 ** (level - 1)
-    return weights
-
-
-@pytest.mark.parametrize("height", range(7))
-def test_the_walk_gives_every_weight(height):
-    tree = PeriodTree(periods=1 << height)
-    weighted = level_weighted_sums(tree, np.eye(tree.num_nodes))
-    expected = smoothed_running_counts(tree, weighted, tree.periods)
-    np.testing.assert_allclose(weights_by_walking(tree), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("periods", [*range(1, 41), 63, 64, 100])
-def test_weights_rise_up_to_the_path_and_rise_from_below_zero_behind_it(periods):
-    tree = PeriodTree(periods=periods)
-    weighted = level_weighted_sums(tree, np.eye(tree.num_nodes))
-    smoothed = smoothed_running_counts(tree, weighted, periods)
-    for level in range(1, tree.num_levels + 1):
-        first = tree.offset(level)
-        rows = smoothed[:, first : first + tree.nodes_at(level)]
-        for t in range(1, periods + 1):
-            path = (t - 1) >> (level - 1)
-            left, right = rows[t - 1, :path], rows[t - 1, path + 1 :]
-            assert (left >= -1e-12).all()
-            assert (right <= 1e-12).all()
-            assert (np.diff(left) >= -1e-12).all()
-            assert (np.diff(right) >= -1e-12).all()
 
 
 def test_trees_partition_the_periods():
@@ -130,7 +88,7 @@ def test_pairs_of_reports_by_brute_force(periods, kind):
         first = tree.offset(level)
         for t in range(1, periods + 1):
             best[t - 1] += pairs_of_level(weights[t - 1, first : first + tree.nodes_at(level)])
-    stated = smoothed_pairs(periods) if kind == "smoothed" else np.zeros(periods)
+    stated = smoothed_factors(periods)[1] if kind == "smoothed" else np.zeros(periods)
     np.testing.assert_allclose(best, stated, atol=1e-12)
 
 

@@ -16,14 +16,13 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from adversarial.tapes import ScriptedWords
+from oracles.exchangeable_signs import ExchangeableSigns, predrawn_signs, signs_of
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.design import (
     SIGN_LAWS,
-    ExchangeableSigns,
     PredrawnSigns,
     SampledChange,
-    _weights,
     ball_patterns,
     sign_law,
 )
@@ -121,7 +120,7 @@ def precise_log(ratio):
 @given(k=st.integers(1, 62), epsilon0=EPSILON0)
 def test_the_loss_is_exact_rounded_up_and_at_most_what_was_asked_for(k, epsilon0):
     law = PredrawnSigns(max_changes=k, epsilon0=epsilon0)
-    exact = precise_log(law.signs.loss_ratio)
+    exact = precise_log(signs_of(law).loss_ratio)
     assert exact <= Decimal(law.epsilon0) <= Decimal(epsilon0)
     assert Decimal(math.nextafter(law.epsilon0, 0.0)) <= exact
     # The coin's 64 bits lose little, as long as epsilon0 does not come near them.
@@ -131,7 +130,7 @@ def test_the_loss_is_exact_rounded_up_and_at_most_what_was_asked_for(k, epsilon0
 @given(k=st.integers(1, 62), epsilon0=EPSILON0)
 def test_the_gap_is_that_of_the_best_threshold(k, epsilon0):
     law = PredrawnSigns(max_changes=k, epsilon0=epsilon0)
-    assert law.exact_gap == law.signs.correlation(1)
+    assert law.correlations[1] == signs_of(law).correlation(1)
     best = max(formula(k, radius, math.exp(epsilon0)) for radius in range(k))
     assert law.gap == pytest.approx(best, rel=1e-8)
     assert law.gap == pytest.approx(formula(k, law.radius, math.exp(epsilon0)), rel=1e-8)
@@ -142,8 +141,8 @@ def test_patterns_are_likely_up_to_where_they_say_more_than_the_gap(k, epsilon0)
     # Dinkelbach: weight i is high if and only if (k - 2 i) / k is above the gap.
     law = PredrawnSigns(max_changes=k, epsilon0=epsilon0)
     slack = Fraction(1, 10**6)
-    assert Fraction(k - 2 * law.radius, k) > law.exact_gap - slack
-    assert Fraction(k - 2 * law.radius - 2, k) < law.exact_gap + slack
+    assert Fraction(k - 2 * law.radius, k) > law.correlations[1] - slack
+    assert Fraction(k - 2 * law.radius - 2, k) < law.correlations[1] + slack
 
 
 @given(k=st.integers(1, 62), epsilon0=EPSILON0)
@@ -245,7 +244,7 @@ def test_flips_within_an_annulus_tell_less(k):
 def test_no_privacy_loss_tells_nothing_of_predrawn_signs():
     law = PredrawnSigns(max_changes=5, epsilon0=0.0)
     assert (law.epsilon0, law.gap, law.coin_threshold) == (0.0, 0.0, 0)
-    assert law.signs.least_density == 1
+    assert signs_of(law).least_density == 1
     assert PredrawnSigns(max_changes=5, epsilon0=1e-30).epsilon0 == 0.0
 
 
@@ -269,15 +268,15 @@ def test_a_law_rebuilt_from_what_it_printed_is_the_same_of_predrawn_signs(k, eps
 def test_one_sign_has_no_pairs():
     assert PredrawnSigns(max_changes=1, epsilon0=1.0).pair_correlation == 0.0
     law = PredrawnSigns(max_changes=2, epsilon0=1.0)
-    assert law.pair_correlation == float(law.signs.correlation(2)) > 0
+    assert law.pair_correlation == float(signs_of(law).correlation(2)) > 0
 
 
 def test_the_profile_says_it_exactly_of_predrawn_signs():
     law = PredrawnSigns(max_changes=6, epsilon0=2.0)
     profile = law.profile(num_levels=9, alternating=True)
-    assert profile.sign_correlations == law.signs.correlations
+    assert profile.sign_correlations == signs_of(law).correlations
     assert len(profile.sign_correlations) == 7
-    assert profile.uniform_share == law.signs.least_density
+    assert profile.uniform_share == signs_of(law).least_density
     assert profile.uniform_share == 1 - Fraction(law.coin_threshold, 2**64)
     assert (profile.protocol, profile.epsilon0) == ("predrawn-signs", law.epsilon0)
     assert (profile.max_changes, profile.num_levels, profile.alternating) == (6, 9, True)
@@ -390,15 +389,15 @@ def laws_of(max_changes, epsilon0):
     turned = Fraction(sampled.flip_threshold, WORDS)
     return {
         "predrawn-signs": (
-            predrawn_density(predrawn.signs),
-            predrawn.signs.loss_ratio,
-            predrawn.exact_gap,
+            predrawn_density(signs_of(predrawn)),
+            signs_of(predrawn).loss_ratio,
+            predrawn.correlations[1],
             predrawn.profile(num_levels=1, alternating=True).uniform_share,
         ),
         "sampled-change": (
             sampled_density(sampled),
             (1 - turned) / turned,
-            sampled.exact_gap,
+            sampled.correlations[1],
             sampled.profile(num_levels=1, alternating=True).uniform_share,
         ),
     }
@@ -431,7 +430,7 @@ def test_the_loss_is_reached_for_increments_of_any_signs(max_changes, epsilon0):
     ("max_changes", "radius"), [(k, radius) for k in (1, 2, 3) for radius in range(k)]
 )
 def test_the_loss_of_every_radius_and_coin(max_changes, radius, coin):
-    signs = ExchangeableSigns(weights=_weights(max_changes, radius, coin))
+    signs = predrawn_signs(max_changes, radius, coin)
     inputs = histories(6, max_changes)
     assert worst_ratio(predrawn_density(signs), inputs, [1, 2, 3]) == signs.loss_ratio
 
@@ -569,7 +568,7 @@ def pattern_counts(keys, k):
 
 
 def pattern_law(law):
-    signs, k = law.signs, law.max_changes
+    signs, k = signs_of(law), law.max_changes
     cells = [Fraction(signs.weights[p.bit_count()], signs.total) for p in range(2**k)]
     return [float(each) for each in grouped(cells, k)]
 
@@ -582,7 +581,7 @@ def test_patterns_have_the_accounted_frequencies(k, epsilon0):
 
 
 def minus_law(law):
-    signs = law.signs
+    signs = signs_of(law)
     return [comb(62, i) * weight / signs.total for i, weight in enumerate(signs.weights)]
 
 

@@ -11,8 +11,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.network.account import account_network, network_curve, spread_rounds
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
 

@@ -195,10 +195,10 @@ def test_bad_arguments(tmp_path):
         ("", "a.csv is empty"),
         ("# nothing\n\n", "a.csv is empty"),
         ("u,v\n", "has one line, 'u' and 'v', which may be a header"),
-        ("0,1,0.5\n1,2,0.5\n", "a.csv has 3 columns: weights are not used, .*; keep the two"),
-        ("u,v,weight\n0,1,2\n", "a.csv has 3 columns: weights are not used"),
-        ("# by weight\n0 1 0.5\n1 2 0.5\n", "a.csv has 3 columns: weights are not used"),
-        ("0;1;2;3\n1;2;3;4\n", "a.csv has 4 columns: weights"),
+        ("0,1,0.5\n1,2,0.5\n", "a.csv has 3 columns: keep the two"),
+        ("u,v,weight\n0,1,2\n", "a.csv has 3 columns: keep the two"),
+        ("# by weight\n0 1 0.5\n1 2 0.5\n", "a.csv has 3 columns: keep the two"),
+        ("0;1;2;3\n1;2;3;4\n", "a.csv has 4 columns: keep the two"),
         ("0\n1\n", "has 1 column: keep the two"),
         ("0,1\n1,2,3\n", "more fields"),
         ("0,1\n1,\n", "line 2 of a.csv, .* has only one field"),
@@ -218,7 +218,7 @@ def test_files_that_cannot_be_used(tmp_path, data, message):
 
 def test_weights_are_refused_with_ids_too(tmp_path):
     path = write(tmp_path / "a.csv", "u,v,weight\n0,1,2\n")
-    with pytest.raises(DataError, match="has 3 columns: weights are not used"):
+    with pytest.raises(DataError, match="has 3 columns: keep the two"):
         read_graph(path, ids=["0", "1"])
 
 
@@ -229,7 +229,7 @@ def test_parquet_that_cannot_be_used(tmp_path):
     with pytest.raises(DataError, match=r"line 2 of b\.parquet"):
         read_graph(tmp_path / "b.parquet")
     pl.DataFrame({"u": [0], "v": [1], "w": [2]}).write_parquet(tmp_path / "c.parquet")
-    with pytest.raises(DataError, match=r"c\.parquet has 3 columns: weights are not used"):
+    with pytest.raises(DataError, match=r"c\.parquet has 3 columns: keep the two"):
         read_graph(tmp_path / "c.parquet")
     pl.DataFrame({"u": [0]}).write_parquet(tmp_path / "d.parquet")
     with pytest.raises(DataError, match=r"d\.parquet has 1 column: keep the two"):

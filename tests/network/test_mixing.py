@@ -15,11 +15,9 @@ from shuffledp.network import hiding as network_hiding
 from shuffledp.network import mixing as network_mixing
 from shuffledp.network import remote_bounds, spectrum
 from shuffledp.network.account import account_network
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import weights_of
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.privacy import network_walk_epsilon
+from shuffledp.network.privacy import Weights, network_walk_epsilon
 
 
 def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
@@ -69,7 +67,7 @@ def test_epsilon_is_that_of_the_worst_user(method):
         for victim in range(min(graph.num_users, 7)):
             users = np.array([victim])
             weighed = min(
-                each.walk.epsilon(weights_of(each.bounds, users), DELTA) for each in weighings
+                each.walk.epsilon(Weights(*each.bounds.weights(users)), DELTA) for each in weighings
             )
             overlaps = np.delete(hiding.bounds.low / hiding.bounds.high[victim], victim)
             overlaps = np.clip(overlaps * (1.0 - 1e-12), 0.0, 1.0)
@@ -111,7 +109,7 @@ def test_a_search_that_is_given_up_proves_nothing():
     hiding = NetworkMixing(wheel(60), positions="exact").hiding(6)
     weighing = network_hiding.Weighing(hiding.bounds, ANY, {"delta": DELTA})
     users = np.arange(60)[::-1]
-    each = (weights_of(hiding.bounds, users[[k]]) for k in (0, 1, 59))
+    each = (Weights(*hiding.bounds.weights(users[[k]])) for k in (0, 1, 59))
     worst = max(weighing.walk.epsilon(weights, DELTA) for weights in each)
     for share in (0.5, 0.995, 1.0, 1.005, 1.5):
         found = weighing.worst_epsilon(users, share * worst)

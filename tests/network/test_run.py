@@ -16,8 +16,7 @@ from shuffledp.collection.report_files import open_reports
 from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import (
     NetworkArrangement,

@@ -9,10 +9,8 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.network.eigenvalue_certificate import (
     certified_norm,
     deflate,
-    no_deflation,
 )
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.spectrum import (
     Spectrum,
     rounds_to_mix,
@@ -101,7 +99,6 @@ def test_rough_eigenpairs_make_wider_bounds_not_wrong_ones(name, noise):
     )
     spectrum = Spectrum(
         stationary_law=graph.stationary_law(),
-        laziness=0.0,
         deflation=deflation,
         remainder=certificate,
     )
@@ -138,8 +135,7 @@ def test_pairs_sharpen_the_bounds():
     pairs = walk_spectrum(graph)
     alone = Spectrum(
         stationary_law=pairs.stationary_law,
-        laziness=0.0,
-        deflation=no_deflation(graph.num_users),
+        deflation=deflate(graph, np.empty((graph.num_users, 0)), laziness=0.0),
         remainder=pairs.second_eigenvalue,
     )
     low, collision = [], []
@@ -197,10 +193,10 @@ def test_rounds_to_mix_are_the_fewest_that_the_bound_shows(name, separation):
 
 
 def test_a_gap_too_small_to_ever_mix_is_refused():
+    triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
     spectrum = Spectrum(
         stationary_law=np.full(3, 1.0 / 3.0),
-        laziness=0.0,
-        deflation=no_deflation(3),
+        deflation=deflate(triangle, np.empty((3, 0)), laziness=0.0),
         remainder=1.0 - 2.0**-49,
     )
     assert spectrum.spectral_gap > 0.0

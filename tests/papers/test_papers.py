@@ -19,7 +19,7 @@ NOT_PUBLIC = {
     "groups.attacks.learnability",
     "groups.reference_orders",
     "network.account",
-    "network.families",
+    "network.graph",
     "network.privacy",
 }
 

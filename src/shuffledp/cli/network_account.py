@@ -222,7 +222,7 @@ def _named_graphs(
 ) -> "Iterator[tuple[str, Graph]]":
     """Yield one graph after the other, so that only one is in memory."""
     from shuffledp.core.entropy import Entropy
-    from shuffledp.network.families import random_regular_graph
+    from shuffledp.network.graph import random_regular_graph
     from shuffledp.network.graph_files import read_graph
 
     for path in paths:

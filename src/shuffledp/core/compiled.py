@@ -1,13 +1,17 @@
 """The decorator of compiled loops; where numba cannot be imported, they run as plain Python.
 
-It stands in ``*_kernels.py`` of the randomizers, of the accounting for one batch and of what they
-share, which are imported inside functions: numba takes a second to load.
+It stands in ``*_kernels.py``, which are imported inside functions: numba takes half a second to
+load. That is longer than the loops of one batch's account take uncompiled, so that in a program of
+its own these start as plain Python, and numba is loaded once they have run for a while.
 """
 
+import functools
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,26 +19,80 @@ from shuffledp.core import progress
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-try:
-    from numba import njit
-except ImportError:
+# Seconds that patient loops run uncompiled, and the elements of an array that are too many for it.
+_PATIENCE, _LARGE = 0.2, 1000
 
-    def njit(*, cache: bool = False, nogil: bool = False) -> Callable[[_Function], _Function]:
-        """Return a decorator that keeps a function as it is: the same results, slowly.
 
-        NumPy's integers of 64 bits wrap around as compiled ones do. They need only be kept from
-        warning of it.
-        """
-        del cache, nogil
-        return np.errstate(all="ignore")
+def njit(
+    *, cache: bool = False, nogil: bool = False, patient: bool = False
+) -> Callable[[_Function], _Function]:
+    """Return a decorator that compiles a function at its first call.
 
-else:
-    from numba.core import event
+    A ``patient`` one runs uncompiled first, in a program of its own: the ``shuffledp`` command.
+    Results there may differ in the last digits that round-off leaves, which every bound allows for.
+    """
+    if find_spec("numba") is None:
+        return _plain
+    if patient and progress.compiling and "numba" not in sys.modules:
+        return lambda function: cast(Any, _Patient(function, cache=cache, nogil=nogil))
+    return _numba().njit(cache=cache, nogil=nogil)  # type: ignore[no-any-return]
 
-    class _Watch(event.Listener):
-        """Tells log and program of compilations of ours; a loop in the cache is none."""
 
-        def on_start(self, event: event.Event) -> None:
+def _plain(function: _Function) -> _Function:
+    """Return a function that runs as it is: the same results, slowly.
+
+    NumPy's integers of 64 bits wrap around as compiled ones do. They need only be kept from
+    warning of it.
+    """
+    return np.errstate(all="ignore")(function)
+
+
+class _Patient:
+    """A loop that runs as plain Python until such loops have taken ``_PATIENCE`` seconds."""
+
+    waited, is_inside = 0.0, False  # of them all: seconds so far, and whether one runs now
+
+    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._plain, self._options = _plain(function), options
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The same, compiled."""
+        return _numba().njit(**self._options)(self.__wrapped__)  # type: ignore[attr-defined]
+
+    def __call__(self, *arguments: Any) -> Any:
+        if _Patient.is_inside:
+            return self.__wrapped__(*arguments)  # type: ignore[attr-defined]
+        if _Patient.waited > _PATIENCE or any(np.size(each) > _LARGE for each in arguments):
+            return self.compiled(*arguments)
+        start = time.thread_time()
+        _Patient.is_inside = True
+        try:
+            return self._plain(*arguments)
+        finally:
+            _Patient.is_inside = False
+            _Patient.waited += time.thread_time() - start
+
+
+@functools.cache
+def _numba() -> Any:
+    """Load numba, and have it tell of compilations of ours; a loop in the cache is none."""
+    if progress.compiling and "scipy.linalg" not in sys.modules:
+        # numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
+        # matrices that no loop of ours has. In a process where others may use numba it may look.
+        sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
+        try:
+            import_module("numba.np.arraymath")
+        finally:
+            del sys.modules["scipy.linalg"]
+    numba = import_module("numba")
+    event = import_module("numba.core.event")
+
+    class Watch(event.Listener):  # type: ignore[misc, name-defined]
+        """Tells log and program of compilations."""
+
+        def on_start(self, event: Any) -> None:
             """Tell of one that begins."""
             loop = event.data["dispatcher"].py_func
             if not loop.__module__.startswith("shuffledp."):
@@ -43,26 +101,10 @@ else:
             while progress.compiling:
                 progress.compiling.pop()()
 
-        def on_end(self, event: event.Event) -> None:
+        def on_end(self, event: Any) -> None:
             """Tell nothing."""
 
-    def _watch() -> None:
-        """Listen to compilations, and set numba up if this is a program of its own.
-
-        numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
-        matrices that no loop of ours has. In a process where others may use numba it may look.
-        """
-        event.register("numba:compile", _Watch())
-        if not progress.compiling:
-            return
-        if "scipy.linalg" not in sys.modules:
-            sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
-            try:
-                import_module("numba.np.arraymath")
-            finally:
-                del sys.modules["scipy.linalg"]
-
-    _watch()
-
-
-__all__ = ["njit"]
+    event.register("numba:compile", Watch())
+    # What a compiled loop calls is compiled.
+    numba.extending.typeof_impl.register(_Patient, lambda loop, _: numba.typeof(loop.compiled))
+    return numba

@@ -6,10 +6,10 @@ where the last one was.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.compiled import njit
 
 # Where rows start, and their columns one after the other.
 Compressed = tuple[Integers, NDArray[np.int32]]

@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers, Words
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _HALF = np.uint64(32)

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from shuffledp.core.arrays import Floats, Integers, Waves
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import deviance, stirling_error
 
 # Nothing below this changes a probability of the recurrence: a level has at most some 1e7 terms.

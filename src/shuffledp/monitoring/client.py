@@ -93,12 +93,6 @@ class ClientFleet:
         codes = np.full((4, num_users), NOTHING, dtype=code_type(design))
         return cls.made(design, key, levels, keys, counters=counters, codes=codes)
 
-    @property
-    def ignored_changes(self) -> NDArray[np.int32]:
-        """For each user, how many changes were told that were not followed."""
-        ignored: NDArray[np.int32] = self.num_ignored[self.slots]
-        return ignored
-
     def follow(self, users: NDArray[np.integer[Any]], codes: NDArray[np.integer[Any]]) -> None:
         """Tell different users their new values, before `draw_level` of that period."""
         slots = self.slots[users]
@@ -561,17 +555,14 @@ class MonitorClient:
         DomainError
             If the value is not in the domain. The state is as before.
         """
-        period, code = self._checked(t, value)
-        last = self._state.last_period
-        if period == last:
-            return None
-        if last and period > last + 1:
+        period, last = require_at_least("t", t, 1), self.last_period
+        if last and last + 1 < period <= self._design.periods:
             raise ParameterError(
                 f"t = {period} leaves out the periods after {last}: call "
                 f"advance({period}, value) to hold the last value through the gap, which also "
                 "returns the reports that fell due in it"
             )
-        reports = self._advanced(period, code)
+        reports = self.advance(period, value)
         return reports[0] if reports else None
 
     def advance(self, t: SupportsIndex, value: Any) -> tuple[MonitorReport, ...]:
@@ -596,11 +587,9 @@ class MonitorClient:
             As `update` does, but not for a gap. The state is as before.
         """
         period, code = self._checked(t, value)
-        return () if period == self._state.last_period else tuple(self._advanced(period, code))
-
-    def _advanced(self, period: int, code: int) -> list[MonitorReport]:
-        """Go on to a later period, and return the reports that fell due since the last one told."""
         level, last = self.level, self.last_period
+        if period == last:
+            return ()
         fleet, length = self._state.fleet(self._design), 1 << (level - 1)
         missed = range(last - last % length + length, period, length) if last else range(0)
         reports = [_only_report(fleet, level, each) for each in missed]
@@ -608,7 +597,7 @@ class MonitorClient:
         if period % length == 0:
             reports.append(_only_report(fleet, level, period))
         self._state = ClientState.of(fleet, period)
-        return reports
+        return tuple(reports)
 
     def _checked(self, t: SupportsIndex, value: Any) -> tuple[int, int]:
         """Return a period that may be told, and the code of its value, or raise."""

@@ -263,12 +263,6 @@ _ADVICE = {
 }
 
 
-_FACTORS = (
-    *("factor_at_both", "least_factor_at_both", "factor_at_local", "factor_at_central"),
-    "least_factor_at_central",
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorComparison:
     """Monitoring beside what can be done without it."""
@@ -300,41 +294,33 @@ class MonitorComparison:
         return min(choices, key=lambda each: each.standard_error)
 
     @property
-    def factor_at_both(self) -> float:
-        """Its error over that of monitoring: above 1 monitoring is better."""
-        return self.best_at_both.standard_error / self.standard_error
+    def factors(self) -> dict[str, float]:
+        """Errors over that of monitoring: above 1 monitoring is better.
 
-    @property
-    def least_factor_at_both(self) -> float:
-        """The same at the least error that any analysis could allow."""
-        known = self.everybody_local.least, self.few_answers.least
-        return min(self.best_at_both.standard_error, *known) / self.standard_error
-
-    @property
-    def factor_at_local(self) -> float:
-        """Error of `everybody_local` over that of monitoring."""
-        return self.everybody_local.standard_error / self.standard_error
-
-    @property
-    def factor_at_central(self) -> float:
-        """Error of `everybody_central`, as far as proved, over that of monitoring."""
-        return self.everybody_central.standard_error / self.standard_error
-
-    @property
-    def least_factor_at_central(self) -> float:
-        """The same at the least error that any accounting could allow, or as proved."""
-        return self.everybody_central.least / self.standard_error
+        At both guarantees, at the same local and at the same central one. The least are at the
+        least errors that any analysis could allow, or as proved.
+        """
+        both, local, central = self.best_at_both, self.everybody_local, self.everybody_central
+        errors = {
+            "factor_at_both": both.standard_error,
+            "least_factor_at_both": min(both.standard_error, local.least, self.few_answers.least),
+            "factor_at_local": local.standard_error,
+            "factor_at_central": central.standard_error,
+            "least_factor_at_central": central.least,
+        }
+        return {name: error / self.standard_error for name, error in errors.items()}
 
     @property
     def verdict(self) -> Verdict:
         """What to do."""
+        factors = self.factors
         if self.periods == 1:
             return Verdict.ONE_SHOT
-        if self.factor_at_both <= 1.0:
+        if factors["factor_at_both"] <= 1.0:
             return Verdict.REPEAT
-        if self.least_factor_at_both <= 1.0:
+        if factors["least_factor_at_both"] <= 1.0:
             return Verdict.ABOUT_EVEN
-        if self.least_factor_at_central > 1.0:
+        if factors["least_factor_at_central"] > 1.0:
             return Verdict.MONITOR
         return Verdict.TRUST_DECIDES
 
@@ -345,13 +331,13 @@ class MonitorComparison:
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; an infinite factor is None."""
-        factors: dict[str, float] = {name: getattr(self, name) for name in _FACTORS}
+        factors = self.factors.items()
         return {
             "verdict": str(self.verdict),
             "advice": self.advice,
             "standard_error": self.standard_error,
             "smoothed_standard_error": self.smoothed_standard_error,
-            **{name: each if math.isfinite(each) else None for name, each in factors.items()},
+            **{name: each if math.isfinite(each) else None for name, each in factors},
             "everybody_local": self.everybody_local.to_dict(),
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),

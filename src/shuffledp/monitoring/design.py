@@ -1,21 +1,21 @@
 """What clients and server agree on: the tree over the periods, the encoding, the signs' law.
 
-*Random signs* hide a client's changes, and each law is accounted exactly. A law is exchangeable if
-the probability of a pattern of signs depends only on its number of minus signs. Two lines say all
-that matters about it: the local privacy loss of everything a client ever reports is
-ln(max w / min w), and the gap is the mean of a sign.
+*Random signs* hide a client's changes, and each law is accounted exactly. A law of k signs is
+exchangeable if the probability w of a pattern depends only on its number of minus signs. The
+densities of a client's reports relative to uniform ones lie between 2^k min w and 2^k max w, and
+reach them for k increments that are not 0: the local privacy loss of everything that a client ever
+reports is ln(max w / min w).
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate
 from math import comb, floor
-from types import MappingProxyType
-from typing import Any, ClassVar, SupportsIndex, TypeAlias
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,71 +25,55 @@ from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import MonitoringProfile
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    exp_lower,
-    flip_threshold,
-    log_ratio_upper,
-    settle,
-)
+from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_upper, settle_flips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeableSigns:
-    """A law of k signs: weights, all at least 1, of *each* pattern with i = 0 ... k minus signs.
+class SignLaw:
+    """How a client hides its changes at the level that it drew."""
 
-    A pattern that never occurs would cost an infinite loss.
-    """
+    name: ClassVar[str]
 
-    # For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus signs.
-    weights: tuple[int, ...]
+    max_changes: int  # k, at least 1
+    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+    # loss of the law that is drawn, rounded up, which is at most that.
+    epsilon0: float
+    # r_0 ... r_k, exactly: means of products of so many different signs; 0 where left out.
+    correlations: tuple[Fraction, ...] = field(init=False, repr=False)
+    uniform_share: Fraction = field(init=False, repr=False)  # least density over uniform reports
+    identity: str = field(init=False, repr=False)  # names the exact law
 
-    @property
-    def num_signs(self) -> int:
-        """Number of signs, k."""
-        return len(self.weights) - 1
-
-    @property
-    def total(self) -> int:
-        """Sum of the weights of all 2^k patterns."""
-        k = self.num_signs
-        return sum(comb(k, i) * weight for i, weight in enumerate(self.weights))
-
-    @property
-    def loss_ratio(self) -> Fraction:
-        """e^epsilon0 of everything that a client ever reports: max w / min w.
-
-        Densities relative to uniform reports lie between 2^k min w and 2^k max w, and reach them
-        for k increments that are not 0.
-        """
-        return Fraction(max(self.weights), min(self.weights))
+    def _set(self, numbers: tuple[int, ...], **fields: Any) -> None:
+        """Set fields that were found, and the identity by its numbers."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "identity", "/".join(map(str, (self.name, *numbers))))
 
     @property
-    def least_density(self) -> Fraction:
-        """2^k min w: the least density of a client's reports relative to uniform reports."""
-        return Fraction(min(self.weights) << self.num_signs, self.total)
+    def gap(self) -> float:
+        """Mean of a sign, r_1, to the nearest float."""
+        return float(self.correlations[1])
 
     @property
-    def correlations(self) -> tuple[Fraction, ...]:
-        """r_0 ... r_k, exactly; see `correlation`."""
-        return tuple(self.correlation(order) for order in range(self.num_signs + 1))
+    def pair_correlation(self) -> float:
+        """Mean of the product of two signs, to the nearest float; 0 where there is one sign."""
+        return float(self.correlations[2]) if len(self.correlations) > 2 else 0.0
 
-    def correlation(self, order: int) -> Fraction:
-        """Return r_i, the mean of the product of i different signs, exactly.
+    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
+        """Return what the accountant needs."""
+        return MonitoringProfile(
+            protocol=self.name,
+            epsilon0=self.epsilon0,
+            max_changes=self.max_changes,
+            num_levels=num_levels,
+            sign_correlations=self.correlations,
+            uniform_share=self.uniform_share,
+            alternating=alternating,
+        )
 
-        The sum over m of w(m) times the coefficient of z^m in (1 - z)^i (1 + z)^(k - i).
-        """
-        row = _coefficients(order, self.num_signs - order)
-        signed = sum(weight * count for weight, count in zip(self.weights, row, strict=True))
-        return Fraction(signed, self.total)
-
-
-def _coefficients(minus: int, plus: int) -> list[int]:
-    """Return the coefficients of (1 - z)^minus (1 + z)^plus, the constant first."""
-    row = [1]
-    for sign in [-1] * minus + [1] * plus:
-        row = [a + sign * b for a, b in zip([*row, 0], [0, *row], strict=True)]
-    return row
+    @abstractmethod
+    def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
+        """Return what each client draws, once."""
 
 
 #: Most signs of a pattern: it is a 64-bit word, and the number of patterns must fit one, too.
@@ -124,12 +108,14 @@ def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredrawnSigns:
-    """k signs drawn once: with probability p = T / 2^64 few of them minus, else uniform.
+class PredrawnSigns(SignLaw):
+    """k signs, at most 62, drawn once: with probability p = T / 2^64 few of them minus.
 
-    The j-th increment that is not 0 is reported times sign j. T is ``coin_threshold``; the likely
-    patterns have at most ``radius`` minus signs. With B of these the loss of everything that a
-    client ever reports is exactly ln(1 + p 2^k / ((1 - p) B)), and the gap p C(k-1, radius) / B;
+    Else uniform. The j-th increment that is not 0 is reported times sign j. T is
+    ``coin_threshold``; the likely patterns have at most tau = ``radius`` minus signs. With B of
+    these the loss of everything that a client ever reports is exactly ln(1 + p 2^k / ((1 - p) B)),
+    the mean of the product of i signs p / B times the coefficient of z^tau in
+    (1 - z)^(i - 1) (1 + z)^(k - i), and so the gap p C(k-1, tau) / B;
     the radius maximises it, and no exchangeable law of the same loss has a larger gap. Where
     epsilon0 is above 44.4 + k ln 2 the law no longer changes. Ours,
     docs/results/monitoring-laws.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
@@ -138,10 +124,6 @@ class PredrawnSigns:
 
     name: ClassVar[str] = "predrawn-signs"
 
-    max_changes: int  # k, in [1, 62]
-    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-    # loss of the law that is drawn, rounded up, which is at most that.
-    epsilon0: float
     radius: int = field(init=False, repr=False)
     coin_threshold: int = field(init=False, repr=False)
 
@@ -154,52 +136,22 @@ class PredrawnSigns:
             )
         asked = require_non_negative("epsilon0", self.epsilon0)
         extra = max(exp_lower(asked) - 1, Fraction(0))  # of the densities' ratio, above 1
-        coins = [_coin_threshold(k, radius, extra) for radius in range(k)]
-        gaps = [_gap(k, radius, coin) for radius, coin in enumerate(coins)]
+        balls = [_ball_size(k, radius) for radius in range(k)]
+        odds = [extra * ball / (1 << k) for ball in balls]
+        coins = [floor(WORD_VALUES * each / (1 + each)) for each in odds]
+        gaps = [Fraction(coins[tau] * comb(k - 1, tau), balls[tau]) for tau in range(k)]
         radius = gaps.index(max(gaps))
-        set_field = partial(object.__setattr__, self)
-        set_field("max_changes", k)
-        set_field("radius", radius)
-        set_field("coin_threshold", coins[radius])
-        set_field("epsilon0", log_ratio_upper(self.signs.loss_ratio))
-
-    @property
-    def signs(self) -> ExchangeableSigns:
-        """The exact law of the pattern of signs."""
-        numbers = self.max_changes, self.radius, self.coin_threshold
-        return ExchangeableSigns(weights=_weights(*numbers))
-
-    @property
-    def exact_gap(self) -> Fraction:
-        """Mean of a sign, exactly."""
-        return _gap(self.max_changes, self.radius, self.coin_threshold)
-
-    @property
-    def gap(self) -> float:
-        """Mean of a sign, to the nearest float."""
-        return float(self.exact_gap)
-
-    @property
-    def pair_correlation(self) -> float:
-        """Mean of the product of two signs, to the nearest float; 0 where there is one sign."""
-        return float(self.signs.correlation(2)) if self.max_changes > 1 else 0.0
-
-    @property
-    def identity(self) -> str:
-        """Names the exact law."""
-        return f"{self.name}/{self.max_changes}/{self.radius}/{self.coin_threshold}"
-
-    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
-        """Return what the accountant needs."""
-        signs = self.signs
-        return MonitoringProfile(
-            protocol=self.name,
-            epsilon0=self.epsilon0,
-            max_changes=self.max_changes,
-            num_levels=num_levels,
-            sign_correlations=signs.correlations,
-            uniform_share=signs.least_density,
-            alternating=alternating,
+        coin, ball = coins[radius], balls[radius]
+        sums = (_coefficient(radius, order - 1, k - order) for order in range(1, k + 1))
+        likely = Fraction(coin, WORD_VALUES)
+        self._set(
+            (k, radius, coin),
+            max_changes=k,
+            epsilon0=log_ratio_upper(1 + likely / (1 - likely) * Fraction(1 << k, ball)),
+            correlations=(Fraction(1), *(likely * Fraction(each, ball) for each in sums)),
+            uniform_share=1 - likely,
+            radius=radius,
+            coin_threshold=coin,
         )
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
@@ -217,76 +169,34 @@ def _ball_size(k: int, radius: int) -> int:
     return sum(comb(k, i) for i in range(radius + 1))
 
 
-def _coin_threshold(k: int, radius: int, extra: Fraction) -> int:
-    """Return the largest T below 2^64 with p 2^k / ((1 - p) B) <= extra, p = T / 2^64."""
-    odds = extra * _ball_size(k, radius) / (1 << k)
-    return floor(WORD_VALUES * odds / (1 + odds))
-
-
-def _gap(k: int, radius: int, coin_threshold: int) -> Fraction:
-    """Return the mean of a sign: in the ball it is C(k-1, tau) / B, among all patterns 0."""
-    share = Fraction(comb(k - 1, radius), _ball_size(k, radius))
-    return Fraction(coin_threshold, WORD_VALUES) * share
-
-
-def _weights(k: int, radius: int, coin_threshold: int) -> tuple[int, ...]:
-    """Return whole numbers proportional to the probability of a pattern with i minus signs."""
-    other = (WORD_VALUES - coin_threshold) * _ball_size(k, radius)
-    likely = other + (coin_threshold << k)
-    return tuple(likely if i <= radius else other for i in range(k + 1))
+def _coefficient(power: int, minus: int, plus: int) -> int:
+    """Return the coefficient of z^power in (1 - z)^minus (1 + z)^plus."""
+    return sum((-1) ** i * comb(minus, i) * comb(plus, power - i) for i in range(power + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledChange:
-    """The client of Erlingsson et al.: one change out of k is reported, by randomized response."""
+class SampledChange(SignLaw):
+    """The client of Erlingsson et al.: one change out of k is reported, by randomized response.
+
+    The gap is (2b - 1) / k; at most one sign of a client says anything.
+    """
 
     name: ClassVar[str] = "sampled-change"
 
-    max_changes: int  # k, at least 1
-    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-    # loss of the law that is drawn, rounded up, which is at most that.
-    epsilon0: float
     flip_threshold: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         max_changes = require_at_least("max_changes", self.max_changes, 1)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle(asked, threshold_for=flip_threshold, loss_of=_loss)
-        set_field = partial(object.__setattr__, self)
-        set_field("max_changes", max_changes)
-        set_field("epsilon0", epsilon0)
-        set_field("flip_threshold", threshold)
-
-    @property
-    def exact_gap(self) -> Fraction:
-        """(2b - 1) / k, exactly."""
-        return Fraction(WORD_VALUES - 2 * self.flip_threshold, WORD_VALUES * self.max_changes)
-
-    @property
-    def gap(self) -> float:
-        """(2b - 1) / k, to the nearest float."""
-        return float(self.exact_gap)
-
-    @property
-    def pair_correlation(self) -> float:
-        """Zero: at most one sign of a client says anything."""
-        return 0.0
-
-    @property
-    def identity(self) -> str:
-        """Names the exact law."""
-        return f"{self.name}/{self.max_changes}/{self.flip_threshold}"
-
-    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
-        """Return what the accountant needs."""
-        return MonitoringProfile(
-            protocol=self.name,
-            epsilon0=self.epsilon0,
-            max_changes=self.max_changes,
-            num_levels=num_levels,
-            sign_correlations=(Fraction(1), self.exact_gap),
-            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES),
-            alternating=alternating,
+        threshold, epsilon0 = settle_flips(asked)
+        twice = Fraction(2 * threshold, WORD_VALUES)
+        self._set(
+            (max_changes, threshold),
+            max_changes=max_changes,
+            epsilon0=epsilon0,
+            correlations=(Fraction(1), (1 - twice) / max_changes),
+            uniform_share=twice,
+            flip_threshold=threshold,
         )
 
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
@@ -294,21 +204,13 @@ class SampledChange:
         return draw_below(entropy, size, self.max_changes) + np.uint64(1)
 
 
-def _loss(threshold: int) -> float:
-    """Return the exact loss of a threshold, rounded up."""
-    return log_ratio_upper(Fraction(WORD_VALUES - threshold, threshold))
+#: Laws of the signs by name, the default first.
+SIGN_LAWS: Mapping[str, type[SignLaw]] = {
+    each.name: each for each in (PredrawnSigns, SampledChange)
+}
 
 
-#: How a client hides its changes at the level that it drew.
-SignLaw: TypeAlias = PredrawnSigns | SampledChange
-
-#: Laws of the signs by name, the default first; each takes ``max_changes`` and ``epsilon0``.
-SIGN_LAWS: Mapping[str, Callable[..., SignLaw]] = MappingProxyType(
-    {each.name: each for each in (PredrawnSigns, SampledChange)}
-)
-
-
-def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignLaw:
+def sign_law(name: str, *, max_changes: int, epsilon0: float) -> SignLaw:
     """Return the law of the signs of that name."""
     if name not in SIGN_LAWS:
         raise ParameterError(f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}")

@@ -26,7 +26,7 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,35 +192,6 @@ class RunningCounts(Frames):
         return replace(self, **{name: getattr(self, name)[t - 1] for name in _ARRAYS})
 
 
-class PathStep(NamedTuple):
-    """One height of the paths to all leaves of a complete tree; arrays of shape (2^m,)."""
-
-    height: int  # h, from m down to 0
-    # Kappa, the weight of the node on the path in the smoothed sum over 1 ... t within the tree.
-    weight: Floats
-    # Whether the node of height h - 1 beside the path is on the left, so that it belongs to
-    # 1 ... t; False at h = 0.
-    is_left: NDArray[np.bool_]
-    # C / (2^h - 1): weight of its leaves; times 2^q for its nodes of height q; 0 at h = 0.
-    coefficient: Floats
-
-
-def prefix_walk(height: int) -> Iterator[PathStep]:
-    """Walk from the root of a complete tree to each of its leaves t = 1 ... 2^height at once.
-
-    Yields steps for h = m, m - 1, ..., 0, in O(2^m) each.
-    """
-    leaves = np.arange(1 << height, dtype=np.int64)
-    mu = np.zeros(leaves.size)
-    for h in range(height, -1, -1):
-        inside = leaves + 1 - (leaves >> h << h)
-        weight = (inside + 2.0**h * mu) / (2.0 ** (h + 1) - 1.0)
-        mu = mu - weight
-        is_left = (leaves >> (h - 1) & 1).astype(np.bool_) if h else np.zeros(mu.size, np.bool_)
-        coefficient = (is_left + mu) / (2.0**h - 1.0) if h else np.zeros(mu.size)
-        yield PathStep(h, weight, is_left, coefficient)
-
-
 def tree_heights(through: int) -> Iterator[int]:
     """Yield the heights of the complete trees that the periods 1 ... T are made of, in order."""
     return (height for height in reversed(range(through.bit_length())) if through >> height & 1)
@@ -242,42 +213,45 @@ def variance_factors(through: int, *, smoothed: bool = False) -> Floats:
     """Return sum a_v^2: the variance of each running count where every node has variance 1.
 
     The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half of that of
-    their nodes. Smoothed: the variance of a best estimate is its covariance with any other unbiased
-    one, so the sum of its weights on nodes that partition 1 ... t, which are the trees before, the
-    nodes to the left of the path, and its leaf.
+    their nodes; smoothed see `smoothed_factors`.
     """
-    if not smoothed:
-        return online_factors(np.arange(1, through + 1))
-    parts, earlier = [], 0.0
+    return smoothed_factors(through)[0] if smoothed else online_factors(np.arange(1, through + 1))
+
+
+def smoothed_factors(through: int) -> tuple[Floats, Floats]:
+    """Return sum a_v^2, and the sum over levels of max Q_h, for the smoothed count at every t.
+
+    The variance of a best estimate is its covariance with any other unbiased one, so the sum of its
+    weights on nodes that partition 1 ... t, which are the trees before, the nodes to the left of
+    the path from the root of a tree to its leaf t, and the leaf. 2 P_h N_h is the maximum itself,
+    not only a bound; 0 at t = ``through``.
+    """
+    found: list[tuple[Floats, Floats]] = []
+    earlier, outside = 0.0, 0.0  # variances, and weight of the leaves, of the trees before
     for height in tree_heights(through):
-        variances = np.full(1 << height, earlier)
-        for step in prefix_walk(height):
-            variances += step.is_left * step.coefficient * 2.0 ** (step.height - 1)
-        parts.append(variances + step.weight)
+        leaves = np.arange(1 << height, dtype=np.int64)
+        variances, (mu, pairs, right) = np.full(leaves.size, earlier), np.zeros((3, leaves.size))
+        # Weights of the leaves of the last trees beside the path on the left, and minus on the
+        # right: C / (2^h - 1), times 2^q for their nodes of height q.
+        left = np.full(leaves.size, outside)
+        for h in range(height, -1, -1):
+            length = 2.0**h
+            inside = leaves + 1 - (leaves >> h << h)
+            weight = (inside + length * mu) / (2.0 * length - 1.0)  # kappa, of the node on the path
+            mu = mu - weight
+            most = np.maximum(length * left, weight)
+            pairs += 2.0 * most * np.maximum(length * right, -weight)
+            if h:
+                is_left = (leaves >> (h - 1) & 1).astype(np.bool_)
+                coefficient = (is_left + mu) / (length - 1.0)
+                variances += is_left * coefficient * (0.5 * length)
+                left = np.where(is_left, coefficient, left)
+                right = np.where(is_left, right, -coefficient)
+        found.append((variances + weight, pairs))
         earlier += block_variance(height)
-    return np.concatenate(parts)
-
-
-def smoothed_pairs(through: int) -> Floats:
-    """Return the sum over levels of max Q_h for the smoothed count at every t.
-
-    2 P_h N_h is the maximum itself, not only a bound; 0 at t = ``through``.
-    """
-    parts, earlier = [], 0.0  # weight of the leaves of the tree before: the largest so far
-    for height in tree_heights(through):
-        pairs = np.zeros(1 << height)
-        left = np.full(pairs.size, earlier)  # of the leaves of the last tree hung on the left
-        right = np.zeros(pairs.size)  # minus that on the right
-        for step in prefix_walk(height):
-            length = 2.0**step.height
-            most = np.maximum(length * left, step.weight)
-            least = np.maximum(length * right, -step.weight)
-            pairs += 2.0 * most * least
-            left = np.where(step.is_left, step.coefficient, left)
-            right = np.where(step.is_left, right, -step.coefficient)
-        parts.append(pairs)
-        earlier = 1.0 / (2.0 ** (height + 1) - 1.0)
-    return np.concatenate(parts)
+        outside = 1.0 / (2.0 ** (height + 1) - 1.0)
+    totals, sums = zip(*found, strict=True)
+    return np.concatenate(totals), np.concatenate(sums)
 
 
 def expected_standard_errors(
@@ -295,12 +269,12 @@ def expected_standard_errors(
     """
     shown = np.arange(1, design.periods + 1) if periods is None else periods
     correlation = design.law.pair_correlation
-    squares = variance_factors(shown.size, smoothed=True) if smoothed else online_factors(shown)
+    squares, pairs = smoothed_factors(shown.size) if smoothed else (online_factors(shown), 0.0)
     squares *= design.encoding.variance_factor
     if correlation < 0.0:
         squares *= 1.0 - correlation
-    elif smoothed and correlation > 0.0:
-        squares += correlation * smoothed_pairs(shown.size)
+    else:
+        squares += correlation * pairs
     return design.scale * np.sqrt(num_users / design.num_levels * squares)
 
 

@@ -73,6 +73,13 @@ ESTIMATES_STEM = "estimates"
 TRUTH_STEM = "true-counts-not-private"
 RESULT_FILE = "result.json"
 
+# Attributes that stand in result.json as they are.
+_OF_DESIGN = ("periods", "max_changes", "epsilon0", "protocol")
+_OF_RESULT = (
+    *("num_users", "through", "root_mean_square_error", "num_outside_bands"),
+    *("num_ignored_changes", "num_limited_users", "is_simulation"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonitorResult(Shown):
@@ -158,15 +165,11 @@ class MonitorResult(Shown):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return all but the rows; plain Python values only."""
-        running = self.running
+        design, running = self.design, self.running
         return {
-            "num_users": self.num_users,
-            "periods": self.design.periods,
-            "through": self.through,
-            "max_changes": self.design.max_changes,
-            "epsilon0": self.design.epsilon0,
-            "protocol": self.design.protocol,
-            "encoding": self.design.encoding.name,
+            **{name: getattr(design, name) for name in _OF_DESIGN},
+            **{name: getattr(self, name) for name in _OF_RESULT},
+            "encoding": design.encoding.name,
             "values": list(self.values),
             "local": {"lower": self.local.lower, "upper": self.local.upper},
             "guarantee": self.central.to_json_dict(),
@@ -175,11 +178,6 @@ class MonitorResult(Shown):
             "confidence": running.confidence,
             "simultaneous": running.is_simultaneous,
             "largest_standard_error": float(running.standard_errors.max()),
-            "root_mean_square_error": self.root_mean_square_error,
-            "num_outside_bands": self.num_outside_bands,
-            "num_ignored_changes": self.num_ignored_changes,
-            "num_limited_users": self.num_limited_users,
-            "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
         }
 
@@ -329,8 +327,10 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     running = server.running_counts(
         through, num_users=users, smoothed=smoothed, confidence=confidence
     )
-    ignored = fleet.ignored_changes
-    num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
+    num_ignored, num_limited = (
+        int(fleet.num_ignored.sum()),
+        int(np.count_nonzero(fleet.num_ignored)),
+    )
     share = design.encoding.changing_share
     central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
     return MonitorResult(

@@ -15,7 +15,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger, no_progress
 from shuffledp.core.shown import Shown
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import ReportingProtocol, Terms
+from shuffledp.network.hiding import Hiding, ReportingProtocol, Terms
 from shuffledp.network.mixing import NetworkMixing, Positions
 
 Components = Literal["connected", "largest"]
@@ -325,16 +325,17 @@ def network_curve(
     asked = tuple(sorted({require_at_least("rounds", each, 0) for each in rounds}))
     if not asked:
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
-    methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
-    points, most = [], []
-    for done, each in enumerate(asked, start=1):
-        points.append(point_epsilons(profile, mixing, each, delta=delta, protocol=protocol))
+    terms, methods = Terms(delta=delta, protocol=protocol), set[str]()
+    ours, published, most = [], [], []
+    stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
+    for bounds in mixing.position_bounds_at(asked):  # one pass for all
+        hiding = Hiding.of(bounds)
+        methods.add(bounds.method)
+        ours.append(hiding.epsilon(profile, with_lower=False, **terms).upper)
+        published.append(hiding.published_epsilon(profile, **terms))
         if users == "all":
-            found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
-            most.append(min(found, points[-1][0]))
-        stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
-        (on_progress or no_progress)(stage, done, len(asked))
-    ours, published = zip(*points, strict=True)
+            most.append(min(hiding.epsilon_of_share(profile, MOST, delta=delta), ours[-1]))
+        (on_progress or no_progress)(stage, len(ours), len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
     return NetworkCurve(
         name=name,
@@ -344,8 +345,8 @@ def network_curve(
         epsilon0=profile.epsilon0,
         delta=delta,
         rounds=asked,
-        epsilon=ours,
-        published=published,
+        epsilon=tuple(ours),
+        published=tuple(published),
         uniform_epsilon=uniform.upper,
         method=", ".join(sorted(methods)),
         epsilon_of_most=tuple(most),
@@ -364,17 +365,3 @@ def spread_rounds(first: int, last: int, most: int = MOST_POINTS) -> tuple[int, 
     start = [0] if first == 0 else []
     steps = np.geomspace(max(first, 1), last, most - len(start))
     return tuple(sorted({*start, *np.rint(steps).astype(int).tolist(), last}))
-
-
-def point_epsilons(
-    profile: LocalProfile,
-    mixing: NetworkMixing,
-    rounds: int,
-    *,
-    delta: float,
-    protocol: ReportingProtocol = "all",
-) -> tuple[float, float | None]:
-    """Return the epsilon for every user, and the published theorem's or None; rounded up."""
-    hiding, terms = mixing.hiding(rounds), Terms(delta=delta, protocol=protocol)
-    ours = hiding.epsilon(profile, with_lower=False, **terms)
-    return ours.upper, hiding.published_epsilon(profile, **terms)

@@ -11,12 +11,11 @@ from functools import partial
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph
-from shuffledp.network.walk import over_rows
+from shuffledp.network.walk import over_blocks
 
 #: Half the distance from 1 to the next float: what an operation loses, relative to its result.
 UNIT = 2.0**-53
@@ -104,22 +103,13 @@ class Deflation:
         return float(np.abs(self.eigenvalues).max(initial=0.0))
 
 
-def no_deflation(num_users: int) -> Deflation:
-    """Return the deflation by the constants alone, which is exact."""
-    return Deflation(
-        eigenvalues=np.empty(0), eigenfunctions=np.empty((num_users, 0)), defect=0.0, residual=0.0
-    )
-
-
 def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflation:
     """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
 
     Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
-    NaN. Cost: O(num_edges K + num_users K^2).
+    NaN. Without any it is exact. Cost: O(num_edges K + num_users K^2).
     """
     pi, degrees = graph.stationary_law(), graph.degrees
-    if eigenfunctions.shape[1] == 0:
-        return no_deflation(graph.num_users)
     root = np.sqrt(pi)[:, None]
     # Of the same span, orthonormal in l2(pi) and of mean zero, nearly.
     columns, _ = np.linalg.qr(np.hstack([root, root * eigenfunctions]))
@@ -285,21 +275,21 @@ def certified_norm(
     --------
     >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
     >>> bound = certified_norm(
-    ...     triangle, no_deflation(3), laziness=0.0, guess=0.5, tolerance=0.01, most_steps=1000,
-    ...     entropy=Entropy.from_seed(0),
+    ...     triangle, deflate(triangle, np.empty((3, 0)), laziness=0.0), laziness=0.0, guess=0.5,
+    ...     tolerance=0.01, most_steps=1000, entropy=Entropy.from_seed(0),
     ... )
     >>> 0.5 <= bound <= 0.505
     True
     """
     from shuffledp.network import walk_kernels as kernels
 
-    last = require_at_least("most_steps", most_steps, 1)
-    require_open_unit("tolerance", tolerance)
     if not 0.0 <= guess < 1.0 - _LEAST_GAP:  # NaN fails too
         return 1.0
     # About twice as many as are needed if the guess is right; if it is not, more bring little.
     away = tolerance * (1.0 - guess)
-    last = min(last, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / math.sqrt(away)))
+    last = min(
+        most_steps, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / math.sqrt(away))
+    )
     beta = guess + _SHARE_OF_INTERVAL * tolerance * (1.0 - guess)
     growth_a_step = math.acosh(max(1.0 / beta, 1.0 + 1e-12))
     between = min(_MOST_STEPS_BETWEEN, max(1, int(math.log(_LARGEST_GROWTH) / growth_a_step)))
@@ -322,11 +312,7 @@ def certified_norm(
         functions -= known @ _products(pi, known, functions)[0]
 
     current = entropy.generator().standard_normal((num_users, _NUM_STARTS)) / np.sqrt(pi)[:, None]
-    previous, before, lost_a_step = (
-        np.zeros_like(current),
-        np.zeros(_NUM_STARTS),
-        np.zeros(_NUM_STARTS),
-    )
+    previous, (before, lost_a_step) = np.zeros_like(current), np.zeros((2, _NUM_STARTS))
     # Rounding of the start itself (a root, a quotient, pi), and of the removal just below.
     lost = (kappa + 8.0 * UNIT) * norms_of(current)
     remove_known(current)
@@ -334,7 +320,8 @@ def certified_norm(
     for step in range(1, last + 1):
         factor = 2.0 / beta if step > 1 else 1.0 / beta
         fixed = graph.starts, graph.neighbours, laziness, factor, current, previous
-        squares = np.sum(over_rows(num_users, partial(kernels.chebyshev_step, *fixed)), axis=0)
+        advance = partial(kernels.chebyshev_step, *fixed)
+        squares = np.sum([found for _, found in over_blocks(num_users, advance)], axis=0)
         lost_a_step += kappa * (factor * norms + before)
         lost += lost_a_step
         current, previous = previous, current

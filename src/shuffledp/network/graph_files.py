@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shuffledp.collection.source.edge_files import numbers_of, read_edges, read_two_columns
-from shuffledp.collection.source.tables import scan
+from shuffledp.collection.source.tables import PARQUET
 from shuffledp.core.arrays import Integers
 from shuffledp.core.errors import DataError
 from shuffledp.network.graph import Graph
@@ -17,7 +17,6 @@ from shuffledp.network.graph import Graph
 if TYPE_CHECKING:
     import polars as pl
 
-_PARQUET = (".parquet", ".pq")
 _WHOLE_NUMBER = re.compile(r'\s*"?\s*[+-]?[0-9]+\s*"?\s*')
 
 
@@ -61,42 +60,18 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     never taken for one. With ``ids``, see `read_edges`.
     """
     location = Path(path)
-    try:
-        if ids is None:
-            return _graph_of_labels(read_two_columns(location), location)
-        names = tuple(str(name) for name in ids)
-        labels = None if all(name == str(row) for row, name in enumerate(names)) else names
-        return Graph.from_edges(read_edges(location, ids), num_users=len(names), labels=labels)
-    except DataError:
-        if (num_columns := _num_columns(location)) <= 2:
-            raise
-        raise DataError(
-            f"{location.name} has {num_columns} columns: weights are not used, each neighbour is "
-            "equally likely; keep the two columns that count"
-        ) from None
-
-
-def _num_columns(location: Path) -> int:
-    """Return how many columns a file has, or 0 if that cannot be told."""
-    import polars as pl
-
-    try:
-        if location.suffix.lower() in _PARQUET:
-            return len(scan(location).collect_schema())
-        with location.open(encoding="utf-8-sig") as file:
-            texts = (line.strip() for line in file)
-            line = next(text for text in texts if text and not text.startswith(("#", "%")))
-    except (DataError, OSError, StopIteration, UnicodeDecodeError, pl.exceptions.PolarsError):
-        return 0
-    separator = next((mark for mark in (",", "\t", ";") if mark in line), None)
-    return len(line.split(separator))
+    if ids is None:
+        return _graph_of_labels(read_two_columns(location), location)
+    names = tuple(str(name) for name in ids)
+    labels = None if all(name == str(row) for row, name in enumerate(names)) else names
+    return Graph.from_edges(read_edges(location, ids), num_users=len(names), labels=labels)
 
 
 def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
     """Return the graph of edges between names that are text; see `read_graph`."""
     import polars as pl
 
-    if location.suffix.lower() not in _PARQUET and _starts_with_header(table, location.name):
+    if location.suffix.lower() not in PARQUET and _starts_with_header(table, location.name):
         table = table[1:]
     columns = [numbers_of(table[name], None) for name in ("first", "second")]
     if all(is_known.all() for _, is_known in columns):

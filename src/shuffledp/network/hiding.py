@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Required, TypedDict, Unpack
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import numpy as np
 
@@ -123,16 +123,11 @@ class Hiding:
         for weighing in self._weighings(profile, terms):
             if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
                 return True
-        found = network_walk_delta(
-            profile,
-            overlaps=self.overlaps,
-            epsilon=epsilon,
-            position_law=self.position_law,
-            protocol=terms.get("protocol", "all"),
-            num_dishonest=terms.get("num_dishonest", 0),
-            with_lower=False,
-        )
-        return found.upper <= terms["delta"]
+        asked: dict[str, Any] = {**terms}
+        delta: float = asked.pop("delta")
+        asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
+        found = network_walk_delta(profile, epsilon=epsilon, with_lower=False, **asked)
+        return found.upper <= delta
 
     def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
         """Return what the published theorem gives in its corrected form, rounded up.
@@ -167,10 +162,9 @@ class Hiding:
         if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighings[0].limit():
             return least
         for weighing in weighings:
-            if weighing.walk.is_known:
-                # A second law is looked at where it may gain a thousandth on the first.
-                known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
-                least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
+            # A second law is looked at where it may gain a thousandth on the first.
+            known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
+            least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
         return least
 
 
@@ -218,7 +212,7 @@ class Weighing:
 
     def is_met(self, users: Integers, epsilon: float) -> bool:
         """Tell whether a target is proved to be met for users, all together."""
-        return self.walk.delta(weights_of(self.bounds, users), epsilon) <= self.terms["delta"]
+        return self.walk.delta(Weights(*self.bounds.weights(users)), epsilon) <= self.terms["delta"]
 
     def worst_epsilon(self, users: Integers, enough: float) -> float:
         """Return an epsilon that holds for each of some users, most telling first; or ``enough``.
@@ -229,7 +223,7 @@ class Weighing:
         if not self.is_met(group, _WORTH * enough):
             return enough
         while group.size and worst < _WORTH * enough:
-            worst = max(worst, self.walk.epsilon(weights_of(self.bounds, group), delta))
+            worst = max(worst, self.walk.epsilon(Weights(*self.bounds.weights(group)), delta))
             group = self.unmet(users[1:], (1.0 + _SLACK) * worst)
         return enough if group.size else min((1.0 + _SLACK) * worst, enough)
 
@@ -257,9 +251,3 @@ class Weighing:
 def _low(bounds: PositionBounds) -> Floats:
     """Return overlaps of all users but one with the reference law, rising, rounded down."""
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
-
-
-def weights_of(bounds: PositionBounds, users: Integers) -> Weights:
-    """Return weights that dominate those of some users."""
-    values, masses, missed = bounds.weights(users)
-    return Weights(values, masses, bounds.error, missed)

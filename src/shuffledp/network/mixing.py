@@ -64,7 +64,6 @@ class _Kept:
     """What is known of the walk of one laziness on a graph; it does not refer to the graph."""
 
     spectra: dict[int | None, Spectrum] = field(default_factory=dict)  # by pairs sought
-    rounds_to_mix: int | None = None
     followed: FollowedLaws = field(default_factory=FollowedLaws)
 
 
@@ -137,9 +136,7 @@ class NetworkMixing:
     @property
     def rounds_to_mix(self) -> int:
         """After how many rounds eigenvalues show that the separation is below 0.01."""
-        if self._kept.rounds_to_mix is None:
-            self._kept.rounds_to_mix = spectrum.rounds_to_mix(self.spectrum)
-        return self._kept.rounds_to_mix
+        return spectrum.rounds_to_mix(self.spectrum)
 
     def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
         """Return bounds on where every report may be after so many rounds."""

@@ -24,8 +24,9 @@ from shuffledp.core.reports import read_only
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
+    columns_at_a_time,
     move_laws,
-    over_starts,
+    over_blocks,
     point_laws,
     relative_error,
 )
@@ -116,11 +117,11 @@ class PositionBounds:
         told: Floats = self.tails @ np.diff(each, prepend=0.0)
         return told
 
-    def weights(self, users: Integers) -> tuple[Floats, Floats, float]:
+    def weights(self, users: Integers) -> tuple[Floats, Floats, float, float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is
-        missing from 1 is at 0, and values are right to ``error``. And at least the probability that
+        missing from 1 is at 0. The relative error of values, and at least the probability that
         nothing is known of one of them.
         """
         others, tails = np.empty(0, np.int64), self.tails
@@ -133,14 +134,14 @@ class PositionBounds:
             variance, highest = self.chi_square[others].max(), self.high[others].max()
             law = chi_square_law(float(variance), float(highest))
             if others.size == users.size:
-                return *law, 0.0
+                return *law, self.error, 0.0
             tails = np.vstack([tails, tails_of(*law, self.grid)])
         is_beyond = float(self.high[users].max()) > float(self.grid[-1])
         largest = tails.max(axis=0).astype(np.float64)
         largest[0] = 1.0
         own = largest - np.append(largest[1:], 0.0)
         values, has = self.grid[1:], own > 0.0
-        return values[has], own[has] / values[has], 1.0 if is_beyond else self.lost
+        return values[has], own[has] / values[has], self.error, 1.0 if is_beyond else self.lost
 
 
 def exact_position_bounds(
@@ -182,7 +183,9 @@ def exact_position_bounds(
             tails[row, first:last], extremes[row, :3, first:last] = found
             extremes[row, 3, first:last] = flushed * LEAST_PROBABILITY
 
-    over_starts(num_users, note, on_progress or no_progress)
+    report = on_progress or no_progress
+    for last, _ in over_blocks(num_users, note, columns_at_a_time(num_users)):
+        report("position laws", last, num_users)
     bounds: dict[int, PositionBounds] = {}
     for (stop, law), (low, high, squares, lost), above in zip(
         references, extremes, tails, strict=True
@@ -209,16 +212,11 @@ def exact_position_bounds(
     return tuple(bounds[number] for number in asked)
 
 
-def has_stationary_reference(walk: RandomWalk) -> bool:
-    """Whether all laws may tend to the stationary law of one connected graph."""
-    graph = walk.graph
-    return not walk.absences and graph.num_edges > 0 and graph.num_components == 1
-
-
 def _references(walk: RandomWalk, stops: list[int]) -> tuple[list[tuple[int, Floats]], float]:
     """Return what laws are compared with after increasing rounds, and how large ratios may be."""
-    if has_stationary_reference(walk):
-        pi = walk.graph.stationary_law()
+    graph = walk.graph
+    if not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
+        pi = graph.stationary_law()
         lowered = _lowered_laws(walk, pi, stops)
         steepest = 1.0 / min(float(law.min()) for law in [pi, *lowered])
         pairs = zip(stops, lowered, strict=True)

@@ -18,8 +18,8 @@ docs/results/network.md has all proofs.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,8 +71,7 @@ _SAME_SIZE = 0.98
 _ROUNDING = 1e-14
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(NamedTuple):
     """Checked overlaps of the honest, and where labels fall.
 
     ``labels`` bounds from above what P_v gives to each place; None where nothing is known.
@@ -131,14 +130,15 @@ def _least(
     """
     uniform = account(num_users=walk.overlaps.size + 1, with_lower=with_lower and walk.is_all)
     best = single = account(num_users=1, with_lower=False)
-    upper = single.upper
+    upper, method = single.upper, "local"
     if hides and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):
         best, upper = uniform, uniform.upper
     elif hides and single.upper > 0.0:
         best, upper = curved(uniform, single)
-    method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
-    if not upper < single.upper:
-        best, upper, method = single, single.upper, "local"
+    if upper < single.upper:
+        method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
+    else:
+        best, upper = single, single.upper
     found = registry.carried_over(
         best, method=method, upper=upper, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS
     )
@@ -262,7 +262,7 @@ def network_walk_delta(
 
     def curved(uniform: Bound, _: Bound) -> tuple[Bound, float]:
         # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
-        everybody = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
+        everybody = _Curve(profile, walk._replace(overlaps=np.ones_like(walk.overlaps)), 1.0)
         curve = _Curve(profile, walk, min(uniform.upper, everybody.delta(epsilon)))
         named = account(num_users=curve.law.sizes[0], with_lower=False)
         return named, max(curve.delta(epsilon), atom_law.SMALLEST_DELTA)
@@ -291,12 +291,12 @@ class _Curve:
         everything = self._uniform(epsilon, size)
         if size not in self._taken:
             return everything
+        places, misses = zip(*self._taken[size], strict=True)
         values = []
-        for drawn, _ in self._taken[size]:
+        for drawn in places:
             fraction = sampling_fraction(drawn, size)
             inside = self._uniform(inner_epsilon(epsilon, fraction), drawn)
             values.append(round_up(fraction * inside))  # T(k, m)
-        misses = [miss for _, miss in self._taken[size]]
         return random_crowd.tail_mean(values, misses, everything)
 
 
@@ -335,8 +335,7 @@ _SPREAD = 0.03
 _NO_AMPLIFICATION = 200.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weights:
+class Weights(NamedTuple):
     """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
 
     What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
@@ -348,22 +347,11 @@ class Weights:
     accuracy: float = 0.0
     missed: float = 0.0
 
-    def __post_init__(self) -> None:
-        values, masses = (np.array(each, np.float64) for each in (self.values, self.masses))
-        if not (values.ndim == 1 and values.shape == masses.shape):
-            raise ParameterError("weights: values and masses must be arrays of one length")
-        sizes = (self.missed <= 1.0, self.missed >= 0.0, 0.0 <= self.accuracy < 1.0)
-        if not all(sizes):  # NaN fails
-            raise ParameterError(
-                f"weights: missed = {self.missed} and accuracy = {self.accuracy} must be in [0, 1]"
-            )
-        for name, each in (("values", values), ("masses", masses)):
-            each.flags.writeable = False
-            object.__setattr__(self, name, each)
-
 
 class WeightedWalk:
     """(W) for one randomizer and one crowd of overlaps, whoever the victim is.
+
+    Where no blanket of the randomizer is known it says what the report alone does.
 
     ``delta`` is about what the central delta will be: any value is safe. The largest overlaps are
     left out for users who are dishonest. Some ten sizes of the crowd, each a contour integral over
@@ -379,11 +367,6 @@ class WeightedWalk:
         self._laws = _blanket_laws(profile)
         self._crowd = random_crowd.crowd_of(chances[: max(honest, 0)], delta=delta)
         self._width, self._tolerance = _WIDTHS[self._crowd.sizes[0] >= _LARGE_CROWD]
-
-    @property
-    def is_known(self) -> bool:
-        """Whether a blanket of the randomizer is known, without which (W) says nothing."""
-        return bool(self._laws)
 
     def delta(self, weights: Weights, epsilon: float) -> float:
         """Return an upper bound of delta at one epsilon >= 0, for these victims."""
@@ -484,22 +467,12 @@ def _published(
     )
 
 
-def _require_collision(collision: float) -> float:
-    """Return a collision probability in (0, 1], or raise."""
-    value = require_non_negative("collision", collision)
-    if not 0.0 < value <= 1.0 + _SUM_ROUNDING:
-        raise ParameterError(
-            f"collision = {collision} is not in (0, 1]: it is the sum of squares of a law"
-        )
-    return min(value, 1.0)
-
-
 def _published_all(
     epsilon0: float, num_users: int, collision: float, delta: float, method: str
 ) -> Bound:
     """Return Theorem 5.3 with r = sqrt(1/n + (1 - 1/n) S) + sqrt(ln(1/delta)/n), at most 1."""
     n = float(num_users)
-    mean = math.sqrt(1.0 / n + (1.0 - 1.0 / n) * collision)
+    mean = math.sqrt(1.0 / n + (1.0 - 1.0 / n) * min(collision, 1.0))
     root = min(round_up(mean + math.sqrt(-math.log(delta) / n), operations=16), 1.0)
     return _published(epsilon0, root, delta, power=2.0, method=method, theorem="Theorem 5.3")
 
@@ -513,9 +486,8 @@ def published_all_epsilon(
     ``collision`` is S, or an upper bound of it. It is the formula's value and may exceed epsilon0,
     even be ``inf``.
     """
-    number, spread = require_at_least("num_users", num_users, 1), _require_collision(collision)
     half = 0.5 * require_open_unit("delta", delta)
-    return _published_all(epsilon0, number, spread, half, "all")
+    return _published_all(epsilon0, num_users, collision, half, "all")
 
 
 def published_all_thinned_epsilon(
@@ -526,10 +498,9 @@ def published_all_thinned_epsilon(
     Errs upwards and may exceed epsilon0. A third of delta is for the size of the crowd, a third for
     the counts, a third for the composition.
     """
-    spread = _require_collision(collision)
     third = require_open_unit("delta", delta) / 3.0 * (1.0 - _SUM_ROUNDING)
     others, _ = survival_levels(overlaps, [third])[0]
-    return _published_all(epsilon0, others + 1, spread, third, "all-thinned")
+    return _published_all(epsilon0, others + 1, collision, third, "all-thinned")
 
 
 def published_single_epsilon(epsilon0: float, *, collision: float, delta: float) -> Bound:
@@ -538,6 +509,6 @@ def published_single_epsilon(epsilon0: float, *, collision: float, delta: float)
     Errs upwards and may exceed epsilon0. With empty answers that can be told from reports it is
     false.
     """
-    root = round_up(math.sqrt(_require_collision(collision)))
-    theorem, inside = "Theorems 5.5 and 5.6", require_open_unit("delta", delta)
+    root, inside = round_up(math.sqrt(min(collision, 1.0))), require_open_unit("delta", delta)
+    theorem = "Theorems 5.5 and 5.6"
     return _published(epsilon0, root, inside, power=1.0, method="single", theorem=theorem)

@@ -64,17 +64,11 @@ class Spectrum:
     """
 
     stationary_law: Floats = field(repr=False)
-    laziness: float
     deflation: Deflation = field(repr=False)
     remainder: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stationary_law", read_only(self.stationary_law))
-
-    @property
-    def num_users(self) -> int:
-        """Number of users n."""
-        return int(self.stationary_law.size)
 
     @property
     def second_eigenvalue(self) -> float:
@@ -129,19 +123,13 @@ class Spectrum:
         return excesses * (1.0 + MARGIN + loss_of(4 * len(moduli)))
 
 
-def walk_spectrum(
-    graph: Graph,
-    *,
-    laziness: float = 0.0,
-    num_pairs: int | None = None,
-    entropy: Entropy | None = None,
-) -> Spectrum:
+def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None = None) -> Spectrum:
     """Return the spectrum of a walk on a connected graph, its second eigenvalue from above.
 
     Whatever the eigensolver says: where that fails to converge, the gap may come out too small, or
     0. All eigenpairs of up to 400 users are computed, else the leading ``num_pairs``, by default 8,
     or 64 where what is left mixes slowly, or none above 4 million pairs of neighbours. Start
-    vectors come from a fixed seed, unless ``entropy`` is given.
+    vectors come from a fixed seed.
 
     Implicitly restarted Lanczos (ARPACK); a polynomial of random vectors for the certificate. Up to
     400 users a dense eigensolver, whose errors are bounded afterwards, and no chance. Work is
@@ -160,8 +148,7 @@ def walk_spectrum(
         functions, remainder = vectors[:, 1:] / root[:, None], 0.0
         deflation = deflate(graph, functions, laziness=laziness)
     else:
-        source = Entropy.from_seed(_SEED) if entropy is None else entropy
-        pairs = num_pairs
+        source, pairs = Entropy.from_seed(_SEED), num_pairs
         if pairs is None:
             pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
         steps = max(_LEAST_STEPS, _MOST_VISITS // (4 * (graph.neighbours.size + root.size)))
@@ -188,12 +175,7 @@ def walk_spectrum(
             most_steps=steps,
             entropy=source.spawn(),
         )
-    return Spectrum(
-        stationary_law=graph.stationary_law(),
-        laziness=laziness,
-        deflation=deflation,
-        remainder=remainder,
-    )
+    return Spectrum(stationary_law=graph.stationary_law(), deflation=deflation, remainder=remainder)
 
 
 def _eigensolver(

@@ -1,6 +1,6 @@
 """Reports on their way through a network: the walk, the laws of where they are, a simulation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,6 @@ from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph, require_places
 
@@ -189,7 +188,8 @@ def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
             stay, move = walk.stay_and_move(round_number)
         np.multiply(columns, move[:, None], out=moving)
         fixed = walk.graph.starts, walk.graph.neighbours, stay, columns, moving
-        flushed += sum(over_rows(walk.num_users, partial(kernels.step_laws, *fixed)))
+        step = partial(kernels.step_laws, *fixed)
+        flushed += sum(found for _, found in over_blocks(walk.num_users, step))
     return flushed
 
 
@@ -294,23 +294,17 @@ _ROWS_AT_A_TIME = 1 << 16
 _Result = TypeVar("_Result")
 
 
-def over_rows(num_users: int, work: Callable[[int, int], _Result]) -> list[_Result]:
-    """Return work(first, last) of fixed blocks of rows, on two threads if there are several.
+def over_blocks(
+    size: int, work: Callable[[int, int], _Result], width: int = _ROWS_AT_A_TIME
+) -> Iterator[tuple[int, _Result]]:
+    """Yield last and work(first, last) of blocks of rows, on two threads if there are several.
 
-    The blocks depend on ``num_users`` alone, so that sums which are made block by block do not
-    depend on how many threads there are.
+    The blocks depend on ``size`` and ``width`` alone, so that sums which are made block by block do
+    not depend on how many threads there are.
     """
-    if num_users <= _ROWS_AT_A_TIME:
-        return [work(0, num_users)]
-    bounds = [*range(0, num_users, _ROWS_AT_A_TIME), num_users]
+    ends = [*range(width, size, width), size]
+    if len(ends) == 1:
+        yield size, work(0, size)
+        return
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        return list(pool.map(work, bounds[:-1], bounds[1:]))
-
-
-def over_starts(num_users: int, work: Callable[[int, int], None], report: Progress) -> None:
-    """Call work(first, last) for blocks of starts whose laws fit the cache, on two threads."""
-    width = columns_at_a_time(num_users)
-    ends = [*range(width, num_users, width), num_users]
-    with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        for end, _ in zip(ends, pool.map(work, [0, *ends[:-1]], ends), strict=True):
-            report("position laws", end, num_users)
+        yield from zip(ends, pool.map(work, [0, *ends[:-1]], ends), strict=True)

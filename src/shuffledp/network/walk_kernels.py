@@ -6,10 +6,10 @@ unsigned, for a signed one is checked for being negative: that halves the loads 
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
@@ -127,28 +127,23 @@ def chebyshev_step(
 
     Returns the sum of degree_i f_i^2 of each new column over these rows.
     """
-    squares = np.zeros(4)
-    move = 1.0 - laziness
+    squares, total, part = np.zeros(4), np.empty(4), np.empty(4)
     for i in range(first, last):
         begin, end = starts[i], starts[i + 1]
         degree = end - begin
-        total0 = total1 = total2 = total3 = 0.0
+        total[:] = 0.0
         while begin < end:
             stop = min(begin + PART, end)
-            part0 = part1 = part2 = part3 = 0.0
+            part[:] = 0.0
             for other in neighbours[begin:stop]:
                 row = current[np.uint32(other)]
-                part0 += row[0]
-                part1 += row[1]
-                part2 += row[2]
-                part3 += row[3]
-            total0 += part0
-            total1 += part1
-            total2 += part2
-            total3 += part3
+                for k in range(4):
+                    part[k] += row[k]
+            for k in range(4):
+                total[k] += part[k]
             begin = stop
-        for k, total in enumerate((total0, total1, total2, total3)):
-            mean = laziness * current[i, k] + move * (total / degree)
+        for k in range(4):
+            mean = laziness * current[i, k] + (1.0 - laziness) * (total[k] / degree)
             value = factor * mean - out[i, k]
             out[i, k] = value
             squares[k] += degree * value * value

@@ -143,7 +143,7 @@ def _noise(profile: LocalProfile) -> tuple[float, float, float, float]:
 def unary_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law under the blanket l * noise, seen through the pair's bits."""
     set_bit, unset_bit, low, outside = _noise(profile)
-    both, neither = low * set_bit**2, low * unset_bit**2
+    both, neither = low * set_bit * set_bit, low * unset_bit * unset_bit
     return symmetric_law(
         profile.epsilon0,
         low=1.0,
@@ -159,7 +159,10 @@ def third_value_law(profile: LocalProfile) -> AtomLaw:
         profile.epsilon0,
         low=low,
         pair_mass=2.0 * set_bit * unset_bit,
-        others=[(set_bit**2, low * math.exp(profile.epsilon0)), (unset_bit**2, low)],
+        others=[
+            (set_bit * set_bit, low * math.exp(profile.epsilon0)),
+            (unset_bit * unset_bit, low),
+        ],
     )
 
 

@@ -73,11 +73,14 @@ def single_report_epsilon(epsilon0: float, delta: float) -> float:
     """Return ln(e^epsilon0 - delta (e^epsilon0 + 1))_+, rounded up: the inverse of the above."""
     if delta == 0.0:
         return epsilon0
-    shrink = -delta * (1.0 + math.exp(-epsilon0))
-    if shrink <= -1.0:
+    shrunk = delta * math.exp(-epsilon0)
+    left = (1.0 - delta) - shrunk
+    if left <= 0.0:
         return 0.0
-    epsilon = epsilon0 + math.log1p(shrink)
-    return min(max(epsilon + 8.0 * math.ulp(epsilon0), 0.0), epsilon0)
+    # Where the result is above 0, left is above e^-epsilon0, so that four roundings of either sum
+    # move its logarithm by less than the slack; 1 - delta is exact from 1/2 on.
+    logarithm = math.log1p(-(delta + shrunk)) if delta < 0.5 else math.log(left)
+    return min(max(epsilon0 + logarithm + 16.0 * math.ulp(epsilon0), 0.0), epsilon0)
 
 
 def _epsilon(profile: LocalProfile, _num_users: int, delta: float) -> Enclosure:

@@ -169,7 +169,7 @@ def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
         return Enclosure(0.0, 0.0)
     unit = law.exponent
     scaled, log_unit = law.scaled(-unit), unit * math.log(2.0)
-    nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / law.masses.size))
+    nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / law.size))
     attempt = width if width >= _WIDE else _COARSEST
     alone = _alone(law)
     while True:
@@ -186,7 +186,7 @@ def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
 
 def _num_listed(law: Terms, most: int) -> float:
     """Return about how many outcomes are visited with ``most`` terms off the two first values."""
-    others, first = law.masses.size - 1, law.masses[0]
+    others, first = law.size - 1, law.masses[0]
     if most * others > _MOST_OUTCOMES:
         return math.inf  # there are more rows than that
     rows = math.comb(most + others, others)
@@ -202,7 +202,7 @@ def _listed(law: Terms, most: int) -> Enclosure:
     from shuffledp.core.numerics.listing_kernels import enumerate_positive_part
 
     # Chances of what is rare may underflow where values are huge: these go together.
-    unit, size = min(max(law.exponent, 0), _LARGEST_UNIT), law.masses.size
+    unit, size = min(max(law.exponent, 0), _LARGEST_UNIT), law.size
     found = enumerate_positive_part(
         law.scaled(-unit), most if size > 1 else 0, unit * math.log(2.0)
     )

@@ -21,6 +21,11 @@ class Terms(NamedTuple):
     differences: Floats
 
     @property
+    def size(self) -> int:
+        """How many values there are beside the base."""
+        return self.masses.size
+
+    @property
     def exponent(self) -> int:
         """The binary exponent of the largest value."""
         return math.frexp(max(abs(self.base), float(np.abs(self.differences).max())))[1]

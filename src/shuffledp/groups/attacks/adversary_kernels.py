@@ -6,10 +6,10 @@ protect nobody.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Floats, Integers, Words
+from shuffledp.core.compiled import njit
 
 # Where rows start and their members; values of people and which columns are categories.
 Compressed = tuple[Integers, NDArray[np.int32]]

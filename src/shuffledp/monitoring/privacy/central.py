@@ -302,9 +302,7 @@ def central_guarantee(
 def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) -> Crowd:
     """Return who hides the target: all blanket users, or those of the target's level."""
     share = float(profile.uniform_share)
-    if level_hidden:
-        return Crowd(num_users=num_users, share=share, num_levels=profile.num_levels)
-    return Crowd(num_users=num_users, share=share / profile.num_levels, num_levels=1)
+    return Crowd.of(num_users, share, profile.num_levels, level_hidden=level_hidden)
 
 
 def _changing_share(value: float) -> float:
@@ -414,12 +412,8 @@ def calibrate_monitoring(
     """
     target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
-    users = checks.require_at_least("num_users", num_users, 1)
-    crowd: dict[str, Any] = {
-        "num_users": users,
-        "level_hidden": level_hidden,
-        "changing_share": changing_share,
-    }
+    crowd: dict[str, Any] = {"num_users": num_users, "level_hidden": level_hidden}
+    crowd["changing_share"] = changing_share
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)

@@ -222,6 +222,13 @@ class Crowd:
     share: float  # q: chance of another user to be one of the M
     num_levels: int  # L: levels that the M are spread over, uniformly
 
+    @classmethod
+    def of(cls, num_users: int, share: float, num_levels: int, *, level_hidden: bool) -> "Crowd":
+        """Return who is uniform on all levels, or where the target's is seen, on that alone."""
+        if level_hidden:
+            return cls(num_users=num_users, share=share, num_levels=num_levels)
+        return cls(num_users=num_users, share=share / num_levels, num_levels=1)
+
     def quantiles(self, failure: float) -> tuple[int, int]:
         """Return M and N such that fewer, in all or at a level, has a chance below ``failure``."""
         from shuffledp.core.numerics.binomial_kernels import binomial_window
@@ -361,10 +368,9 @@ def unavoidable_delta(
     )
     laws = [pair_law(overlap, epsilon=epsilon) for overlap in weights]
     shares = [count / levels for count in weights.values()]
+    crowd = Crowd.of(num_users, 1.0, levels, level_hidden=level_hidden)
     if level_hidden:
-        crowd = Crowd(num_users=num_users, share=1.0, num_levels=levels)
         return _part(profile, crowd, mixed_law(laws, shares), epsilon)
-    crowd = Crowd(num_users=num_users, share=1.0 / levels, num_levels=1)
     parts = [_part(profile, crowd, law, epsilon) for law in laws]
     return float(np.dot(shares, parts)) * (1.0 - 1e-14)
 

@@ -16,8 +16,7 @@ from shuffledp.core.reports import Reports
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import draw_step
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.network.families import random_regular_graph
-from shuffledp.network.graph import Graph
+from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.walk import RandomWalk, position_distribution
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 
 #: Of all statistical tests of this module together.
 FALSE_POSITIVE_RATE = 1e-9
