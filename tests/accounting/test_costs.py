@@ -219,9 +219,9 @@ def test_rare_terms_are_listed_as_far_as_it_takes(monkeypatch):
     listed = []
     original = positive_part._listed
 
-    def recording(num_terms, most, *law):
+    def recording(law, most):
         listed.append(most)
-        return original(num_terms, most, *law)
+        return original(law, most)
 
     monkeypatch.setattr(positive_part, "_listed", recording)
     masses, differences = np.full(3, 1e-12), np.array([3.0, 2.0, -1.0])
@@ -266,7 +266,7 @@ def test_points_of_curves_take_few_nodes(monkeypatch):
     nodes = []
 
     def contour(*arguments):
-        nodes.append(arguments[6])
+        nodes.append(arguments[2])
         return enclosed(*arguments)
 
     enclosed = positive_part_kernels.enclose_positive_part
@@ -297,10 +297,10 @@ def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
     sizes, unseen = [], []
     summed = positive_part_kernels.contour_sum
 
-    def recording(num_terms, base, weights, *arguments):
-        sizes.append(weights.size)
-        unseen.append(num_terms * arguments[-1])
-        return summed(num_terms, base, weights, *arguments)
+    def recording(law, grid, deviation, left_out):
+        sizes.append(law.masses.size)
+        unseen.append(law.number * left_out)
+        return summed(law, grid, deviation, left_out)
 
     law = AtomLaw.from_atoms(laplace_profile(60.0).attack)
     compiled = positive_part_kernels.enclose_positive_part
@@ -310,7 +310,7 @@ def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
         few = atom_delta(law, 10**9, epsilon, width=WIDE_WIDTH)
         assert 0.0 < few.lower <= few.upper
         with monkeypatch.context() as patched:
-            patched.setattr(positive_part_kernels, "seen", lambda _, *law: (*law, 0.0))
+            patched.setattr(positive_part_kernels, "seen", lambda law: (law, 0.0))
             everything = atom_delta(law, 10**9, epsilon, width=WIDE_WIDTH)
         assert max(few.lower, everything.lower) <= min(few.upper, everything.upper)
         assert few.upper - few.lower <= (everything.upper - everything.lower) + 1e-10 * few.upper
@@ -326,7 +326,7 @@ def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
     enclosed = positive_part_kernels.enclose_positive_part
 
     def contour(*arguments):
-        widths.append(arguments[5])
+        widths.append(arguments[1])
         return enclosed(*arguments)
 
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)

@@ -184,8 +184,7 @@ def test_fill_refuses_other_arrays(flaw):
     if flaw == "layout":
         out = out[::2]
     out.flags.writeable = flaw != "read-only"
-    expected = {"type": "int64", "layout": "non-contiguous", "read-only": "read-only"}[flaw]
-    with pytest.raises(ParameterError, match=expected):
+    with pytest.raises(ParameterError, match=f"an array of {out.dtype}, is not a C-contiguous"):
         Entropy.from_seed(0).fill(out)
     assert not out.any()
 

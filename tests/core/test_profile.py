@@ -121,10 +121,10 @@ def test_the_uniform_share_is_a_probability(share):
 @pytest.mark.parametrize(
     ("correlations", "says"),
     [
-        ((), "has 0 entries"),
+        ((), "has 0 entries: give r_0"),
         ((Fraction(1),) + (Fraction(0),) * 4, "at most max_changes = 3"),
-        ((HALF, HALF), "r_0"),
-        ((Fraction(1), Fraction(1), Fraction(3, 2)), "outside"),
+        ((HALF, HALF), "give r_0 = 1"),
+        ((Fraction(1), Fraction(1), Fraction(3, 2)), r"more in \[-1, 1\]"),
         ((Fraction(1), Fraction(-1, 2)), "exchange the two signs"),
     ],
 )

@@ -120,7 +120,11 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
     ("arguments", "error", "message"),
     [
         (["--num-users", "0", "--k", "2", "--p", "0.9"], ParameterError, "num_users = 0"),
-        (["--num-users", "9", "--k", "1", "--p", "0.9"], ParameterError, "single possible answer"),
+        (
+            ["--num-users", "9", "--k", "1", "--p", "0.9"],
+            ParameterError,
+            "is below 2: give an integer",
+        ),
         (["--num-users", "9", "--k", "2", "--p", "0.3"], OutOfRegimeError, "p >= 1/k.*p = 0.7"),
         (["--num-users", "9", "--k", "2"], click.UsageError, "exactly one of --p"),
         ([*COLLECTION, "--epsilon0", "1"], click.UsageError, "exactly one of --p"),

@@ -45,7 +45,7 @@ def test_sums_within_the_tolerance_are_not_rescaled():
     ("prior", "words"),
     [
         ([0.5, 0.5], r"2 entries, not 3: give one probability for each input"),
-        ([0.5, 0.25, 0.5], r"sums to 1.25, not 1, off by 0.25, more than 1e-09"),
+        ([0.5, 0.25, 0.5], r"sums to 1.25, not 1, off by 0.25"),
         ([0.5, 0.25, 0.25 - 2e-9], r"off by -2e-09"),
         ([Fraction(1, 3), Fraction(1, 3), Fraction(1, 4)], r"sums to 11/12, not 1, off by -1/12"),
         ([0.6, -0.1, 0.5], r"prior\[1\] = -0.1 is not in \[0, 1\]"),
@@ -53,10 +53,10 @@ def test_sums_within_the_tolerance_are_not_rescaled():
         ([0.5, np.nan, 0.5], r"prior\[1\] = nan is not in"),
         ([0.5, np.inf, 0.5], r"sums to inf, not 1"),
         ([1e308, 1e308, 1e308], r"sums to inf, not 1"),
-        ([[0.5, 0.25, 0.25]], r"2 dimensions, not 1: give a flat list of numbers"),
+        ([[0.5, 0.25, 0.25]], r"2 dimensions: give 1"),
         ([], r"empty"),
         (["a", "b", "c"], r"not a number: give real numbers"),
-        (0.5, r"0 dimensions, not 1"),
+        (0.5, r"0 dimensions: give 1"),
     ],
 )
 def test_what_is_no_law(prior, words):
@@ -67,7 +67,7 @@ def test_what_is_no_law(prior, words):
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        ([], r"1 dimensions, not 2: give a list of rows"),
+        ([], r"1 dimensions: give 2"),
         ([[]], r"is empty, of shape \(1, 0\)"),
         ([[0.5, 0.5], [1.0]], r"rows of different lengths"),
         ([[1j, 0]], r"not a number"),
@@ -84,7 +84,7 @@ def test_sizes(monkeypatch):
     with pytest.raises(ParameterError, match=r"65536 x 65536 = 4294967296 cells, above 200000000"):
         require_cells("it", 2**16, 2**16, exact=False)
     monkeypatch.setattr("shuffledp.leakage.channel.LARGEST_EXACT_CELLS", 5)
-    with pytest.raises(ParameterError, match=r"6 x 1 = 6 exact fractions, above 5: use floats, or"):
+    with pytest.raises(ParameterError, match=r"6 x 1 = 6 exact fractions, above 5: use floats or"):
         as_numbers("it", [[1, 0, 0]] * 2, 2)
 
 

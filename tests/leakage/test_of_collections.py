@@ -229,10 +229,10 @@ def test_a_prior_says_how_many_values_there_are():
     ("changes", "error", "message"),
     [
         ({"num_users": 0}, ParameterError, "num_users = 0 is below 1"),
-        ({"num_users": 10**9 + 1}, ParameterError, "above 1e9"),
-        ({"domain_size": 1}, ParameterError, r"domain_size \(k\) = 1 is below 2: with a single"),
+        ({"num_users": 10**9 + 1}, ParameterError, "above 1,000,000,000"),
+        ({"domain_size": 1}, ParameterError, r"domain_size \(k\) = 1 is below 2"),
         ({"domain_size": None}, ParameterError, r"domain_size \(k\) is needed"),
-        ({"domain_size": 10_001}, ParameterError, "above 10000"),
+        ({"domain_size": 10_001}, ParameterError, "above 10,000"),
         ({"truth": None}, ParameterError, "none of truth"),
         ({"epsilon0": 1.0}, ParameterError, "truth and epsilon0 of truth"),
         ({"truth": 0.4}, OutOfRegimeError, r"0\.4 is below 1/k = 0\.5.*p = 0\.6 is the same"),
@@ -255,7 +255,7 @@ def test_a_prior_says_how_many_values_there_are():
         ({"prior": [1.5, -0.5]}, ParameterError, "-0.5 is not in"),
         ({"truth": None, "channel": [[0.5, 0.6], [1, 0]]}, ParameterError, "row"),
         ({"truth": None, "channel": np.eye(3)}, ParameterError, "the channel has 3 rows"),
-        ({"truth": None, "channel": np.full((2, 10**6), 1e-6)}, ParameterError, "above 1e\\+06"),
+        ({"truth": None, "channel": np.full((2, 10**6), 1e-6)}, ParameterError, "above 1,000,000"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(changes, error, message):

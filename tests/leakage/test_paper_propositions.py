@@ -115,7 +115,7 @@ def test_proposition_25(sizes, data):
 
 def test_histograms_are_not_datasets_even_where_their_numbers_agree():
     """One user: as many histograms as datasets, in another order, and the labels tell."""
-    with pytest.raises(ParameterError, match=r"number 0 is \(0, 1\) there and \(0,\) here"):
+    with pytest.raises(ParameterError, match=r"label 0 is \(0, 1\) there, \(0,\) here"):
         reduced_shuffle_channel(1, 2) @ randomizer_channel(1, 2, 0.75)
 
 

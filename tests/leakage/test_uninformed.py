@@ -158,7 +158,7 @@ def test_a_rounded_blind_guess_is_no_refusal(domain_size):
     ("call", "error", "match"),
     [
         (lambda: shuffled_vulnerability(0, 2, 1.0), ParameterError, "num_users = 0"),
-        (lambda: shuffled_vulnerability(10**15 + 1, 2, 1.0), ParameterError, "above 1e"),
+        (lambda: shuffled_vulnerability(10**15 + 1, 2, 1.0), ParameterError, "is above"),
         (lambda: shuffled_vulnerability(5, 1, 1.0), ParameterError, "domain_size = 1"),
         (lambda: shuffled_vulnerability(5, 2, 1.01), ParameterError, "truth"),
         (lambda: shuffled_vulnerability(5, 2, -0.1), ParameterError, "truth"),
@@ -428,7 +428,7 @@ def test_the_ends_hold_for_all_reports_of_few_users(law, truth, monkeypatch):
 
 
 def in_pairs(num_users, rows):
-    return exchangeable.exchangeable_ends(num_users, rows, prior=None, work=0.0)
+    return exchangeable.exchangeable_vulnerability(num_users, rows, prior=None, work=0.0)
 
 
 def test_pairs_of_guesses(monkeypatch):
@@ -456,7 +456,7 @@ def test_many_rivals_are_not_paired(monkeypatch):
     ("arguments", "named", "match"),
     [
         ((0, k_rr(2, 0.8)), {}, "num_users = 0"),
-        ((10**16, k_rr(2, 0.8)), {}, "above 1e"),
+        ((10**16, k_rr(2, 0.8)), {}, "is above"),
         ((5, [[1.0]]), {}, "1 row"),
         ((5, [[0.5, 0.4], [0.5, 0.5]]), {}, "row 0"),
         ((5, [[0.5, 0.5], [1.5, -0.5]]), {}, "row 1"),

@@ -8,14 +8,8 @@ from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from shuffledp.core.entropy import (
-    FORKS,
-    KEY_BYTES,
-    WORD_BYTES,
-    ZEROS,
-    Entropy,
-    start_keystream,
-)
+from shuffledp.core import keystream_kernels as kernels
+from shuffledp.core.entropy import FORKS, KEY_BYTES, WORD_BYTES, ZEROS, Entropy, start_keystream
 from shuffledp.core.errors import ParameterError
 
 _CALL_TYPE = ctypes.CFUNCTYPE(None)
@@ -28,13 +22,8 @@ _STATE_REFUSED = (
 class _CInterface(ctypes.Structure):
     """NumPy's ``bitgen_t``: how its compiled distributions ask for words."""
 
-    _fields_ = (
-        ("state", ctypes.c_void_p),
-        ("next_uint64", ctypes.c_void_p),
-        ("next_uint32", ctypes.c_void_p),
-        ("next_double", ctypes.c_void_p),
-        ("next_raw", ctypes.c_void_p),
-    )
+    _names = ("state", "next_uint64", "next_uint32", "next_double", "next_raw")
+    _fields_ = tuple((name, ctypes.c_void_p) for name in _names)
 
 
 def _address_in_capsule(capsule: object) -> int:
@@ -76,8 +65,6 @@ class KeystreamBitGenerator(np.random.BitGenerator):
     """
 
     def __init__(self, entropy: Entropy) -> None:
-        from shuffledp.core import keystream_kernels as kernels
-
         # NumPy wants a seed sequence; this one is never used, and `seed_seq` refuses to show it.
         super().__init__(0)
         self._entropy = entropy
@@ -97,8 +84,6 @@ class KeystreamBitGenerator(np.random.BitGenerator):
 
     def _take_key(self) -> None:
         """Take a key and forget the words in the buffer."""
-        from shuffledp.core import keystream_kernels as kernels
-
         cipher = start_keystream(self._entropy.words(KEY_BYTES // WORD_BYTES).tobytes())
         buffer = self._state_words[kernels.BUFFER :].view(np.uint8).data
         # Kept as an attribute, for compiled code knows only its address.
@@ -109,8 +94,6 @@ class KeystreamBitGenerator(np.random.BitGenerator):
 
     def take_key_in_child(self) -> None:
         """Take a new key at the first draw of a child process; a simulation keeps its place."""
-        from shuffledp.core import keystream_kernels as kernels
-
         if self._entropy.is_simulation:
             self._state_words[kernels.FORKS_SEEN] = FORKS[0]
         else:

@@ -1,7 +1,7 @@
 """Argument checks shared by every module; each returns a plain Python number, and NaN fails."""
 
-import math
 import operator
+from math import inf, nan
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from shuffledp.core.errors import ParameterError
@@ -23,24 +23,29 @@ def _as_float(name: str, value: SupportsFloat) -> float:
         except (TypeError, ValueError):
             pass
         except OverflowError:  # a whole number beyond all floats
-            return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # it is an int
+            return inf if value > 0 else -inf  # type: ignore[operator]  # it is an int
     raise ParameterError(f"{name} = {value!r} is not a number: give a finite number")
+
+
+def _between(
+    name: str, value: SupportsFloat, low: float, high: float, *, said: str, closed: bool = False
+) -> float:
+    """Return a number between two others, the lower one included where ``closed``, or raise."""
+    number = _as_float(name, value)
+    if not (low < number < high or (closed and number == low)):
+        raise ParameterError(f"{name} = {value} is not {said}")
+    return number
 
 
 def require_finite(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is a finite number, else raise `ParameterError`."""
-    number = _as_float(name, value)
-    if not -math.inf < number < math.inf:
-        raise ParameterError(f"{name} = {value} is not finite: give a finite number")
-    return number
+    return _between(name, value, -inf, inf, said="finite: give a finite number")
 
 
 def require_non_negative(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is a finite number >= 0, else raise `ParameterError`."""
-    number = _as_float(name, value)
-    if not 0.0 <= number < math.inf:
-        raise ParameterError(f"{name} = {value} is not in [0, inf): give a finite number >= 0")
-    return number
+    said = "in [0, inf): give a finite number >= 0"
+    return _between(name, value, 0.0, inf, said=said, closed=True)
 
 
 def require_extended(name: str, value: SupportsFloat, hint: str) -> float:
@@ -48,7 +53,7 @@ def require_extended(name: str, value: SupportsFloat, hint: str) -> float:
     try:
         number = _as_float(name, value)
     except ParameterError:
-        number = math.nan
+        number = nan
     if not number >= 0.0:
         raise ParameterError(f"{name} = {value!r} is not in [0, inf]: {hint}")
     return number + 0.0  # minus zero becomes zero
@@ -56,33 +61,22 @@ def require_extended(name: str, value: SupportsFloat, hint: str) -> float:
 
 def require_positive(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is a finite number > 0, else raise `ParameterError`."""
-    number = _as_float(name, value)
-    if not 0.0 < number < math.inf:
-        raise ParameterError(f"{name} = {value} is not in (0, inf): give a finite number > 0")
-    return number
+    return _between(name, value, 0.0, inf, said="in (0, inf): give a finite number > 0")
 
 
 def require_delta(value: SupportsFloat, *, name: str = "delta") -> float:
     """Return ``value`` as a float if it lies in [0, 1), else raise `ParameterError`."""
-    number = _as_float(name, value)
-    if not 0.0 <= number < 1.0:
-        raise ParameterError(
-            f"{name} = {value} is not in [0, 1): it is a failure probability, usually far "
-            "below 1/num_users; try 1e-8"
-        )
-    return number
+    said = "in [0, 1): it is a failure probability, usually far below 1/num_users; try 1e-8"
+    return _between(name, value, 0.0, 1.0, said=said, closed=True)
 
 
 def require_open_unit(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it lies in (0, 1), else raise `ParameterError`."""
-    number = _as_float(name, value)
-    if not 0.0 < number < 1.0:
-        raise ParameterError(f"{name} = {value} is not in (0, 1)")
-    return number
+    return _between(name, value, 0.0, 1.0, said="in (0, 1)")
 
 
-def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
-    """Return ``value`` as an int if it is a whole number >= ``minimum``, else raise."""
+def require_at_least(name: str, value: SupportsIndex, minimum: int, most: int | None = None) -> int:
+    """Return ``value`` as an int if it is a whole number from ``minimum`` to ``most``, or raise."""
     try:
         # A truth value is refused as a text is, though Python takes it for 0 or 1.
         number = operator.index("" if _is_boolean(value) else value)  # type: ignore[arg-type]
@@ -92,6 +86,8 @@ def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
         ) from None
     if number < minimum:
         raise ParameterError(f"{name} = {number} is below {minimum}: give an integer >= {minimum}")
+    if most is not None and number > most:
+        raise ParameterError(f"{name} = {number} is above {most:,}: give at most that")
     return number
 
 
@@ -112,15 +108,13 @@ def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[A
         array = np.empty((0, 2), dtype=np.int64)
     elif array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an "
-            "edge"
+            f"edges has shape {array.shape} and dtype {array.dtype}: give two users an edge"
         )
     lowest, highest = int(array.min(initial=0)), int(array.max(initial=0))
     number = highest + 1 if num_users is None else num_users
     if array.size and (lowest < 0 or highest >= number):
         row, column = np.argwhere((array < 0) | (array >= number))[0]
         raise ParameterError(
-            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {number}): number users "
-            "from 0, and give num_users for all of them"
+            f"edges[{row}, {column}] = {array[row, column]} is not in [0, num_users = {number})"
         )
     return array, number

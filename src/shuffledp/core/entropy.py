@@ -122,20 +122,6 @@ class Entropy:
     True
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_buffer",
-        "_bytes_left",
-        "_cipher",
-        "_is_simulation",
-        "_lock",
-        "_num_children",
-        "_num_keys",
-        "_owner",
-        "_position",
-        "_root",
-    )
-
     def __init__(self, root: bytes | None, *, is_simulation: bool = False) -> None:
         """Start a stream; use the ``from_*`` constructors instead."""
         self._root = root
@@ -266,8 +252,8 @@ class Entropy:
         """
         if out.dtype != np.uint64 or not out.flags.c_contiguous or not out.flags.writeable:
             raise ParameterError(
-                f"out is an array of {out.dtype} with {_layout(out)}: give a C-contiguous, "
-                "writable array of uint64, for example numpy.empty(n, dtype=numpy.uint64)"
+                f"out, an array of {out.dtype}, is not a C-contiguous, writable one of uint64: "
+                "give for example numpy.empty(n, dtype=numpy.uint64)"
             )
         self._fill_bytes(out.reshape(-1).view(np.uint8))
 
@@ -383,12 +369,6 @@ class Entropy:
             "an Entropy cannot be pickled or copied, for the copy would hand out the same words "
             "again: call spawn(), or make a new one in the other process"
         )
-
-
-def _layout(array: NDArray[np.generic]) -> str:
-    """Describe the layout of an array for an error message."""
-    contiguous = "contiguous" if array.flags.c_contiguous else "non-contiguous"
-    return f"{contiguous}, {'writable' if array.flags.writeable else 'read-only'} memory"
 
 
 def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:

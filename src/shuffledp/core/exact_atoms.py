@@ -15,6 +15,7 @@ from shuffledp.core.profile import BlanketAtom
 LONGEST_POWER = 64
 """Powers in masses go no further: the exact number would take as many words."""
 
+Number = Fraction | float
 ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
 """Mass and two likelihood ratios."""
 
@@ -24,7 +25,7 @@ def mirrored(mass: Fraction, ratio0: Fraction | int, ratio1: Fraction | int) -> 
     return [(mass, ratio0, ratio1), (mass, ratio1, ratio0)]
 
 
-def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
+def rounded_atoms(atoms: Iterable[tuple[Number, Number, Number]]) -> tuple[BlanketAtom, ...]:
     """Return atoms of explicit data, if they have a mass, to the nearest floats."""
     return tuple(
         BlanketAtom(mass=float(mass), ratio0=float(ratio0), ratio1=float(ratio1))
@@ -52,7 +53,7 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
         if ratio0 == ratio1:
             weight = float_below(Fraction(ratio0))
             found.append((float_below(share), weight, weight))
-    return tuple(BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found)
+    return rounded_atoms(found)
 
 
 def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
@@ -84,9 +85,7 @@ def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
     if any(mass < 0 for mass in left.values()):
         return ()
     found += [(float_below(m), float_below(w), float_below(w)) for w, m in left.items()]
-    return tuple(
-        BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found if m > 0.0
-    )
+    return rounded_atoms(found)
 
 
 def _wider(high: Fraction, low: Fraction) -> tuple[float, float]:

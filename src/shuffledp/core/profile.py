@@ -111,12 +111,7 @@ class LocalProfile:
             )
         set_field("family", RandomizerFamily(self.family))
         if self.domain_size is not None:
-            size = require_at_least("domain_size", self.domain_size, 2)
-            if size > _LARGEST_DOMAIN:
-                raise ParameterError(
-                    f"domain_size = {size} is above {_LARGEST_DOMAIN:.0e}: no table of answers "
-                    "is so long; hash them into fewer"
-                )
+            size = require_at_least("domain_size", self.domain_size, 2, _LARGEST_DOMAIN)
             set_field("domain_size", size)
         if self.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and self.domain_size is None:
             raise ParameterError("domain_size is needed for k-RR: pass the number of answers k")
@@ -208,21 +203,10 @@ class MonitoringProfile:
 
 def _require_correlations(correlations: tuple[Fraction, ...], max_changes: int) -> None:
     """Raise unless r_0 = 1, r_1 >= 0, all lie in [-1, 1], and there are no more than r_k."""
-    if not 1 <= len(correlations) <= max_changes + 1:
+    is_counted = 1 <= len(correlations) <= max_changes + 1 and correlations[0] == 1
+    is_positive = min(correlations[1:2], default=0) >= 0
+    if not (is_counted and is_positive and all(-1 <= each <= 1 for each in correlations)):
         raise ParameterError(
             f"sign_correlations has {len(correlations)} entries: give r_0 = 1 and at most "
-            f"max_changes = {max_changes} more"
-        )
-    if correlations[0] != 1:
-        raise ParameterError(
-            f"sign_correlations begins with {correlations[0]}: r_0, the mean of the empty "
-            "product, is 1"
-        )
-    if not all(-1 <= each <= 1 for each in correlations):
-        raise ParameterError(
-            "sign_correlations has an entry outside [-1, 1]: means of signs are not"
-        )
-    if len(correlations) > 1 and correlations[1] < 0:
-        raise ParameterError(
-            f"sign_correlations has r_1 = {float(correlations[1])} below 0: exchange the two signs"
+            f"max_changes = {max_changes} more in [-1, 1]; where r_1 < 0, exchange the two signs"
         )

@@ -1,7 +1,7 @@
 """What travels: reports from users to the shuffler, aggregates from there to an estimator."""
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,32 +79,26 @@ class Counts:
 
     def __post_init__(self) -> None:
         require_at_least("num_reports", self.num_reports, 0)
-        most = self.num_reports * require_at_least(
-            "supports_per_report", self.supports_per_report, 1
-        )
+        slots = require_at_least("supports_per_report", self.supports_per_report, 1)
         support = np.asarray(self.support)
         if support.ndim != 1 or not np.issubdtype(support.dtype, np.integer):
             raise ParameterError(
-                f"support has shape {support.shape} and dtype {support.dtype}: give one integer "
-                "for each category"
+                f"support has shape {support.shape} and dtype {support.dtype}: give integers, (k,)"
             )
-        if support.size and not 0 <= int(support.min()) <= int(support.max()) <= most:
+        if (
+            support.size
+            and not 0 <= int(support.min()) <= int(support.max()) <= self.num_reports * slots
+        ):
             raise ParameterError(
-                f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports = "
-                f"{most}]: no category has more support than there are reports"
+                f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports * "
+                f"supports_per_report = {self.num_reports * slots}]"
             )
         object.__setattr__(self, "support", read_only(support.astype(np.int64, copy=False)))
 
     def __add__(self, other: "Counts") -> "Counts":
         if not isinstance(other, Counts):
             return NotImplemented
-        _require_same_law(self, other, self.support.shape == other.support.shape)
-        return Counts(
-            support=self.support + other.support,
-            num_reports=self.num_reports + other.num_reports,
-            fingerprint=self.fingerprint,
-            supports_per_report=self.supports_per_report,
-        )
+        return _added(self, other, "support", "num_reports")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,23 +149,23 @@ class Sums:
     def __add__(self, other: "Sums") -> "Sums":
         if not isinstance(other, Sums):
             return NotImplemented
-        _require_same_law(self, other, self.total.shape == other.total.shape)
-        return Sums(
-            total=self.total + other.total,
-            total_of_squares=self.total_of_squares + other.total_of_squares,
-            num_reports=self.num_reports + other.num_reports,
-            fingerprint=self.fingerprint,
-        )
+        return _added(self, other, "total", "total_of_squares", "num_reports")
 
 
 Aggregate: TypeAlias = Counts | Sums
 """What reports are reduced to: small, and added as more reports come in."""
 
 
-def _require_same_law(first: Aggregate, second: Aggregate, same_shape: bool) -> None:
-    """Raise `FingerprintError` unless two aggregates may be added."""
+_Either = TypeVar("_Either", Counts, Sums)
+
+
+def _added(first: _Either, second: _Either, *names: str) -> _Either:
+    """Return the aggregate of both, whose fields of these names are added, or refuse."""
+    pairs = {name: (getattr(first, name), getattr(second, name)) for name in names}
+    same_shape = all(np.shape(one) == np.shape(other) for one, other in pairs.values())
     if first.fingerprint != second.fingerprint or not same_shape:
         raise FingerprintError(
             f"counts of the law {first.fingerprint!r} cannot be added to counts of "
             f"{second.fingerprint!r}: estimate them apart, or randomize with one randomizer"
         )
+    return replace(first, **{name: one + other for name, (one, other) in pairs.items()})

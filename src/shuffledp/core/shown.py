@@ -21,15 +21,12 @@ class Renderer(Protocol):
 
     def write_report(self, subject: Any, path: Any) -> Any:
         """Write a self-contained HTML report and return its path."""
-        ...
 
     def notebook_html(self, subject: object) -> str:
         """Return an HTML fragment without scripts."""
-        ...
 
     def terminal_text(self, subject: Any) -> str:
         """Return a few lines of plain text."""
-        ...
 
 
 _renderers: list[Renderer | str] = []  # at most one; the last registered

@@ -18,13 +18,13 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import round_down, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.shown import Shown
 from shuffledp.leakage import uninformed
 from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
 from shuffledp.leakage.coarse_lattice import MOST_WORK
-from shuffledp.leakage.others import Response
+from shuffledp.leakage.others import Response, unshuffled
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER
 
@@ -123,14 +123,11 @@ class LeakageAccount(Shown):
         digits to tell the two chances apart.
         """
         others = self.num_users - 1
-        known = {
-            "uninformed": "",
-            "partial": f" who knows the answers of {others - self.num_unknown:,} of the {others:,} "
-            "others",
-            "strong": " who knows everybody else's answer",
-        }[self.adversary]
+        some = f"the answers of {others - self.num_unknown:,} of the {others:,} others"
+        known = {"partial": some, "strong": "everybody else's answer"}.get(self.adversary)
         often = comparison(self.prior, self.both)
-        return f"An adversary{known} guesses one person's answer right {often}."
+        who = f"An adversary who knows {known}" if known else "An adversary"
+        return f"{who} guesses one person's answer right {often}."
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return what ``shuffledp leakage --json`` prints.
@@ -235,9 +232,8 @@ class Scene:
 
     num_users: int  # n >= 1
     domain_size: int  # k >= 2
-    # Chance that k-ary randomized response tells the truth; None for another randomizer.
-    truth: float | None
-    matrix: Floats | None  # shape (k, m); Law of the reports of that one
+    truth: float | None  # Chance that k-ary randomized response tells the truth
+    matrix: Floats | None  # shape (k, m); Law of the reports of another randomizer
     prior: Floats | None  # shape (k,); None for the uniform law
     epsilon0: float  # Local privacy loss
     is_brief: bool = False  # Leave out what may take seconds and is of less interest
@@ -285,15 +281,12 @@ class Scene:
 
     def randomizer(self) -> Bound:
         """Return the chance of who sees each report beside the name of its user."""
-        law, truth = self.law(), self.truth or 1.0
-        if self.matrix is not None:
-            terms = (law[:, None] * self.matrix).max(axis=0) / math.fsum(law)
-        elif self.prior is None:
-            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
+        if self.truth is not None and self.prior is None:
+            return _bound(self.truth, self.truth, "report", f"{PAPER}, Proposition 15")
+        if self.matrix is None:
+            value = Response.of(self.truth or 1.0, self.domain_size).unshuffled(self.law())
         else:
-            other = (1.0 - truth) / (self.domain_size - 1)
-            terms = np.maximum(truth * law, other * law.max())
-        value = math.fsum(terms.tolist())
+            value = unshuffled(self.matrix, self.law()) / math.fsum(self.law())
         source = "definition: sum over reports of the likeliest value's share"
         found = _bound(round_down(value), min(round_up(value), 1.0), "report", source)
         return self._sharpened(found)
@@ -309,7 +302,9 @@ class Scene:
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
         if matrix is not None:
             work = _BRIEF_WORK if self.is_brief else MOST_WORK
-            return uninformed.exchangeable_ends(self.num_users, matrix, prior=self.law(), work=work)
+            return uninformed.exchangeable_vulnerability(
+                self.num_users, matrix, prior=self.law(), work=work
+            )
         found = uninformed.many_values_ends(self.num_users, self.truth or 1.0, self.law())
         upper = min(found.upper, self._hidden_by_noise())
         return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
@@ -359,7 +354,7 @@ def written_matrix(domain_size: int, truth: float | None, matrix: Floats | None)
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
     """Return a bound that rests on nothing but the model."""
-    return Bound(lower=lower, upper=upper, method=method, source=source, assumptions=(_ASSUMPTION,))
+    return Enclosure(lower, upper).bound(method, source, (_ASSUMPTION,))
 
 
 #: Largest numbers of users and of values that are accounted for.
@@ -440,19 +435,14 @@ def account_leakage(
         raise ParameterError(
             f"adversary = {adversary!r} is not one of {', '.join(get_args(Adversary))}"
         )
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {users} is above 1e9: give fewer; the leakage falls with them"
-        )
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     matrix = None if channel is None else float_channel(channel)
     if matrix is not None and matrix.size > _MOST_CELLS:
         raise ParameterError(
-            f"channel has {' by '.join(map(str, matrix.shape))} entries, above {_MOST_CELLS:.0e}: "
-            "merge outputs that say the same"
+            f"channel has {matrix.size:,} entries, above {_MOST_CELLS:,}: merge equivalent outputs"
         )
     values = _values(domain_size, matrix, prior)
-    loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
+    loss, chance = _loss_and_truth(values, truth=truth, epsilon0=epsilon0, channel=matrix)
     scene = Scene(
         num_users=users,
         domain_size=values,
@@ -469,53 +459,36 @@ def _values(
 ) -> int:
     """Return the number of values."""
     rows = None if matrix is None else len(matrix)
-    if domain_size is not None:
-        found = require_at_least("domain_size", domain_size, 1)
-        if rows not in (None, found):
-            raise ParameterError(
-                f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
-            )
-    elif rows is not None:
-        found = rows
-    elif prior is not None:
-        found = len(np.atleast_1d(np.asarray(prior)))
-    else:
+    if domain_size is None:
+        domain_size = np.size(prior) if rows is None and prior is not None else rows
+    if domain_size is None:
         raise ParameterError("domain_size (k) is needed: give the number k of possible answers")
-    if found < 2:
+    found = require_at_least("domain_size (k)", domain_size, 2, MOST_VALUES)
+    if rows not in (None, found):
         raise ParameterError(
-            f"domain_size (k) = {found} is below 2: with a single possible answer there is nothing "
-            "to guess; give an integer >= 2"
+            f"domain_size (k) = {found} and the channel has {rows} rows: leave domain_size out"
         )
-    if found > MOST_VALUES:
-        raise ParameterError(f"domain_size (k) = {found} is above {MOST_VALUES}: give fewer values")
     return found
 
 
-def _loss_and_truth(
-    domain_size: int,
-    truth: SupportsFloat | None,
-    epsilon0: SupportsFloat | None,
-    matrix: Floats | None,
-) -> tuple[float, float | None]:
+def _loss_and_truth(domain_size: int, **said: Any) -> tuple[float, float | None]:
     """Return the local loss, and the chance of the truth for k-ary randomized response."""
-    said = {"truth": truth, "epsilon0": epsilon0, "channel": matrix}
     given = [name for name, value in said.items() if value is not None]
     if len(given) != 1:
         raise ParameterError(
-            f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give "
-            "exactly one, which says how answers are randomized"
+            f"{' and '.join(given) or 'none'} of truth (p), epsilon0 and channel given: give one"
         )
     others = domain_size - 1
-    if epsilon0 is not None:
-        loss = require_non_negative("epsilon0", epsilon0)
+    if given == ["epsilon0"]:
+        loss = require_non_negative("epsilon0", said["epsilon0"])
         # Rounded up: more truth never leaks less.
         chance = min(round_up(1.0 / (1.0 + others * math.exp(-loss))), 1.0)
         return loss, chance if loss > 0.0 else 1.0 / domain_size
-    if matrix is not None:
+    if given == ["channel"]:
         from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
-        return math.log(max(worst_ratio(matrix).ratio, 1.0)), None
-    chance = require_finite("truth (p)", truth or 0.0)
+        return math.log(max(worst_ratio(said["channel"]).ratio, 1.0)), None
+    chance = require_finite("truth (p)", said["truth"])
     checked_truth(chance, domain_size)
     ratio = math.inf if chance == 1.0 else chance * others / (1.0 - chance)
     return math.log(max(ratio, 1.0)), chance

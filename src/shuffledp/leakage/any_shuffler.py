@@ -37,15 +37,10 @@ from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
 from shuffledp.groups.mallows import HammingMallows, MallowsModel, displacement_law
+from shuffledp.leakage import uninformed
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.channel import Channel, check_law, checked_prior
 from shuffledp.leakage.others import Response
-from shuffledp.leakage.uninformed import (
-    MultinomialForm,
-    exchangeable_vulnerability,
-    multinomial_form,
-    shuffled_vulnerability,
-)
 
 #: Where results that are not from the literature are derived.
 SOURCE = "derived in the shuffledp documentation, results/leakage-general"
@@ -183,7 +178,7 @@ def crowd_vulnerability_upper(
         """Bound what is guessed right in a crowd of so many."""
         if is_strong and law is crowd:
             return blanket_vulnerability_upper(size, k, truth)
-        return shuffled_vulnerability(size, k, truth).upper
+        return uninformed.shuffled_vulnerability(size, k, truth).upper
 
     alone = round_up(float(truth), operations=1)
     return min(round_up(crowd_delta(law, hidden, alone)), alone, 1.0)
@@ -252,21 +247,15 @@ def positions_vulnerability(
     """
     places = _places(place_law)
     if places.masses.size == 1:
-        uniform = exchangeable_vulnerability(int(places.counts[0]), channel, prior=prior)
+        uniform = uninformed.exchangeable_vulnerability(int(places.counts[0]), channel, prior=prior)
         lower = max((uniform.lower or 0.0) - places.moved, 0.0)
         return replace(uniform, lower=lower, upper=min(uniform.upper + places.moved, 1.0))
-    form = multinomial_form(min(int(places.counts.sum()), 10**9), channel, prior=prior)
+    form = uninformed.multinomial_form(min(int(places.counts.sum()), 10**9), channel, prior=prior)
     found = _closed(form, places)
     slack = form.slack + places.moved + 64.0 * _ULP * (found.upper + form.certain)
     upper = min(min(form.certain + found.upper, form.unshuffled) + slack, 1.0)
     lower = min(form.certain + max(found.lower - slack, 0.0), upper)
-    return Bound(
-        lower=lower,
-        upper=upper,
-        method="positions-bounded",
-        source=SOURCE,
-        assumptions=_INDEPENDENT,
-    )
+    return Enclosure(lower, upper).bound("positions-bounded", SOURCE, _INDEPENDENT)
 
 
 def _places(place_law: ArrayLike) -> _Places:
@@ -285,7 +274,7 @@ def _places(place_law: ArrayLike) -> _Places:
     return _Places(means, counts, moved, float(counts @ means**2), float(counts @ means**3))
 
 
-def _closed(form: MultinomialForm, places: _Places) -> Enclosure:
+def _closed(form: uninformed.MultinomialForm, places: _Places) -> Enclosure:
     """Return what (2), Scarf's inequality and (3) say of the mean of the maximum, without C."""
     rows, law = form.gains, form.law
     k, best = len(rows), float(form.means[form.best])
@@ -357,9 +346,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     [0.75, 0.25]
     """
     n = model.num_items
-    start = require_at_least("place", place, 0)
-    if start >= n:
-        raise ParameterError(f"place = {start} is not in [0, {n - 1}]: give a place counted from 0")
+    start = require_at_least("place", place, 0, n - 1)
     if model.distance == "kendall":
         law = np.zeros(n)
         steps, chances = displacement_law(n, model.theta, start)

@@ -32,7 +32,7 @@ from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.channel import Truth, checked_prior, float_channel
 from shuffledp.leakage.contour import Setting, bernstein_reach, contour_angles, contour_tails
 from shuffledp.leakage.fullest_bin import excess_share, lattice_rule
-from shuffledp.leakage.others import Coins, Response, checked_num_users, report_law
+from shuffledp.leakage.others import MOST_USERS, Coins, Response, report_law, unshuffled
 
 _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
@@ -85,15 +85,13 @@ _LEVELS = (*(1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01), *(i / 32 for i in range(1, 32
 _REMEMBERED = 64
 
 
-def _mean_of_crowds(
-    count: int, chance: Fraction, hidden: Callable[[int], float], alone: float
-) -> float:
-    """Bound E[V(B + 1)] for B ~ Bin(count, chance), where V(1) = ``alone``; V must not rise.
+def _mean_of_crowds(coins: Coins, hidden: Callable[[int], float], alone: float) -> float:
+    """Bound E[V(B + 1)] for the binomial B of some coins, where V(1) = ``alone``.
 
-    The law of B is cut into ranges that stand at their left ends.
+    V must not rise: the law of B is cut into ranges that stand at their left ends.
     """
-    law = report_law([Coins(count, chance)])
-    masses = law.masses[: count - law.first + 1]
+    law = report_law([coins])
+    masses = law.masses[: coins.number - law.first + 1]
     starts = np.arange(masses.size)
     if masses.size > _MOST_SINGLE:
         starts = np.unique(np.append(0, np.searchsorted(np.cumsum(masses), _LEVELS)))
@@ -153,15 +151,14 @@ def blanket_vulnerability_upper(
     >>> round(blanket_vulnerability_upper(2, 2, 0.75), 9)  # B is 0 or 1: (1 + 3/4) / 2 of the way
     0.6875
     """
-    users = checked_num_users(num_users)
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     response = Response.of(truth, require_at_least("domain_size", domain_size, 2))
     law = checked_prior(prior, response.domain_size)
     uniform = _uniform_upper(users, response)
     if prior is None:
         return uniform
-    unshuffled = round_up(response.unshuffled(law), operations=law.size + 4)
     scaled = round_up(response.domain_size * float(law.max()) * uniform, operations=4)
-    return min(unshuffled, scaled, 1.0)
+    return min(round_up(response.unshuffled(law)), scaled, 1.0)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -174,17 +171,12 @@ def _uniform_upper(num_users: int, response: Response) -> float:
         return 1.0
     found = noise_load_excess(num_users, values, response.answer)
     if found is None:
-        excess = _mean_of_crowds(
-            num_users - 1,
-            response.noise,
-            lambda size: excess_share(size, values).upper,
-            1.0 - 1.0 / values,
-        )
+        alone, others = 1.0 - 1.0 / values, Coins(num_users - 1, response.noise)
+        excess = _mean_of_crowds(others, lambda size: excess_share(size, values).upper, alone)
     else:
         excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
-    leaked = round_up(float(response.kept) * excess, operations=4)
     # r + (p - r)/k = 1/k.
-    return min(round_up(1.0 / values + leaked, operations=4), 1.0, float_above(response.truth))
+    return min(response.leaked(Enclosure(0.0, excess)).upper, float_above(response.truth))
 
 
 def channel_blanket_upper(
@@ -194,24 +186,22 @@ def channel_blanket_upper(
 
     Errs upwards; at most what the unshuffled report gives.
     """
-    from shuffledp.leakage.uninformed import exchangeable_ends
+    from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
-    users = checked_num_users(num_users)
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     matrix = float_channel(channel)
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     law = checked_prior(prior, len(matrix))
-    unshuffled = float((law[:, None] * matrix).max(axis=0).sum())
-    alone = min(round_up(unshuffled, operations=matrix.shape[1] + 4), 1.0)
+    alone = min(round_up(unshuffled(matrix, law)), 1.0)
     blanket: NDArray[np.float64] = matrix.min(axis=0)
     # A smaller chance of noise is a weaker blanket: this errs upwards.
     chance = min(float(blanket.sum()) * (1.0 - 1e-14), 1.0)
     if chance <= 0.0:
         return alone
     crowd = blanket / blanket.sum()
-    found = _mean_of_crowds(
-        users - 1,
-        Fraction(chance),
-        lambda size: exchangeable_ends(size, matrix, prior=law, crowd=crowd, work=0.0).upper,
-        alone,
-    )
-    return min(found, alone)
+
+    def hidden(size: int) -> float:
+        """Bound what is guessed right in a crowd of so many."""
+        return exchangeable_vulnerability(size, matrix, prior=law, crowd=crowd, work=0.0).upper
+
+    return min(_mean_of_crowds(Coins(users - 1, Fraction(chance)), hidden, alone), alone)

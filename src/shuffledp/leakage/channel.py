@@ -49,9 +49,7 @@ def require_cells(what: str, num_inputs: int, num_outputs: int, *, exact: bool) 
     if num_inputs * num_outputs > limit:
         raise ParameterError(
             f"{what} would have {num_inputs} x {num_outputs} = {num_inputs * num_outputs} "
-            f"{'exact fractions' if exact else 'cells'}, above {limit}: "
-            + ("use floats, or " if exact else "")
-            + "work with the closed forms"
+            f"{'exact fractions' if exact else 'cells'}, above {limit}: use floats or closed forms"
         )
 
 
@@ -62,10 +60,7 @@ def as_numbers(name: str, values: object, num_dimensions: int) -> NDArray[Any]:
     except ValueError:
         raise ParameterError(f"{name} has rows of different lengths: give a full table") from None
     if array.ndim != num_dimensions:
-        raise ParameterError(
-            f"{name} has {array.ndim} dimensions, not {num_dimensions}: give "
-            + ("a flat list of numbers" if num_dimensions == 1 else "a list of rows")
-        )
+        raise ParameterError(f"{name} has {array.ndim} dimensions: give {num_dimensions}")
     if array.size == 0:
         raise ParameterError(f"{name} is empty, of shape {array.shape}: give at least one number")
     if array.dtype.kind == "f":
@@ -87,8 +82,7 @@ def checked_labels(name: str, labels: Iterable[Hashable] | None, size: int) -> L
     names = None if labels is None else tuple(labels)
     if names is not None and (len(names) != size or len(set(names)) < size):
         raise ParameterError(
-            f"{name} has {len(names)} labels, {len(set(names))} of them different, not {size}: "
-            "give a different one for each"
+            f"{name} has {len(names)} labels, {len(set(names))} of them different: give {size}"
         )
     return names
 
@@ -127,8 +121,7 @@ def checked_matrix(matrix: object) -> NDArray[Any]:
 
 def float_channel(channel: Any) -> NDArray[np.float64]:
     """Return the matrix of a `Channel` or array_like as doubles."""
-    matrix: NDArray[np.float64] = checked_matrix(getattr(channel, "matrix", channel))
-    return matrix.astype(np.float64)
+    return as_channel(channel).to_dense()
 
 
 def uniform_prior(size: int) -> NDArray[np.float64]:
@@ -266,13 +259,10 @@ class Channel:
             return NotImplemented
         if self.num_outputs != other.num_inputs:
             raise ParameterError(
-                f"a channel with {self.num_outputs} outputs cannot be followed by one with "
-                f"{other.num_inputs} inputs: the outputs of the first are the inputs of the second"
+                f"{self.num_outputs} outputs cannot be followed by {other.num_inputs} inputs"
             )
-        _require_same_labels(
-            ("the outputs of the first channel", self.outputs),
-            ("the inputs of the second", other.inputs),
-        )
+        both = "outputs of the first channel and inputs of the second"
+        _require_same_labels(both, self.outputs, other.inputs)
         exact = self.is_exact and other.is_exact
         require_cells("the cascade", self.num_inputs, other.num_outputs, exact=exact)
         if exact:
@@ -332,14 +322,11 @@ class Channel:
 _DECIMALS = 12
 
 
-def _require_same_labels(first: tuple[str, Labels], second: tuple[str, Labels]) -> None:
+def _require_same_labels(what: str, first: Labels, second: Labels) -> None:
     """Raise if both sides have labels and these differ; numbers of labels agree."""
-    for index, (mine, yours) in enumerate(zip(first[1] or (), second[1] or (), strict=False)):
+    for index, (mine, yours) in enumerate(zip(first or (), second or (), strict=False)):
         if mine != yours:
-            raise ParameterError(
-                f"{first[0]} are not {second[0]}: number {index} is {mine!r} there and {yours!r} "
-                "here; use the same labels in the same order"
-            )
+            raise ParameterError(f"{what} differ: label {index} is {mine!r} there, {yours!r} here")
 
 
 def as_channel(channel: object) -> Channel:
@@ -400,12 +387,9 @@ def is_refined_by(
     one, other = as_channel(first), as_channel(second)
     if one.num_inputs != other.num_inputs:
         raise ParameterError(
-            f"channels with {one.num_inputs} and {other.num_inputs} inputs have different "
-            "secrets: they cannot be compared"
+            f"channels with {one.num_inputs} and {other.num_inputs} inputs have different secrets"
         )
-    _require_same_labels(
-        ("the inputs of the first channel", one.inputs), ("those of the second", other.inputs)
-    )
+    _require_same_labels("inputs of both channels", one.inputs, other.inputs)
     matrix, target = one.to_dense(), other.to_dense()
     apart = np.abs(matrix @ _closest(matrix, target) - target).sum(axis=1)
     return bool(apart.max() <= limit)
@@ -422,7 +406,7 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
         raise ParameterError(
             f"refinement of a {num_inputs} x {num_middle} channel by one with {num_last} outputs "
             f"needs a linear program with {coefficients} coefficients, above {LARGEST_PROGRAM}: "
-            "reduce() both channels, or compare their vulnerabilities for the gains that matter"
+            "reduce() both, or compare vulnerabilities"
         )
     # Variables: W by rows, then D - C W above and below 0, both by rows.
     cells, size = num_inputs * num_last, num_middle * num_last

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Floats, Waves
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.contour import Waves, bernstein_reach
+from shuffledp.leakage.contour import bernstein_reach
 from shuffledp.leakage.others import Kind, count_moments, fourier_slack
 
 _ULP = math.ulp(1.0)
@@ -98,9 +98,7 @@ def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:
         ends.append((high - low + 1, float(mean - round(mean)), math.sqrt(variance)))
     implied = max(range(size), key=lambda y: ends[y][0])
     kept = [y for y in range(size) if y != implied]
-    reaches, offsets, deviations = (
-        np.array(each) for each in zip(*(ends[y] for y in kept), strict=True)
-    )
+    reaches, offsets, deviations = map(np.array, zip(*(ends[y] for y in kept), strict=True))
     widths = np.maximum((0.5 * _NARROW * deviations).astype(np.int64) * 2, 1)
     # Odd numbers of blocks that hold the windows.
     while math.prod(lengths := (-(-reaches // widths) // 2 * 2 + 1).tolist()) > most_cells:
@@ -143,15 +141,14 @@ def coarse_vulnerability(
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
     wrapped = float(sum(each.max(axis=0, initial=0.0).sum() for each in (changes, -changes)))
     # How much rounding moves G, in total variation: by Pinsker, or user by user.
-    shares = [max(float(law[lattice.implied]), 1e-300) for _, law in kinds]
-    users = [number for number, _ in kinds]
-    relative = math.fsum(n * (1.0 + 1.0 / share) for n, share in zip(users, shares, strict=True))
-    moved = 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * sum(users))
+    users = sum(number for number, _ in kinds)
+    relative = math.fsum(n * (1.0 + 1.0 / max(law[lattice.implied], 1e-300)) for n, law in kinds)
+    moved = 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * users)
     # An error of G moves each D_x by what it is multiplied with, in the l1 norm.
     slack = 2.0 * wrapped * moved + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
-    return Enclosure(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
+    return Enclosure(lower, max(upper, 0.0)).clipped()
 
 
 def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
@@ -208,26 +205,21 @@ def _periods(lattice: Lattice) -> list[int]:
     return [width * length for width, length in zip(lattice.widths, lattice.lengths, strict=True)]
 
 
-def _block_wave(angles: Floats, width: int) -> Floats:
-    """Return the modulus of U with its sign: that of numbers symmetric around zero."""
-    low = np.sin(0.5 * angles)
-    safe = np.where(low == 0.0, 1.0, low)
-    return np.where(low == 0.0, 1.0, np.sin(0.5 * width * angles) / (width * safe))
-
-
 def _filters(lattice: Lattice, nodes: Nodes) -> tuple[Floats, Waves, dict[int, Floats]]:
     """Return U at nodes within the blocks' own frequencies, without and with its phase.
 
     And the images of B over it, for each order.
     """
+    from scipy.special import diric  # the modulus of U with its sign
+
     block, halves = np.ones(nodes.weights.size), np.zeros(nodes.weights.size)
     images = {order: np.ones(block.size) for order in _ORDERS}
     for indices, width, length in zip(nodes.indices, lattice.widths, lattice.lengths, strict=True):
         # Zero and what is within the blocks' own frequencies, negative indices last.
         angles = 2.0 * math.pi * np.fft.fftfreq(length) / width
-        own = _block_wave(angles, width)
+        own = diric(angles, width)
         turns = 2.0 * math.pi * np.arange(1, width)[:, None] / width
-        others = np.square(_block_wave(angles + turns, width) / own)
+        others = np.square(diric(angles + turns, width) / own)
         for order in _ORDERS:
             images[order] *= (1.0 + (others**order).sum(axis=0))[indices]
         block *= own[indices]

@@ -20,9 +20,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.arrays import Floats, Integers, Waves
 
 _ULP = math.ulp(1.0)
 _LOG_NEGLIGIBLE = math.log(1e-19)
@@ -36,8 +35,6 @@ _BLOCK = 256
 _LOG_SMALL = -30.0
 _LARGEST_EXPONENT = 50.0
 
-Waves = NDArray[np.complex128]
-
 
 def bernstein_reach(exponent: float, variance: Any) -> Any:
     """Return how far from its mean a sum of indicators is with chance e^-exponent at most."""
@@ -47,13 +44,9 @@ def bernstein_reach(exponent: float, variance: Any) -> Any:
 
 def log_sum_mass(num_balls: int) -> float:
     """Return ln Pr[Po(n) = n], to some ulps."""
-    if num_balls <= 20:
-        return math.log(num_balls**num_balls / math.factorial(num_balls)) - num_balls
-    n = float(num_balls)
-    square = n * n
-    # Stirling's series; the next term is below 1e-14 at n = 20.
-    series = 1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square
-    return -0.5 * math.log(2.0 * math.pi * n) - series / n
+    from shuffledp.core.numerics.binomial_kernels import stirling_error
+
+    return -0.5 * math.log(2.0 * math.pi * num_balls) - stirling_error(float(num_balls))
 
 
 def contour_period(num_balls: int) -> int:

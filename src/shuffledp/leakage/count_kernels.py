@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats, Integers, Waves
 from shuffledp.core.compiled import njit
-from shuffledp.core.numerics.binomial_kernels import deviance_series, stirling_error
+from shuffledp.core.numerics.binomial_kernels import deviance, stirling_error
 
 # Nothing below this changes a probability of the recurrence: a level has at most some 1e7 terms.
 _NEGLIGIBLE = 1e-30
@@ -19,14 +19,6 @@ _ROTATIONS = 64
 
 
 @njit(cache=True, nogil=True)
-def deviance_at(x: float, mean: float, difference: float) -> float:
-    """Return x ln(x / mean) + mean - x for x > 0 and mean > 0, where difference = x - mean."""
-    if abs(difference) >= 0.5 * (x + mean):
-        return x * math.log(x / mean) - difference
-    return deviance_series(x, mean, difference)
-
-
-@njit(cache=True, nogil=True)
 def overflow_weight(load: float, bins: float, deficit: float) -> float:
     """Return Pr[Bin(s, 1/bins) = load] for s = bins * load - deficit balls; bins >= 2, load > 0."""
     elsewhere = (bins - 1.0) * load - deficit
@@ -36,20 +28,14 @@ def overflow_weight(load: float, bins: float, deficit: float) -> float:
         return math.pow(bins, -load)
     balls = load + elsewhere
     difference = deficit / bins
-    exponent = (
-        stirling_error(balls)
-        - stirling_error(load)
-        - stirling_error(elsewhere)
-        - deviance_at(load, balls / bins, difference)
-        - deviance_at(elsewhere, balls * (1.0 - 1.0 / bins), -difference)
-    )
+    exponent = stirling_error(balls) - stirling_error(load) - stirling_error(elsewhere)
+    exponent -= deviance(load, balls / bins, difference)
+    exponent -= deviance(elsewhere, balls * (1.0 - 1.0 / bins), -difference)
     return math.exp(exponent) * math.sqrt(balls / (2.0 * math.pi * load * elsewhere))
 
 
 @njit(cache=True, nogil=True)
-def confined(
-    load: int, bins: int, deficit: int, num_strides: int, rule: NDArray[np.float64]
-) -> float:
+def confined(load: int, bins: int, deficit: int, num_strides: int, rule: Floats) -> float:
     """Return the probability that bins * load - deficit balls leave no bin above ``load``."""
     half = rule.size // 2
     stride = deficit / num_strides
@@ -83,7 +69,7 @@ def confined(
 
 
 @njit(cache=True, nogil=True)
-def poisson_masses(mean: float, first: int, size: int) -> NDArray[np.float64]:
+def poisson_masses(mean: float, first: int, size: int) -> Floats:
     """Return Pr[Po(mean) = first], ... for ``size`` numbers from ``first`` >= 0."""
     masses = np.empty(size)
     for i in range(size):
@@ -91,19 +77,15 @@ def poisson_masses(mean: float, first: int, size: int) -> NDArray[np.float64]:
         if x == 0.0:
             masses[i] = math.exp(-mean)
         else:
-            exponent = -stirling_error(x) - deviance_at(x, mean, x - mean)
+            exponent = -stirling_error(x) - deviance(x, mean, x - mean)
             masses[i] = math.exp(exponent) / math.sqrt(2.0 * math.pi * x)
     return masses
 
 
 @njit(cache=True, nogil=True)
 def group_waves(
-    masses: NDArray[np.float64],
-    origin: float,
-    angles: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-) -> NDArray[np.complex128]:
+    masses: Floats, origin: float, angles: Floats, starts: Integers, stops: Integers
+) -> Waves:
     """Return the sum of masses[j] e^(i angle (origin + j)) over start <= j < stop."""
     found = np.empty((starts.size, angles.size), dtype=np.complex128)
     turn_real, turn_imag = np.cos(angles), np.sin(angles)

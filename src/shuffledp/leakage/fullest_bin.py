@@ -32,8 +32,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.leakage import contour
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
@@ -140,14 +139,16 @@ class LatticeRule(NamedTuple):
 
     nodes: Integers
     weights: Floats
-    checks: Floats
+    checks: Floats  # shape (8, nodes)
+    starts: Integers  # of the panels among the nodes
 
     def total(self, values: Floats, error: float = 0.0) -> tuple[float, float]:
         """Return the sum over all numbers, and what it is off: truncation, an estimate, and errors.
 
         Each value may be off by ``error``.
         """
-        last = np.abs(self.checks @ values).max(axis=1, initial=0.0)
+        checks = np.add.reduceat(self.checks * values, self.starts, axis=1)
+        last = np.abs(checks).max(axis=0)
         slack = _SAFETY * float(last.sum()) + float(np.abs(self.weights).sum()) * error
         return math.fsum(self.weights * values), slack
 
@@ -156,15 +157,13 @@ class LatticeRule(NamedTuple):
 def lattice_rule(size: int, panels: int) -> LatticeRule:
     """Return the rule for ``size`` >= 1 whole numbers in ``panels`` panels of 48 nodes."""
     if size <= panels * _MOST_ONE_BY_ONE:
-        return LatticeRule(np.arange(size), np.ones(size), np.empty((0, _LAST_COEFFICIENTS, size)))
+        return LatticeRule(np.arange(size), np.ones(size), np.zeros((1, size)), np.zeros(1, int))
     edges = [size * panel // panels for panel in range(panels + 1)]
     rules = [_panel_rule(right - left) for left, right in itertools.pairwise(edges)]
-    nodes = np.concatenate([left + rule[0] for left, rule in zip(edges, rules, strict=False)])
-    checks = np.zeros((panels, _LAST_COEFFICIENTS, len(nodes)))
-    groups = np.split(checks, np.cumsum([len(rule[0]) for rule in rules])[:-1], axis=2)
-    for panel, (group, rule) in enumerate(zip(groups, rules, strict=True)):
-        group[panel] = rule[2]
-    return LatticeRule(nodes, np.concatenate([rule[1] for rule in rules]), checks)
+    nodes, weights, checks = zip(*rules, strict=True)
+    starts = np.cumsum([0, *map(len, nodes[:-1])])
+    places = [left + inside for left, inside in zip(edges, nodes, strict=False)]
+    return LatticeRule(np.hstack(places), np.hstack(weights), np.hstack(checks), starts)
 
 
 @functools.lru_cache(maxsize=64)
@@ -197,9 +196,6 @@ _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 # Logarithm of what is neglected above, and how many bins are expected above the lowest load.
 _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
-
-# The chances that the maximum is above some loads, and bounds on their errors.
-Tails = Callable[[int, int, Integers], tuple[Floats, Floats]]
 
 
 class LoadWindow(NamedTuple):
@@ -263,8 +259,7 @@ def _closed_form_excess(num_balls: int) -> Enclosure:
         exponent = (-1.0 / 8.0 + (1.0 / 192.0 - 1.0 / (640.0 * square)) / square) / half
         central = math.exp(exponent) / math.sqrt(math.pi * half)
     value = 0.5 * num_balls * central
-    slack = value * _CLOSED_FORM_ERROR
-    return Enclosure(value - slack, value + slack)
+    return Enclosure.around(value, value * _CLOSED_FORM_ERROR)
 
 
 def faster_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
@@ -308,11 +303,8 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     >>> round(found.lower, 12), round(found.upper, 12)
     (0.5, 0.5)
     """
-    balls = require_at_least("num_balls", num_balls, 1)
-    bins = require_at_least("num_bins", num_bins, 2)
-    for name, number in (("num_balls", balls), ("num_bins", bins)):
-        if number > LARGEST_NUM_BALLS:
-            raise ParameterError(f"{name} = {number} is above 1e15, where doubles skip numbers")
+    balls = require_at_least("num_balls", num_balls, 1, LARGEST_NUM_BALLS)
+    bins = require_at_least("num_bins", num_bins, 2, LARGEST_NUM_BALLS)
     if bins == 2:
         return _closed_form_excess(balls)
     if balls == 1:
@@ -323,14 +315,12 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
 
 def excess_share(num_balls: int, num_bins: int) -> Enclosure:
     """Enclose V_S - 1/k: by how much the fullest bin's share is above an even one."""
-    excess = maximum_load_excess(num_balls, num_bins)
-    slack = 2.0 * math.ulp(1.0)
-    return Enclosure(
-        excess.lower / num_balls * (1.0 - slack), excess.upper / num_balls * (1.0 + slack)
-    )
+    found = maximum_load_excess(num_balls, num_bins)
+    lower, upper = found.lower / num_balls, found.upper / num_balls
+    return Enclosure(round_down(lower, operations=2), round_up(upper, operations=2))
 
 
-def excess_by(tails_by: Tails, balls: int, bins: int) -> Enclosure:
+def excess_by(tails_by: Callable[..., tuple[Floats, Floats]], balls: int, bins: int) -> Enclosure:
     """Enclose the excess of at least two balls from the chances of the loads."""
     window = load_window(balls, bins)
     rule = lattice_rule(window.last - window.first + 1, num_panels(bins))
@@ -362,10 +352,8 @@ def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
         return Enclosure(float(num_balls), float(num_balls))
     if float(np.ptp(law)) == 0.0:
         excess, mean = maximum_load_excess(num_balls, law.size), num_balls / law.size
-        return Enclosure(
-            (mean + excess.lower) * (1.0 - _LAST_ROUNDINGS),
-            min((mean + excess.upper) * (1.0 + _LAST_ROUNDINGS), float(num_balls)),
-        )
+        lower, upper = round_down(mean + excess.lower), round_up(mean + excess.upper)
+        return Enclosure(lower, upper).clipped(most=float(num_balls))
     masses, counts = np.unique(law / math.fsum(law), return_counts=True)
     means = num_balls * masses
     log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(law.size)

@@ -60,10 +60,7 @@ def single_target_gain(
     """
     target = require_at_least("target", target, 0)
     if not inputs:
-        raise ParameterError(
-            "inputs is empty: give the data sets as tuples, such as the inputs of "
-            "randomizer_channel(...)"
-        )
+        raise ParameterError("inputs is empty: give what everybody said, as tuples")
     people = min(map(len, inputs))
     if target >= people:
         raise ParameterError(f"target = {target} is not among the {people} people of each input")
@@ -76,15 +73,13 @@ def _checked_gain(gain: ArrayLike, num_inputs: int) -> NDArray[Any]:
     table = as_numbers("gain", gain, 2)
     if table.shape[1] != num_inputs:
         raise ParameterError(
-            f"gain has {table.shape[1]} inputs, the channel {num_inputs}: give a column for each "
-            "of the channel's inputs"
+            f"gain has {table.shape[1]} inputs, the channel {num_inputs}: give a column for each"
         )
     if not all(map(math.isfinite, table.ravel().tolist())):
         raise ParameterError("gain has an entry that is not finite: give finite gains")
     if not np.all(table >= 0, axis=1).any():
         raise ParameterError(
-            "gain has a negative entry in every row, so that the best guess may be worth less than "
-            "0: add a guess worth 0 everywhere (not to play), or add a constant to all gains"
+            "gain has a negative entry in every row: add a guess worth 0 (not to play)"
         )
     return table
 

@@ -24,8 +24,9 @@ from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import ParameterError, ShuffledpError
-from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.shown import Shown
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
@@ -203,12 +204,8 @@ class _Release:
     def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
-        most_users, most_values = accounts_of.MOST_USERS, accounts_of.MOST_VALUES
-        if users > most_users or values > most_values:
-            raise ParameterError(
-                f"{users:,} users and {values:,} answers, and leakage is computed for at most "
-                f"{most_users:,} and {most_values:,}"
-            )
+        require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
+        require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
         has_law = truth is not None or matrix is not None
         # A uniform shuffle of the same reports, or of the true answers where their law is not at
@@ -228,13 +225,8 @@ class _Release:
             # All that is known of the randomizer is its local guarantee.
             losses = profile.epsilon0, profile.delta0
             upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
-            unknown = Bound(
-                lower=account.prior,
-                upper=max(upper, account.prior),
-                method="local guarantee",
-                source=SOURCE,
-                assumptions=(_LOCAL,),
-            )
+            ends = Enclosure(account.prior, max(upper, account.prior))
+            unknown = ends.bound("local guarantee", SOURCE, (_LOCAL,))
             account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
         is_uniform = self.order.name == UNIFORM.name
         if not is_uniform and getattr(getattr(self.order, "shuffler", None), "theta", None) != 0.0:
@@ -260,12 +252,8 @@ class _Release:
         is_complete = is_complete and getattr(order, "protocol", "all") == "all"
         assumptions = (_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT)
         shuffler, both = (
-            Bound(
-                lower=each.lower if is_complete else account.prior,
-                upper=1.0,
-                method=order.name,
-                source=SOURCE,
-                assumptions=assumptions,
+            Enclosure(each.lower or 0.0 if is_complete else account.prior, 1.0).bound(
+                order.name, SOURCE, assumptions
             )
             for each in (account.shuffler, account.both)
         )
@@ -364,6 +352,4 @@ def _by_collisions(places: Floats, truth: float, domain_size: int) -> Bound:
     even = 1.0 / domain_size
     hit = even + (1.0 - even) * math.sqrt(float(places @ places))
     upper = min(round_up(other + (truth - other) * hit, operations=places.size + 16), 1.0)
-    return Bound(
-        lower=even, upper=upper, method="positions-bounded", source=SOURCE, assumptions=(_UNSEEN,)
-    )
+    return Enclosure(even, upper).bound("positions-bounded", SOURCE, (_UNSEEN,))

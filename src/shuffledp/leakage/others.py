@@ -12,18 +12,19 @@ import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.leakage.channel import Truth, checked_truth
 from shuffledp.leakage.contour import bernstein_reach
 
 _ULP = math.ulp(1.0)
+
+#: Number of users up to which everything here is tested.
+MOST_USERS = 10**10
 
 # Each tail beyond the window is below e^-44 = 8e-20.
 _TAIL_EXPONENT = 44.0
@@ -56,12 +57,13 @@ class Nodes(NamedTuple):
     errors: Floats
 
 
-class ReportLaw(NamedTuple):
-    """The law of S, nearly: masses of ``first``, ``first`` + 1, ..."""
+class HistogramLaw(NamedTuple):
+    """Masses of histograms, nearly, one axis for each outcome but ``implied``."""
 
-    first: int
     masses: Floats
     error: float
+    implied: int = 0
+    first: int = 0  # of two outcomes, the number that the masses begin with
 
 
 def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, int]:
@@ -128,7 +130,7 @@ def sum_nodes(groups: Sequence[Coins]) -> Nodes:
     return Nodes(first, period, center, angles, moduli, phases, errors)
 
 
-def report_law(groups: Sequence[Coins]) -> ReportLaw:
+def report_law(groups: Sequence[Coins]) -> HistogramLaw:
     """Return the law of the sum of all coins."""
     import scipy.fft
 
@@ -145,7 +147,7 @@ def report_law(groups: Sequence[Coins]) -> ReportLaw:
     doubts = nodes.errors + 8.0 * _ULP * nodes.moduli
     error = math.sqrt(2.0 * float(np.square(doubts).sum())) + fourier_slack(norm, period)
     error += 2.0 * _TAIL + period * _NEGLIGIBLE
-    return ReportLaw(nodes.first, masses, 1.01 * error)
+    return HistogramLaw(masses, 1.01 * error, first=nodes.first)
 
 
 def mode_mass(groups: Sequence[Coins]) -> Enclosure:
@@ -161,7 +163,7 @@ def mode_mass(groups: Sequence[Coins]) -> Enclosure:
     largest = float((1.0 + 2.0 * sums).max()) / nodes.period
     doubts = nodes.errors + nodes.moduli * 4.0 * _ULP * (nodes.angles.size + 4.0)
     error = 1.01 * ((2.0 * float(doubts.sum()) + 4.0 * _ULP) / nodes.period + _TAIL + _NEGLIGIBLE)
-    return Enclosure(max(largest - error, 0.0), min(largest + error, 1.0))
+    return Enclosure.around(largest, error).clipped()
 
 
 # Moduli below this count as this: errors are divided by them.
@@ -181,19 +183,6 @@ class Box(NamedTuple):
     implied: int
     firsts: tuple[int, ...]
     lengths: tuple[int, ...]
-
-    @property
-    def num_cells(self) -> int:
-        """Number of histograms in the box."""
-        return math.prod(self.lengths)
-
-
-class HistogramLaw(NamedTuple):
-    """Masses of histograms, one axis for each outcome but ``implied``."""
-
-    implied: int
-    masses: Floats
-    error: float
 
 
 def count_moments(kinds: Sequence[Kind], y: int) -> tuple[Fraction, float]:
@@ -240,9 +229,14 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
     # Half of the nodes stand for both of a pair of conjugates.
     norm = math.sqrt(2.0 * float(squares.sum()))
     doubt = math.sqrt(2.0 * float((squares * np.square(doubts)).sum()))
-    error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * _TAIL
+    error = doubt + fourier_slack(norm, masses.size) + 2.0 * num_axes * _TAIL
     error += sum(kind.number for kind in kinds) * 2.0 * (num_axes + 1) * _ULP
-    return HistogramLaw(box.implied, masses, 1.01 * error)
+    return HistogramLaw(masses, 1.01 * error, implied=box.implied)
+
+
+def unshuffled(rows: Floats, prior: Floats) -> float:
+    """Return how often the value is guessed right from its own report, of law ``rows``."""
+    return math.fsum((prior[:, None] * rows).max(axis=0))
 
 
 #: Histograms within reach up to which all are listed, and these times entries of the channel.
@@ -257,7 +251,7 @@ def by_histograms(kinds: Sequence[Kind], joint: Floats) -> Enclosure | None:
     if joint.shape[1] > MOST_AXES:
         return None
     box = histogram_box(kinds)
-    if box.num_cells > min(MOST_HISTOGRAMS, _MOST_WORK / joint.size):
+    if math.prod(box.lengths) > min(MOST_HISTOGRAMS, _MOST_WORK / joint.size):
         return None
     return best_guess(histogram_law(kinds, box), joint)
 
@@ -283,11 +277,7 @@ def best_guess(law: HistogramLaw, joint: Floats) -> Enclosure:
     value = float(best.sum())
     # Products and sums of positive terms; numpy adds in pairs.
     slack = value * _ULP * (num_axes + 32.0 + math.log2(best.size)) + law.error
-    return Enclosure(max(value - slack, 0.0), min(value + slack, 1.0))
-
-
-#: Number of users up to which everything here is tested.
-MOST_USERS = 10**10
+    return Enclosure.around(value, slack).clipped()
 
 
 class Response(NamedTuple):
@@ -325,18 +315,11 @@ class Response(NamedTuple):
 
     def unshuffled(self, prior: Floats) -> float:
         """Return how often the value is guessed right from its own report, in O(k)."""
-        best = int(prior.argmax())
-        others = np.full(prior.size, prior[best])
-        others[best] = np.delete(prior, best).max()
-        chances = np.maximum(float(self.truth) * prior, float(self.answer) * others)
-        return min(float(chances.sum()), 1.0)
+        chances = np.maximum(float(self.truth) * prior, float(self.answer) * prior.max())
+        return min(math.fsum(chances), 1.0)
 
-
-def checked_num_users(num_users: SupportsIndex) -> int:
-    """Return ``num_users`` if it is in [1, 1e10], else raise `ParameterError`."""
-    number = require_at_least("num_users", num_users, 1)
-    if number > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {number} is above {MOST_USERS}: give fewer, the bound falls with them"
-        )
-    return number
+    def leaked(self, share: Enclosure, factor: float = 1.0) -> Enclosure:
+        """Enclose 1/k + (p - r) times an enclosed number and a factor: V for a uniform target."""
+        even, kept = 1.0 / self.domain_size, float(self.kept)
+        lower, upper = (even + kept * (factor * each) for each in (share.lower, share.upper))
+        return Enclosure(round_down(lower), round_up(upper)).clipped()

@@ -41,28 +41,14 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
-from shuffledp.leakage.blanket import (
-    blanket_vulnerability_upper,
-    channel_blanket_upper,
-    noise_load_excess,
-)
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
+from shuffledp.leakage import blanket
+from shuffledp.leakage import others as laws
 from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share
-from shuffledp.leakage.others import (
-    Coins,
-    HistogramLaw,
-    Kind,
-    Response,
-    best_guess,
-    by_histograms,
-    checked_num_users,
-    histogram_box,
-    mode_mass,
-    report_law,
-)
-from shuffledp.leakage.uninformed import exchangeable_ends
+from shuffledp.leakage.others import Coins, Kind, Response
+from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
 _ULP = math.ulp(1.0)
 
@@ -117,14 +103,12 @@ class Situation(NamedTuple):
     def unshuffled(self) -> Enclosure:
         """Enclose how often the best guess is right once the target's own report is seen."""
         if isinstance(self.randomizer, Response):
-            value = self.randomizer.unshuffled(self.prior)
-        else:
-            value = float((self.prior[:, None] * self.randomizer).max(axis=0).sum())
-        return rounded_out(value, operations=8 + self.num_outcomes)
+            return _rounded_out(self.randomizer.unshuffled(self.prior))
+        return _rounded_out(laws.unshuffled(self.randomizer, self.prior))
 
     def guess_before(self) -> Enclosure:
         """Enclose how often the best guess is right before anything is seen."""
-        return rounded_out(float(self.prior.max()))
+        return _rounded_out(float(self.prior.max()))
 
     def kinds(self) -> list[Kind]:
         """Return the others with the laws of their reports."""
@@ -137,7 +121,7 @@ class Situation(NamedTuple):
         """Enclose the largest chance of a number of others who report ``value``; uniform prior."""
         among, even = self.counts[value], Fraction(1, response.domain_size)
         others = Coins(sum(self.counts) - among, response.answer)
-        return mode_mass([Coins(among, response.truth), others, Coins(self.num_unknown, even)])
+        return laws.mode_mass([Coins(among, response.truth), others, Coins(self.num_unknown, even)])
 
 
 def strong_vulnerability(
@@ -198,27 +182,22 @@ def strong_vulnerability(
 
 
 def _checked(
-    randomizer: Any,
-    known_counts: Sequence[SupportsIndex],
-    prior: ArrayLike | None,
-    num_unknown: SupportsIndex,
+    randomizer: Any, known: Sequence[SupportsIndex], prior: ArrayLike | None, unknown: SupportsIndex
 ) -> Situation:
     """Return the situation for arguments as in `strong_vulnerability`, or raise."""
-    counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
+    counts = tuple(require_at_least("known_counts", count, 0) for count in known)
     if len(counts) < 2:
         raise ParameterError(
-            f"known_counts has {len(counts)} entries: give how many of the others are known to "
-            "have each of at least two values"
+            f"known_counts has {len(counts)} entries: give a count for each of at least two values"
         )
-    unknown = require_at_least("num_unknown", num_unknown, 0)
-    checked_num_users(1 + sum(counts) + unknown)
+    unknown = require_at_least("num_unknown", unknown, 0)
+    require_at_least("num_users", 1 + sum(counts) + unknown, 1, laws.MOST_USERS)
     law: Floats = checked_prior(prior, len(counts))
     if not isinstance(randomizer, Real):
         matrix = float_channel(randomizer)
         if len(matrix) != len(counts):
             raise ParameterError(
-                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows: give one "
-                "count for each value"
+                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows"
             )
         return Situation(matrix / matrix.sum(axis=1, keepdims=True), law, counts, unknown)
     response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
@@ -236,23 +215,17 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     before, prior = situation.guess_before().lower, situation.prior
     if situation.num_outcomes * prior.size > _MOST_ENTRIES:
         return "ends", vulnerability_ends(situation)
-    most = situation.unshuffled().upper
-
-    def clipped(found: Enclosure) -> Enclosure:
-        upper = min(found.upper, most)
-        return Enclosure(min(max(found.lower, before), upper), upper)
-
+    within = before, situation.unshuffled().upper
     kinds, joint = situation.kinds(), prior[:, None] * situation.rows()
     if situation.num_outcomes == 2:
         coins = [Coins(n, min(Fraction(float(shares[1])), Fraction(1))) for n, shares in kinds]
-        law = report_law(coins)
-        return "count", clipped(best_guess(HistogramLaw(0, law.masses, law.error), joint))
-    listed = by_histograms(kinds, joint)
+        return "count", laws.best_guess(laws.report_law(coins), joint).clipped(*within)
+    listed = laws.by_histograms(kinds, joint)
     if listed is not None:
-        return "histograms", clipped(listed)
+        return "histograms", listed.clipped(*within)
     method, ends = "ends", vulnerability_ends(situation)
     if len(kinds) == 1:
-        alike = exchangeable_ends(
+        alike = exchangeable_vulnerability(
             situation.num_users, situation.rows(), prior=prior, crowd=kinds[0].law, work=0.0
         )
         other = Enclosure(alike.lower or 0.0, alike.upper)
@@ -260,7 +233,7 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
     if ends.upper - ends.lower > _ENOUGH * (ends.upper - before):
         blocks = coarse_vulnerability(kinds, joint)
         if blocks is not None:
-            method, ends = _narrower((method, ends), ("coarse lattice", clipped(blocks)))
+            method, ends = _narrower((method, ends), ("coarse lattice", blocks.clipped(*within)))
     return method, ends
 
 
@@ -282,10 +255,10 @@ def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
     if isinstance(given, Response) and given.kept == 1 and situation.num_unknown == 0:
         return "no noise", Enclosure(1.0, 1.0)
     if response is not None and response.domain_size == 2:
-        return "mode", _leaked(response, situation.mode(1, response), 0.5)
+        return "mode", response.leaked(situation.mode(1, response), 0.5)
     if response is not None and situation.num_unknown == situation.num_users - 1:
         share = excess_share(situation.num_users, response.domain_size)
-        return "uniform crowd", _leaked(response, share)
+        return "uniform crowd", response.leaked(share)
     return None
 
 
@@ -294,18 +267,17 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
     response, given, users = situation.uniform_response, situation.randomizer, situation.num_users
     lower, counts = situation.guess_before().lower, situation.counts
     if isinstance(given, Response):
-        upper = blanket_vulnerability_upper(users, *given, situation.prior)
+        upper = blanket.blanket_vulnerability_upper(users, *given, situation.prior)
     else:
-        upper = channel_blanket_upper(users, given, prior=situation.prior)
+        upper = blanket.channel_blanket_upper(users, given, prior=situation.prior)
     if response is not None:
         # The value whose count varies least tells most. Of equal counts one is enough.
         truth, answer = response.truth, response.answer
         choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
         mode = situation.mode(counts.index(choose(counts)), response)
-        counted = (1.0 + float(response.kept) * mode.lower) / response.domain_size
+        lower = max(lower, response.leaked(mode, 1.0 / response.domain_size).lower)
         if max(counts) == users - 1:
-            counted = max(counted, concentrated_lower(users, response))
-        lower = max(lower, counted * (1.0 - 8.0 * _ULP))
+            lower = max(lower, concentrated_lower(users, response))
     return Enclosure(min(lower, upper), upper)
 
 
@@ -316,33 +288,21 @@ def concentrated_lower(num_users: int, response: Response) -> float:
     """
     found = None
     if 0 < response.answer < response.truth and response.domain_size > 2:
-        found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
+        found = blanket.noise_load_excess(num_users, response.domain_size - 1, response.answer)
     if found is None:
         return 0.0
-    leaked = float(response.kept) * found.lower / (num_users * float(response.answer))
-    return (1.0 + leaked) / response.domain_size * (1.0 - 16.0 * _ULP)
+    share = found.lower / (num_users * float(response.answer))
+    return response.leaked(Enclosure(share, share), 1.0 / response.domain_size).lower
 
 
-def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
-    """Return the ends around a number that some roundings, and no cancellation, led to."""
-    return Enclosure(
-        max(value * (1.0 - operations * _ULP), 0.0),
-        min(round_up(value, operations=operations), 1.0),
-    )
-
-
-def _leaked(response: Response, share: Enclosure, factor: float = 1.0) -> Enclosure:
-    """Return 1/k + (p - r) times an enclosed number and a factor, for a uniform target."""
-    even, kept = 1.0 / response.domain_size, float(response.kept)
-    ends = [rounded_out(even + kept * (factor * each)) for each in (share.lower, share.upper)]
-    return Enclosure(ends[0].lower, ends[1].upper)
+def _rounded_out(value: float) -> Enclosure:
+    """Return the ends around a number that eight roundings, and no cancellation, led to."""
+    return Enclosure(round_down(value), round_up(value)).clipped()
 
 
 def _bound(method: str, found: Enclosure) -> Bound:
     """Return the claim."""
-    return Bound(
-        lower=found.lower, upper=found.upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
-    )
+    return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
 # Two values: numbers of others up to which every c is looked at.
@@ -391,12 +351,12 @@ def worst_knowledge(
 
 def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
     """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
-    values, kept = response.domain_size, float(response.kept)
-    upper = min(blanket_vulnerability_upper(others + 1, values, response.truth), most)
+    values = response.domain_size
+    upper = min(blanket.blanket_vulnerability_upper(others + 1, values, response.truth), most)
     even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
     # Who knows others' values guesses no worse than who knows nobody's.
-    none = 1.0 / values + kept * excess_share(others + 1, values).lower
-    lower = max(even, concentrated_lower(others + 1, response), none * (1.0 - 8.0 * _ULP))
+    none = response.leaked(excess_share(others + 1, values)).lower
+    lower = max(even, concentrated_lower(others + 1, response), none)
     return Enclosure(min(lower, upper), upper)
 
 
@@ -414,8 +374,8 @@ def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
     most = _MOST_COUNTS if is_rising else _MOST_NAMED
     counts = [*islice(_all_counts(others, values, is_rising=is_rising), most + 1)]
     even = situation._replace(counts=_even(others, values))
-    work = len(counts) * histogram_box(even.kinds()).num_cells if situation.num_outcomes > 2 else 0
-    return counts if len(counts) <= most and work <= _MOST_WORK else []
+    cells = math.prod(laws.histogram_box(even.kinds()).lengths) if situation.num_outcomes > 2 else 0
+    return counts if len(counts) <= most and len(counts) * cells <= _MOST_WORK else []
 
 
 def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int, ...] | None]:
@@ -423,11 +383,11 @@ def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int,
     half = others // 2
     # All characteristic functions have the same modulus, and for even numbers the phase is 0. The
     # worst case does not get worse with more users: for odd numbers, that of one user less.
-    most = mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
+    most = laws.mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
     if others % 2 == 0:
-        return _bound("balanced", _leaked(response, most, 0.5)), (half, half)
-    least = mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
-    found = _leaked(response, Enclosure(least.lower, most.upper), 0.5)
+        return _bound("balanced", response.leaked(most, 0.5)), (half, half)
+    least = laws.mode_mass([Coins(half, response.truth), Coins(others - half, response.answer)])
+    found = response.leaked(Enclosure(least.lower, most.upper), 0.5)
     return _bound("nearly balanced", found), None
 
 

@@ -33,18 +33,11 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.channel import (
-    Truth,
-    as_numbers,
-    check_law,
-    checked_prior,
-    checked_truth,
-    float_channel,
-)
+from shuffledp.leakage.channel import Truth, as_numbers, check_law, checked_prior, float_channel
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
 from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
-from shuffledp.leakage.others import Kind, by_histograms
+from shuffledp.leakage.others import Kind, Response, by_histograms
 
 _ULP = math.ulp(1.0)
 
@@ -108,9 +101,7 @@ def multinomial_form(
 
     Laws that are off one by at most 1e-9 are divided by their sums.
     """
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     rows = float_channel(channel)
     if len(rows) < 2:
         raise ParameterError(
@@ -126,8 +117,7 @@ def multinomial_form(
         law = as_numbers("crowd", crowd, 1).astype(np.float64)
         if len(law) != rows.shape[1]:
             raise ParameterError(
-                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one probability for each "
-                "outcome of the channel"
+                f"crowd has {len(law)} entries, not {rows.shape[1]}: give one for each outcome"
             )
         check_law("crowd", law)
         law = law / math.fsum(law)
@@ -258,21 +248,12 @@ def shuffled_vulnerability(
     >>> shuffled_vulnerability(200, 2, 0.9)
     Bound(upper=0.522539392, lower=0.522539392, method='closed form')
     """
-    users = require_at_least("num_users", num_users, 1)
-    if users > MOST_USERS:
-        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
     values = require_at_least("domain_size", domain_size, 2)
-    # The share of an advantage that k-RR leaves.
-    kept = max(float((checked_truth(truth, values) * values - 1) / (values - 1)), 0.0)
-    gain = excess_share(users, values)
-    is_closed = values == 2
-    return Bound(
-        lower=min(round_down(1.0 / values + kept * gain.lower), 1.0),
-        upper=min(round_up(1.0 / values + kept * gain.upper), 1.0),
-        method="closed form" if is_closed else "maximum load",
-        source=f"{PAPER}, {'Theorems 17 and 19' if is_closed else 'Prop. 21, eq. 17'}",
-        assumptions=UNINFORMED,
-    )
+    found = Response.of(truth, values).leaked(excess_share(users, values))
+    if values == 2:
+        return found.bound("closed form", f"{PAPER}, Theorems 17 and 19", UNINFORMED)
+    return found.bound("maximum load", f"{PAPER}, Prop. 21, eq. 17", UNINFORMED)
 
 
 # The moments tried: every parameter gives a bound, so a grid loses a little and risks nothing.
@@ -286,13 +267,11 @@ def largest_share_upper(num_balls: int, law: Floats) -> float:
     1))^n) / t for t > 0 (Boucheron, Lugosi, Massart, "Concentration Inequalities", 2013, Theorem
     2.5).
     """
-    best = 1.0
-    for parameter in _PARAMETERS.tolist():
-        powers = num_balls * np.log1p(law * math.expm1(parameter))
-        most = float(powers.max())
-        total = most + math.log(float(np.exp(powers - most).sum()))
-        best = min(best, round_up(total / (num_balls * parameter), operations=64))
-    return best
+    powers = num_balls * np.log1p(np.expm1(_PARAMETERS)[:, None] * law)
+    most = powers.max(axis=1)
+    totals = most + np.log(np.exp(powers - most[:, None]).sum(axis=1))
+    best = float((totals / (num_balls * _PARAMETERS)).min())
+    return min(round_up(best, operations=64), 1.0)
 
 
 def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
@@ -348,6 +327,7 @@ def exchangeable_vulnerability(
     *,
     prior: ArrayLike | None = None,
     crowd: ArrayLike | None = None,
+    work: float = MOST_WORK,
 ) -> Bound:
     """Return the probability that the best adversary guesses the target's value.
 
@@ -361,6 +341,8 @@ def exchangeable_vulnerability(
         q, of the target's value; uniform if not given.
     crowd : array_like, shape (m,), optional
         s, of every other report. If not given, other users are like the target: s = q R.
+    work : float
+        Blocks of histograms times guesses at most: fewer are quicker and coarser, 0 for none.
 
     Returns
     -------
@@ -392,18 +374,6 @@ def exchangeable_vulnerability(
     >>> round(found.lower, 9), round(found.upper, 9), found.method
     (0.9, 0.9, 'two guesses')
     """
-    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd)
-
-
-def exchangeable_ends(
-    num_users: SupportsIndex,
-    channel: Any,
-    *,
-    prior: ArrayLike | None,
-    crowd: ArrayLike | None = None,
-    work: float = MOST_WORK,
-) -> Bound:
-    """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
     alone, guesses = form.without_release, len(form.gains)
     if guesses == 1:
@@ -418,12 +388,11 @@ def exchangeable_ends(
         if found.upper - found.lower > _ENOUGH * found.upper:
             closer = _closer(form, work)
             if closer is not None:
-                method, upper = closer[0], min(closer[1].upper, found.upper)
-                found = Enclosure(min(max(closer[1].lower, found.lower), upper), upper)
+                method, found = closer[0], closer[1].clipped(found.lower, found.upper)
+    found = Enclosure(found.lower - form.slack, found.upper + form.slack)
     # Within what always holds.
-    upper = min(found.upper + form.slack, round_up(form.unshuffled), 1.0)
-    lower = min(max(found.lower - form.slack, round_down(alone)), upper)
-    return Bound(lower=lower, upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS)
+    found = found.clipped(round_down(alone), min(round_up(form.unshuffled), 1.0))
+    return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
 def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:

@@ -13,33 +13,23 @@ negligible. Only about twenty nodes are not negligible themselves, whatever the 
 """
 
 import math
+from decimal import Decimal
 
 import numpy as np
 
 from shuffledp.core.compiled import njit
 
-# ln(n!) - ln(sqrt(2 pi n) (n/e)^n) for n = 0 (unused) to 15; the series below takes over there.
-# Written out, since the difference would lose two digits, and not the same ones on all machines.
-_STIRLING_ERROR_TABLE = np.array(
-    [
-        0.0,
-        0.08106146679532726,
-        0.0413406959554093,
-        0.02767792568499834,
-        0.020790672103765093,
-        0.016644691189821193,
-        0.013876128823070748,
-        0.01189670994589177,
-        0.010411265261972096,
-        0.009255462182712733,
-        0.00833056343336287,
-        0.007573675487951841,
-        0.00694284010720953,
-        0.006408994188004207,
-        0.0059513701127588475,
-        0.005554733551962801,
-    ]
-)
+_LOG_ROOT_TAU = Decimal("0.9189385332046727417803297364")  # ln sqrt(2 pi)
+
+
+def _small_stirling_error(n: int) -> float:
+    """Return ln(n!) - ln(sqrt(2 pi n) (n/e)^n), right to the last digit on all machines."""
+    half = n + Decimal("0.5")
+    return float(Decimal(math.factorial(n)).ln() - half * Decimal(n).ln() + n - _LOG_ROOT_TAU)
+
+
+# For n = 0 (unused) to 15; the series below takes over there.
+_STIRLING_ERROR_TABLE = np.array([0.0, *map(_small_stirling_error, range(1, 16))])
 
 
 @njit(cache=True, nogil=True, patient=True)
@@ -48,17 +38,19 @@ def stirling_error(n: float) -> float:
     if n <= 15.0:
         return float(_STIRLING_ERROR_TABLE[int(n)])
     square = n * n
-    return (
-        1.0 / 12.0
-        - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
-        / square
-    ) / n
+    later = (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square
+    return (1.0 / 12.0 - (1.0 / 360.0 - later) / square) / n
 
 
 @njit(cache=True, nogil=True, patient=True)
-def deviance_series(x: float, mean: float, difference: float) -> float:
-    """Return x ln(x / mean) + mean - x by its series in difference = x - mean, below x + mean."""
+def deviance(x: float, mean: float, difference: float) -> float:
+    """Return x ln(x / mean) + mean - x without cancellation, where difference = x - mean.
+
+    x and mean are above 0.
+    """
     v = difference / (x + mean)
+    if abs(v) >= 0.5:
+        return x * math.log(x / mean) - difference
     total = difference * v
     term = 2.0 * x * v
     v *= v
@@ -69,15 +61,6 @@ def deviance_series(x: float, mean: float, difference: float) -> float:
             break
         total = following
     return total
-
-
-@njit(cache=True, nogil=True, patient=True)
-def deviance(x: float, mean: float) -> float:
-    """Return x ln(x / mean) + mean - x without cancellation, for x > 0 and mean > 0."""
-    difference = x - mean
-    if abs(difference) >= 0.1 * (x + mean):
-        return x * math.log(x / mean) - difference
-    return deviance_series(x, mean, difference)
 
 
 @njit(cache=True, nogil=True, patient=True)
@@ -94,13 +77,8 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
         return n * (math.log1p(-p) if p < q else math.log(q))
     if k == n:
         return n * (math.log1p(-q) if q < p else math.log(p))
-    exponent = (
-        stirling_error(n)
-        - stirling_error(k)
-        - stirling_error(n - k)
-        - deviance(k, n * p)
-        - deviance(n - k, n * q)
-    )
+    exponent = stirling_error(n) - stirling_error(k) - stirling_error(n - k)
+    exponent -= deviance(k, n * p, k - n * p) + deviance(n - k, n * q, n - k - n * q)
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
 
 
@@ -199,14 +177,14 @@ def points_and_tail(
         modulus = math.exp(log_modulus) * (1.0 if node == 0 else 2.0)
         real, imaginary = modulus * math.cos(phase), modulus * math.sin(phase)
         cosine = 1.0 - versine
+        real_shifted = real * cosine - imaginary * sine
+        imaginary_shifted = imaginary * cosine + real * sine
         here += real
-        before += real * cosine - imaginary * sine
+        before += real_shifted
         after += real * cosine + imaginary * sine
         # 1/(1 - r e^{i theta}), and one power less of e^{i theta} in the tail than at s
         real_gap, imaginary_gap = 1.0 - r * cosine, -r * sine
         norm = real_gap * real_gap + imaginary_gap * imaginary_gap
-        real_shifted = real * cosine - imaginary * sine
-        imaginary_shifted = imaginary * cosine + real * sine
         tail += (real_shifted * real_gap + imaginary_shifted * imaginary_gap) / norm
     log_scale, _ = log_tilted_mass(num_high, num_low, q, s, r)
     scale = math.exp(log_scale) / num_nodes
@@ -219,15 +197,15 @@ def points_and_tail(
 def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
     """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E), q = 1 - p.
 
-    The deviance of k, which is that of its likelihood at p against that at k / n.
+    The deviance of k, which is that of its likelihood at p against that at k / n; rounded down.
     """
     if p <= 0.0:
         return 0.0 if k == 0.0 else math.inf
     if q <= 0.0:
         return 0.0 if k == n else math.inf
-    exponent = n * p if k == 0.0 else deviance(k, n * p)
-    exponent += n * q if k == n else deviance(n - k, n * q)
-    return exponent
+    exponent = n * p if k == 0.0 else deviance(k, n * p, k - n * p)
+    exponent += n * q if k == n else deviance(n - k, n * q, n - k - n * q)
+    return exponent * (1.0 - 1e-13)
 
 
 @njit(cache=True, nogil=True, patient=True)
@@ -237,19 +215,14 @@ def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple
     Bisection on the Chernoff exponent, O(log n).
     """
     mode = min(max(np.floor(n * p), 0.0), n)
-    outside, inside = -1.0, mode
-    while inside - outside > 1.0:
-        middle = np.floor(0.5 * (inside + outside))
-        if chernoff_exponent(n, middle, p, q) >= tail_exponent:
-            outside = middle
-        else:
-            inside = middle
-    first = inside
-    outside, inside = n + 1.0, mode
-    while outside - inside > 1.0:
-        middle = np.ceil(0.5 * (inside + outside))
-        if chernoff_exponent(n, middle, p, q) >= tail_exponent:
-            outside = middle
-        else:
-            inside = middle
-    return first, inside
+    first = last = mode
+    for beyond in (-1.0, n + 1.0):
+        inside, outside = mode, beyond
+        while abs(outside - inside) > 1.0:
+            middle = np.floor(0.5 * (inside + outside))
+            if chernoff_exponent(n, middle, p, q) >= tail_exponent:
+                outside = middle
+            else:
+                inside = middle
+        first, last = min(first, inside), max(last, inside)
+    return first, last

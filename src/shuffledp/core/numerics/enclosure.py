@@ -4,9 +4,10 @@ Outward rounding: of exact numbers to floats, and of a few floating-point operat
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
+from shuffledp.core.bound import Bound
 from shuffledp.core.errors import PrecisionError
 
 
@@ -25,6 +26,20 @@ class Enclosure:
             raise PrecisionError(
                 f"enclosure [{self.lower}, {self.upper}] is empty: round-off dominates the answer"
             )
+
+    @classmethod
+    def around(cls, value: float, error: float) -> "Enclosure":
+        """Return what encloses a number that is off by at most ``error``."""
+        return cls(value - error, value + error)
+
+    def clipped(self, least: float = 0.0, most: float = 1.0) -> "Enclosure":
+        """Return the ends within others that hold as well; ends that cross meet at the upper."""
+        upper = min(self.upper, most)
+        return Enclosure(min(max(self.lower, least), upper), upper)
+
+    def bound(self, method: str, source: str, assumptions: tuple[str, ...]) -> Bound:
+        """Return the claim with these ends."""
+        return Bound(**asdict(self), method=method, source=source, assumptions=assumptions)
 
 
 def float_below(value: Fraction) -> float:

@@ -87,28 +87,19 @@ def _surround(
 
     From a guess the search widens by factors of thirty, from ``spread`` on.
     """
-    below, at_below = high, -math.inf
-    if guess is not None and low < guess < high:
-        at_guess = excess(guess)
-        if at_guess > 0.0:
-            above, at_above = guess, at_guess
-            while above * (1.0 + spread) < high:
-                point = above * (1.0 + spread)
-                at_point = excess(point)
-                if at_point <= 0.0:
-                    return above, at_above, point, at_point
-                above, at_above = point, at_point
-                spread *= 30.0
-            return above, at_above, high, -math.inf
-        below, at_below = guess, at_guess
-        while spread < 1.0 and below * (1.0 - spread) > low:
-            point = below * (1.0 - spread)
-            at_point = excess(point)
-            if at_point > 0.0:
-                return point, at_point, below, at_below
+    above, at_above, below, at_below = low, math.nan, high, -math.inf
+    point, direction = high if guess is None else guess, 0.0
+    while low < point < high:
+        at_point = excess(point)
+        if at_point > 0.0:
+            above, at_above = point, at_point
+        else:
             below, at_below = point, at_point
-            spread *= 30.0
-    at_low = excess(low)
-    if at_low <= 0.0:
-        return None
-    return low, at_low, below, at_below
+        last, direction = direction, math.copysign(1.0, at_point)
+        if last * direction < 0.0:
+            break
+        point *= 1.0 + direction * spread
+        spread *= 30.0
+    if math.isnan(at_above):
+        at_above = excess(low)
+    return (above, at_above, below, at_below) if at_above > 0.0 else None

@@ -13,24 +13,21 @@ import numpy as np
 
 from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import log_binomial_pmf
+from shuffledp.core.numerics.terms import Terms
 
 # What is left out, relative to the sum: of at most 3e5 rows each, and of each at either end.
 _NEGLIGIBLE = 1e-24
 
 
 @njit(cache=True, nogil=True, patient=True)
-def log_counts(num_terms: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ln of j! and of n (n - 1) ... (n - j + 1) for j up to ``most``, by Kahan's sums."""
-    log_factorial, log_falling = np.zeros(most + 1), np.zeros(most + 1)
-    carried, falling_carried = 0.0, 0.0  # what the sums have lost so far
-    for j in range(1, most + 1):
-        term = math.log(j) - carried
-        log_factorial[j] = log_factorial[j - 1] + term
-        carried = (log_factorial[j] - log_factorial[j - 1]) - term
-        term = math.log(num_terms - (j - 1.0)) - falling_carried
-        log_falling[j] = log_falling[j - 1] + term
-        falling_carried = (log_falling[j] - log_falling[j - 1]) - term
-    return log_factorial, log_falling
+def log_products(first: float, step: float, most: int) -> np.ndarray:
+    """Return ln of the products of 0 to ``most`` numbers from ``first`` on, by Kahan's sum."""
+    sums, carried = np.zeros(most + 1), 0.0  # what the sum has lost so far
+    for j in range(most):
+        term = math.log(first + j * step) - carried
+        sums[j + 1] = sums[j] + term
+        carried = (sums[j + 1] - sums[j]) - term
+    return sums
 
 
 @njit(cache=True, nogil=True, patient=True)
@@ -99,15 +96,7 @@ def row_sum(
 
 
 @njit(cache=True, nogil=True, patient=True)
-def enumerate_positive_part(
-    num_terms: float,
-    most: int,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    log_unit: float,
-) -> tuple[float, float, float]:
+def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[float, float, float]:
     """Return the mean times e^log_unit by listing how often each value occurs, and its terms' size.
 
     At most ``most`` terms are neither the base nor the first value. The last number is the largest
@@ -115,11 +104,12 @@ def enumerate_positive_part(
     beside the base, binomial(most + m - 1, m - 1) rows, and O(sqrt(n)) outcomes of each that
     matters.
     """
-    log_factorial, log_falling = log_counts(num_terms, most)
+    num_terms, base, base_mass, masses, differences = law
+    # ln of j! and of n (n - 1) ... (n - j + 1).
+    log_factorial = log_products(1.0, 1.0, most)
+    log_falling = log_products(num_terms, -1.0, most)
     log_masses = np.log(masses)
-    rare = 0.0
-    for i in range(1, masses.size):
-        rare += masses[i]
+    rare = masses[1:].sum()
     log_frequent = math.log1p(-rare) if rare < 1.0 else -math.inf
     share, base_share = masses[0] / (masses[0] + base_mass), base_mass / (masses[0] + base_mass)
     odds = masses[0] / base_mass if base_mass > 0.0 else math.inf

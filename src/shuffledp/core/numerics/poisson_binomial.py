@@ -24,9 +24,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 
 _ULP = math.ulp(1.0)
@@ -62,7 +62,7 @@ _TILT_ACCURACY = 1e-3
 _MOST_STEPS = 60
 
 
-def _split(probabilities: ArrayLike) -> tuple[int, NDArray[np.float64]]:
+def _split(probabilities: ArrayLike) -> tuple[int, Floats]:
     """Return how many coins surely show one, and the probabilities of those in doubt."""
     values = np.asarray(probabilities, dtype=np.float64)
     if values.ndim != 1:
@@ -76,10 +76,10 @@ def _split(probabilities: ArrayLike) -> tuple[int, NDArray[np.float64]]:
 class _Coins(NamedTuple):
     """Chances in (0, 1), and how many coins have each."""
 
-    chances: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    chances: Floats
+    counts: Floats
 
-    def total(self, values: NDArray[np.float64]) -> float:
+    def total(self, values: Floats) -> float:
         """Return the sum over all coins of a value for each chance."""
         return float((self.counts * values).sum())
 
@@ -89,7 +89,7 @@ class _Coins(NamedTuple):
         return self.total(self.chances * (1.0 - self.chances))
 
 
-def _coins(doubtful: NDArray[np.float64]) -> _Coins:
+def _coins(doubtful: Floats) -> _Coins:
     """Return the coins, grouped if they are many."""
     if len(doubtful) <= _MOST_APART:
         return _Coins(doubtful, np.ones(len(doubtful)))
@@ -115,7 +115,7 @@ def _log_moment(coins: _Coins, tilt: float) -> tuple[float, float, float]:
 def _find_tilt(
     coins: _Coins,
     start: float,
-    residual: Callable[[float, float, float, float], tuple[float, float]],
+    residual: Callable[..., tuple[float, float]],
 ) -> float:
     """Return about where an increasing function of the tilt is zero, by Newton's steps.
 
@@ -134,16 +134,7 @@ def _find_tilt(
     return tilt
 
 
-def lower_tail(probabilities: ArrayLike, count: int) -> float:
-    """Bound Pr[N <= count] by Chernoff's inequality with the exact generating function.
-
-    Errs upwards.
-    """
-    sure, doubtful = _split(probabilities)
-    return _lower_tail(_coins(doubtful), require_at_least("count", count, -(10**18)) - sure)
-
-
-def _lower_tail(coins: _Coins, count: int) -> float:
+def lower_tail(coins: _Coins, count: int) -> float:
     """Return Chernoff's bound of Pr[N <= count] for coins that are all in doubt."""
     if count < 0:
         return 0.0
@@ -152,11 +143,8 @@ def _lower_tail(coins: _Coins, count: int) -> float:
         return 1.0
     if count == 0:
         return _exponential(coins.total(np.log1p(-coins.chances)) * (1.0 - _LOG_ERROR))
-    tilt = _find_tilt(
-        coins,
-        min((mean - count) / coins.variance, _STEEPEST_START),
-        lambda _tilt, _value, tilted_mean, variance: (count - tilted_mean, variance),
-    )
+    start = min((mean - count) / coins.variance, _STEEPEST_START)
+    tilt = _find_tilt(coins, start, lambda _, __, tilted, variance: (count - tilted, variance))
     return _exponential(tilt * count * (1.0 + 4.0 * _ULP) + _log_moment(coins, tilt)[0])
 
 
@@ -165,21 +153,7 @@ def _exponential(log_bound: float) -> float:
     return min(math.exp(min(max(log_bound, -690.0), 0.0)) * (1.0 + 16.0 * _ULP), 1.0)
 
 
-def poisson_binomial_law(probabilities: ArrayLike) -> tuple[NDArray[np.float64], float]:
-    """Return the law of N for independent coins, with a bound on the error of its tails."""
-    sure, doubtful = _split(probabilities)
-    size = np.asarray(probabilities).size
-    width = len(doubtful)
-    if width <= _MOST_ONE_BY_ONE:
-        masses, error = _one_by_one(doubtful[None, :])[0], 4.0 * _ULP * (width + 1)
-    else:
-        masses, error = _by_blocks(doubtful)
-    law = np.zeros(size + 1)
-    law[sure : sure + width + 1] = masses[: width + 1]
-    return law, error
-
-
-def _one_by_one(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _one_by_one(chances: Floats) -> Floats:
     """Return the laws of the rows' sums, shape (rows, coins + 1), coin by coin."""
     rows, coins = chances.shape
     laws = np.zeros((rows, coins + 1))
@@ -192,12 +166,16 @@ def _one_by_one(chances: NDArray[np.float64]) -> NDArray[np.float64]:
     return laws
 
 
-def _by_blocks(doubtful: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return the law of many coins and the bound on its error, by FFT of pairs of blocks."""
-    num_blocks = 1 << math.ceil(math.log2(len(doubtful) / _BLOCK))
-    chances = np.zeros(num_blocks * _BLOCK)
-    chances[: len(doubtful)] = doubtful
-    laws = _one_by_one(chances.reshape(num_blocks, _BLOCK))
+def poisson_binomial_law(chances: Floats) -> tuple[Floats, float]:
+    """Return the law of N for independent coins, with a bound on the error of its tails.
+
+    The bound is relative for few coins. Many are joined by FFT of pairs of blocks.
+    """
+    if len(chances) <= _MOST_ONE_BY_ONE:
+        return _one_by_one(chances[None, :])[0], 4.0 * _ULP * (len(chances) + 1)
+    num_blocks = 1 << math.ceil(math.log2(len(chances) / _BLOCK))
+    padded = np.pad(chances, (0, num_blocks * _BLOCK - len(chances)))
+    laws = _one_by_one(padded.reshape(num_blocks, _BLOCK))
     errors = np.full(num_blocks, 4.0 * _ULP * (_BLOCK + 1))
     while len(laws) > 1:
         width = laws.shape[1]
@@ -210,10 +188,10 @@ def _by_blocks(doubtful: NDArray[np.float64]) -> tuple[NDArray[np.float64], floa
         largest = np.maximum(norms[0::2], norms[1::2])
         added = 4.0 * math.sqrt(2 * points) * theta * largest
         errors = 1.01 * (errors[0::2] + errors[1::2]) + added
-    return laws[0], float(errors[0])
+    return laws[0, : len(chances) + 1], float(errors[0])
 
 
-def _tails_by_law(doubtful: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tails_by_law(doubtful: Floats) -> Floats:
     """Return upper bounds of Pr[N <= c] for c = 0 ... n, increasing."""
     masses, error = poisson_binomial_law(doubtful)
     adding = 1.0 + (len(masses) + 8.0) * _ULP
@@ -241,13 +219,17 @@ def survival_levels(
     by_law = independent and len(doubtful) <= _MOST_BY_LAW
     tails = _tails_by_law(doubtful) if by_law else np.empty(0)
     coins = _coins(doubtful)
-    all_show = coins.total(np.log(coins.chances)) * (1.0 + _LOG_ERROR)
+    if independent:
+        all_show = coins.total(np.log(coins.chances)) * (1.0 + _LOG_ERROR)
+        fails = min(-math.expm1(all_show) * (1.0 + 4.0 * _ULP), 1.0)
+    else:
+        # At most the chances that one coin fails are added up, whatever coins have in common.
+        fails = min(coins.total(1.0 - coins.chances) * (1.0 + _LOG_ERROR), 1.0)
     none_shows = coins.total(np.log1p(-coins.chances)) * (1.0 - _LOG_ERROR)
     levels = []
     for target in targets:
         count, miss = 0, 0.0
-        # At most the chances that one coin fails are added up, whatever the coins have in common.
-        if (fails := _any_fails(coins, all_show, independent=independent)) <= target:
+        if fails <= target:
             count, miss = len(doubtful), fails
         elif none_shows < math.log(target):
             count, miss = _chernoff_level(coins, len(doubtful), target)
@@ -259,21 +241,13 @@ def survival_levels(
     return levels
 
 
-def _any_fails(coins: _Coins, all_show: float, *, independent: bool) -> float:
-    """Return the probability that some coin fails, rounded up; the sum of chances at worst."""
-    if independent:
-        return min(-math.expm1(all_show) * (1.0 + 4.0 * _ULP), 1.0)
-    return min(coins.total(1.0 - coins.chances) * (1.0 + _LOG_ERROR), 1.0)
-
-
 def _chernoff_level(coins: _Coins, num_coins: int, target: float) -> tuple[int, float]:
     """Return the largest count with Pr[N < count] <= target by Chernoff's bound, and that bound."""
     log_target = math.log(target)
     spread = math.sqrt(coins.variance)
+    start = min(math.sqrt(-2.0 * log_target) / max(spread, 1e-3), _STEEPEST_START)
     tilt = _find_tilt(
-        coins,
-        min(math.sqrt(-2.0 * log_target) / max(spread, 1e-3), _STEEPEST_START),
-        lambda tilt, value, mean, variance: (log_target - value - tilt * mean, tilt * variance),
+        coins, start, lambda s, log, mean, var: (log_target - log - s * mean, s * var)
     )
     value = _log_moment(coins, tilt)[0]
     # Both terms are known to a few ulps; their difference is rounded down.
@@ -283,4 +257,4 @@ def _chernoff_level(coins: _Coins, num_coins: int, target: float) -> tuple[int, 
     count = min(max(math.floor(reached) + 1, 0), num_coins)
     if spread > _WIDE:
         return count, target
-    return count, min(target, _lower_tail(coins, count - 1))
+    return count, min(target, lower_tail(coins, count - 1))

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.terms import Terms
 
 # No double below this keeps its relative accuracy; what is possible has no smaller upper end.
 SMALLEST_UPPER = 1e-300
@@ -137,52 +138,43 @@ def mean_positive_part(
         return Enclosure(0.0, 0.0)
     if differences.size == 0:
         return Enclosure(base, base)
-    if _num_listed(users, users, masses) <= _MOST_OUTCOMES:
-        found: Enclosure | None = _listed(users, users, base, masses, differences)
+    law = Terms(float(users), base, max(1.0 - total, 0.0), masses, differences)
+    if _num_listed(law, users) <= _MOST_OUTCOMES:
+        found: Enclosure | None = _listed(law, users)
     else:
-        found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
+        found = _listed_while_rare(law, max(0.01 * width, 1e-10))
     if found is not None:
-        alone = _listed(1, 1, base, masses, differences).upper
+        alone = _alone(law)
         return Enclosure(min(found.lower, alone), min(found.upper, alone))
     mean = base + math.fsum(masses * differences)
     if mean > 0.0:
         # E[S_+] = E[S] + E[(-S)_+]: a contour is short where the sum seldom is positive.
         slack = 4.0 * _UNIT_ROUND_OFF * (abs(base) + math.fsum(masses * np.abs(differences)))
-        negative = _by_contour(
-            users, -base, masses, -differences, width=width, most_nodes=most_nodes
-        )
+        opposite = law._replace(base=-base, differences=-differences)
+        negative = _by_contour(opposite, width, most_nodes)
         return Enclosure(max(mean + negative.lower - slack, 0.0), mean + negative.upper + slack)
-    return _by_contour(users, base, masses, differences, width=width, most_nodes=most_nodes)
+    return _by_contour(law, width, most_nodes)
 
 
-def _by_contour(
-    num_terms: int,
-    base: float,
-    masses: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    *,
-    width: float,
-    most_nodes: float,
-) -> Enclosure:
+def _alone(law: Terms) -> float:
+    """Return the upper end for one term."""
+    return _listed(law._replace(number=1.0), 1).upper
+
+
+def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
     """Enclose the same by a contour integral, in units of a power of two."""
     from shuffledp.core.numerics.positive_part_kernels import enclose_positive_part
 
-    if base + float(np.max(differences, initial=0.0)) <= 0.0:
+    if law.base + float(np.max(law.differences, initial=0.0)) <= 0.0:
         return Enclosure(0.0, 0.0)
-    _, exponent = math.frexp(max(abs(base), float(np.max(np.abs(differences)))))
-    law = (
-        float(num_terms),
-        math.ldexp(base, -exponent),
-        max(1.0 - math.fsum(masses), 0.0),
-        masses,
-        np.ldexp(differences, -exponent),
-    )
-    nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / masses.size))
+    unit = law.exponent
+    scaled, log_unit = law.scaled(-unit), unit * math.log(2.0)
+    nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / law.size))
     attempt = width if width >= _WIDE else _COARSEST
-    alone = _listed(1, 1, base, masses, differences).upper
+    alone = _alone(law)
     while True:
         # Where nothing is near 0, the coarsest smoothing already is as good as exact.
-        lower, upper = enclose_positive_part(*law, attempt, nodes, exponent * math.log(2.0))
+        lower, upper = enclose_positive_part(scaled, attempt, nodes, log_unit)
         lost = lower <= 0.0 and upper > _LOST * alone
         if upper - lower <= _ENOUGH * width * upper or attempt <= width or lost:
             break
@@ -192,68 +184,49 @@ def _by_contour(
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 
 
-def _num_listed(num_terms: int, most: int, masses: NDArray[np.float64]) -> float:
+def _num_listed(law: Terms, most: int) -> float:
     """Return about how many outcomes are visited with ``most`` terms off the two first values."""
-    others = masses.size - 1
+    others, first = law.size - 1, law.masses[0]
     if most * others > _MOST_OUTCOMES:
         return math.inf  # there are more rows than that
     rows = math.comb(most + others, others)
     if rows > _MOST_OUTCOMES:
         return math.inf  # perhaps too many for a float
-    odd = masses[0] / max(1.0 - math.fsum(masses[1:]), masses[0])
-    row = min(_DEVIATIONS * (1.0 + math.sqrt(num_terms * odd * (1.0 - odd))), num_terms + 1.0)
-    return rows * row
+    odd = first / max(1.0 - math.fsum(law.masses[1:]), first)
+    spread = 1.0 + math.sqrt(law.number * odd * (1.0 - odd))
+    return rows * min(_DEVIATIONS * spread, law.number + 1.0)
 
 
-def _listed(
-    num_terms: int,
-    most: int,
-    base: float,
-    masses: NDArray[np.float64],
-    differences: NDArray[np.float64],
-) -> Enclosure:
+def _listed(law: Terms, most: int) -> Enclosure:
     """Enclose the same by listing outcomes with at most ``most`` terms off the two first values."""
     from shuffledp.core.numerics.listing_kernels import enumerate_positive_part
 
     # Chances of what is rare may underflow where values are huge: these go together.
-    _, unit = math.frexp(max(abs(base), float(np.max(np.abs(differences)))))
-    unit = min(max(unit, 0), _LARGEST_UNIT)
-    value, size, exponent = enumerate_positive_part(
-        float(num_terms),
-        most if masses.size > 1 else 0,
-        math.ldexp(base, -unit),
-        max(1.0 - math.fsum(masses), 0.0),
-        masses,
-        np.ldexp(differences, -unit),
-        unit * math.log(2.0),
+    unit, size = min(max(law.exponent, 0), _LARGEST_UNIT), law.size
+    found = enumerate_positive_part(
+        law.scaled(-unit), most if size > 1 else 0, unit * math.log(2.0)
     )
+    value, terms, exponent = found
     # A value, and an exponent, is a sum of m + 2 products.
-    relative = _ROUND_OFF * (2.0 + masses.size) * (1.0 + exponent)
-    slack = relative * value + _ROUND_OFF * (2.0 + masses.size) * size
+    slack = _ROUND_OFF * (2.0 + size) * ((1.0 + exponent) * value + terms)
     return Enclosure(max(value - slack, 0.0), max(value + slack, SMALLEST_UPPER))
 
 
-def _listed_while_rare(
-    num_terms: int,
-    base: float,
-    masses: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    negligible: float,
-) -> Enclosure | None:
+def _listed_while_rare(law: Terms, negligible: float) -> Enclosure | None:
     """Enclose the same by listing, where all but two values are so rare that this can be done."""
-    expected = max(num_terms * math.fsum(masses[1:]), SMALLEST_UPPER)
-    frequent = max(base, base + float(differences[0]), 0.0)
-    largest = max(float(np.max(differences)), 0.0) * expected / num_terms + frequent
+    expected = max(law.number * math.fsum(law.masses[1:]), SMALLEST_UPPER)
+    frequent = max(law.base, law.base + float(law.differences[0]), 0.0)
+    largest = max(float(np.max(law.differences)), 0.0) * expected / law.number + frequent
     most, tail = 1, math.inf
     found = Enclosure(0.0, math.inf)
     # Only as many as it takes: listing twice as many costs 2^m as much.
     while tail > negligible * found.lower:
         most += (most + 1) // 2
-        if most >= 2 * num_terms or _num_listed(num_terms, most, masses) > _MOST_OUTCOMES:
+        if most >= 2 * law.number or _num_listed(law, most) > _MOST_OUTCOMES:
             return None
         if most <= 2.0 * expected:
             continue
-        found = _listed(num_terms, min(most, num_terms), base, masses, differences)
+        found = _listed(law, min(most, int(law.number)))
         # Chernoff: E[N; N > most] = expected * Pr[Bin(n - 1, q) >= most]; Pr[N > most] is smaller.
         tail = math.exp(most - expected - most * math.log(most / expected)) * largest * 1.01
     return Enclosure(found.lower, found.upper + tail)

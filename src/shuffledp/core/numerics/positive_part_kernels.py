@@ -4,10 +4,12 @@ See `shuffledp.core.numerics.positive_part` for what is computed and why it is r
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from shuffledp.core.compiled import njit
+from shuffledp.core.numerics.terms import Terms
 
 # exp(-46) = 1e-20: what is left out of sums and integrals, relative to their largest term.
 _NEGLIGIBLE_EXPONENT = 46.0
@@ -38,13 +40,12 @@ _UNSEEN = 1e-15
 
 
 @njit(cache=True, nogil=True, patient=True)
-def tilted_moments(
-    theta: float, base_mass: float, masses: np.ndarray, differences: np.ndarray
-) -> tuple[float, float, float, float]:
+def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float]:
     """Return ln E[e^(theta D)], mean and variance of D tilted, and the size of the logarithm's sum.
 
-    D is differences[i] with probability masses[i], and 0 with probability base_mass.
+    D is what a term is above the base.
     """
+    masses, differences = law.masses, law.differences
     excess, size, first = 0.0, 0.0, 0.0
     for i in range(masses.size):
         growth = masses[i] * math.expm1(theta * differences[i])
@@ -53,7 +54,7 @@ def tilted_moments(
         first += masses[i] * math.exp(theta * differences[i]) * differences[i]
     total = 1.0 + excess
     mean = first / total
-    second = base_mass * mean * mean  # about the mean: nothing cancels
+    second = law.base_mass * mean * mean  # about the mean: nothing cancels
     for i in range(masses.size):
         weight = masses[i] * math.exp(theta * differences[i])
         second += weight * (differences[i] - mean) ** 2
@@ -61,33 +62,26 @@ def tilted_moments(
 
 
 @njit(cache=True, nogil=True, patient=True)
-def saddle_point(
-    num_terms: float,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    largest: float,
-) -> float:
+def saddle_point(law: Terms, largest: float) -> float:
     """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
 
     The root of n kappa'(theta) = 2 / theta, by Newton steps and bisection on a logarithmic scale in
     turn: a Newton step from too far out gets nowhere.
     """
     low, high = 0.0, largest
-    _, mean, variance, _ = tilted_moments(0.0, base_mass, masses, differences)
-    deviation = math.sqrt(num_terms * variance)
+    _, mean, variance, _ = tilted_moments(law, 0.0)
+    deviation = math.sqrt(law.number * variance)
     theta = 1.5 / deviation if deviation * largest > 1.5 else largest
     for turn in range(400):
-        _, mean, variance, _ = tilted_moments(theta, base_mass, masses, differences)
-        slope = num_terms * (base + mean) - 2.0 / theta
+        _, mean, variance, _ = tilted_moments(law, theta)
+        slope = law.number * (law.base + mean) - 2.0 / theta
         if slope > 0.0:
             high = theta
         else:
             low = theta
             if theta >= largest:
                 return largest
-        following = theta - slope / max(num_terms * variance + 2.0 / (theta * theta), 1e-300)
+        following = theta - slope / max(law.number * variance + 2.0 / (theta * theta), 1e-300)
         if high <= 1.002 * low:
             return theta
         if turn % 2 == 1 or not low < following < high:
@@ -98,14 +92,7 @@ def saddle_point(
 
 @njit(cache=True, nogil=True, patient=True)
 def period_and_aliases(
-    num_terms: float,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    smoothing: float,
-    deviation: float,
-    further: float,
+    law: Terms, smoothing: float, deviation: float, further: float
 ) -> tuple[float, float]:
     """Return a period T of the trapezoidal sum and what its aliases can add, over e^(n kappa).
 
@@ -113,12 +100,12 @@ def period_and_aliases(
     and at most e^(-k T) (k T + E(S)_+); terms k <= -1 are e^(abs(k) T) E(S - abs(k) T)_+, at most
     exp(n kappa(1 + l) - abs(k) l T) / (e (1 + l)) for any l > 0, by x_+ <= e^(a x) / (e a).
     """
-    log_moment, _, _, _ = tilted_moments(1.0, base_mass, masses, differences)
-    log_scale = num_terms * (log_moment + base) + 0.5 * smoothing**2
+    log_moment, _, _, _ = tilted_moments(law, 1.0)
+    log_scale = law.number * (log_moment + law.base) + 0.5 * smoothing**2
     log_answer = -math.log(deviation + 1.0) - 1.0
     tilt = 1.0 + further
-    log_further, _, _, _ = tilted_moments(tilt, base_mass, masses, differences)
-    log_above = num_terms * (log_further + tilt * base) + 0.5 * (smoothing * tilt) ** 2
+    log_further, _, _, _ = tilted_moments(law, tilt)
+    log_above = law.number * (log_further + tilt * law.base) + 0.5 * (smoothing * tilt) ** 2
     log_above -= log_scale + 1.0 + math.log(tilt)
     # E(S)_+ <= e^(n kappa) / e
     period = 12.0 * deviation
@@ -133,12 +120,11 @@ def period_and_aliases(
 
 
 @njit(cache=True, nogil=True, patient=True)
-def seen(
-    num_terms: float, weights: np.ndarray, differences: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def seen(law: Terms) -> tuple[Terms, float]:
     """Return the values that matter, and the mass of all others, which then count as the base."""
+    weights, differences = law.masses, law.differences
     # Without sorting, which takes seconds to compile: all at once, each small enough for that.
-    most, heaviest = _UNSEEN / (num_terms * weights.size), 0
+    most, heaviest = _UNSEEN / (law.number * weights.size), 0
     for i in range(weights.size):
         if weights[i] > weights[heaviest]:
             heaviest = i
@@ -150,46 +136,49 @@ def seen(
             num_kept += 1
         else:
             unseen += weights[i]
-    return kept_weights[:num_kept], kept_differences[:num_kept], unseen * (1.0 + 1e-12)
+    kept = kept_weights[:num_kept], kept_differences[:num_kept]
+    return Terms(law.number, law.base, law.base_mass, *kept), unseen * (1.0 + 1e-12)
+
+
+class Grid(NamedTuple):
+    """The trapezoidal sum: nodes up to ``near`` and from ``first_far`` to ``last_far`` matter."""
+
+    smoothing: float
+    near: float
+    first_far: float
+    last_far: float
+    period: float
+    aliases: float  # what they can add
 
 
 @njit(cache=True, nogil=True, patient=True)
 def contour_sum(
-    num_terms: float,
-    base: float,
-    weights: np.ndarray,
-    differences: np.ndarray,
-    smoothing: float,
-    step: float,
-    last_near: float,
-    first_far: float,
-    last_far: float,
-    deviation: float,
-    unseen: float,
+    law: Terms, grid: Grid, deviation: float, unseen: float
 ) -> tuple[float, float, float, float]:
     """Return the sums for 1 / z^2 and for 1 over e^(n kappa(1)), and the error of each.
 
-    Nodes up to ``last_near`` and from ``first_far`` to ``last_far`` are looked at. ``deviation`` is
-    that of one tilted term: its characteristic function changes in modulus by no more than that per
-    unit of t, so where the modulus is far enough below 1, many nodes can be passed over at once.
-    Values of the mass ``unseen`` were left out: they move the characteristic function by twice it.
+    ``law`` is the tilted one and ``deviation`` that of one of its terms: its characteristic
+    function changes in modulus by no more than that per unit of t, so where the modulus is far
+    enough below 1, many nodes can be passed over at once. Values of the mass ``unseen`` were left
+    out: they move the characteristic function by twice it.
     """
+    num_terms, base, weights, differences = law.number, law.base, law.masses, law.differences
+    step, smoothing = 2.0 * math.pi / grid.period, grid.smoothing
     # Its n-th power is below exp(-46), also with the others.
     highest = 1.0 - _NEGLIGIBLE_EXPONENT / num_terms - 2.0 * unseen
     spread, square_spread = abs(base), 0.0
     for i in range(weights.size):
-        if weights[i] > 0.0:
-            spread += weights[i] * abs(differences[i])
-            square_spread += weights[i] * differences[i] ** 2
+        spread += weights[i] * abs(differences[i])
+        square_spread += weights[i] * differences[i] ** 2
     total, density, total_error, density_error = 0.0, 0.0, 0.0, 0.0
     total_size, density_size, num_added = 0.0, 0.0, 0.0
     node = 0.0
     while True:
         t = node * step
-        if last_near < t < first_far:
-            node = np.ceil(first_far / step)  # a float: math.ceil's int64 may overflow
+        if grid.near < t < grid.first_far:
+            node = np.ceil(grid.first_far / step)  # a float: math.ceil's int64 may overflow
             t = node * step
-        if t > last_far:
+        if t > grid.last_far:
             break
         node += 1.0
         real, imaginary = 0.0, 0.0  # of the tilted characteristic function, minus 1
@@ -231,29 +220,15 @@ def contour_sum(
 
 @njit(cache=True, nogil=True, patient=True)
 def quadrature(
-    num_terms: float,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    width: float,
-    most_nodes: float,
-    variance: float,
-    further: float,
-) -> tuple[float, float, float, float, float, float]:
-    """Return the smoothing, where nodes matter (near; from, to), the period and its aliases.
-
-    In units in which theta = 1; ``variance`` is that of one tilted term.
-    """
-    highest, lowest = 0.0, 0.0
-    for i in range(differences.size):
-        highest, lowest = max(highest, differences[i]), min(lowest, differences[i])
-    span = highest - lowest
-    deviation = math.sqrt(num_terms * variance + 1.0)
+    law: Terms, width: float, most_nodes: float, variance: float, further: float
+) -> Grid:
+    """Return the nodes, in units in which theta = 1; ``variance`` is that of one tilted term."""
+    span = max(law.differences.max(), 0.0) - min(law.differences.min(), 0.0)
+    deviation = math.sqrt(law.number * variance + 1.0)
     # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)
     # up to t = pi / span. Smoothing that leaves nothing beyond that needs few nodes; otherwise the
     # modulus may come back to 1 as often as it likes, and all of the line must be searched.
-    near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (num_terms * variance))
+    near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (law.number * variance))
     first_far, last_far = math.pi / span, 0.0
     smoothing = _FREQUENCY * span / math.pi
     finest = math.sqrt(width) * deviation
@@ -262,48 +237,36 @@ def quadrature(
         near = min(near, first_far)
         last_far = math.inf
     for _ in range(2):
-        period, aliases = period_and_aliases(
-            num_terms, base, base_mass, masses, differences, smoothing, deviation, further
-        )
+        period, _ = period_and_aliases(law, smoothing, deviation, further)
         # No finer than the number of nodes allows.
         smoothing = max(smoothing, _FREQUENCY * period / (2.0 * math.pi * most_nodes))
-    period, aliases = period_and_aliases(
-        num_terms, base, base_mass, masses, differences, smoothing, deviation, further
-    )
+    period, aliases = period_and_aliases(law, smoothing, deviation, further)
     near = min(near, _FREQUENCY / smoothing)
     last_far = max(min(last_far, _FREQUENCY / smoothing), near)
-    return smoothing, near, first_far, last_far, period, aliases
+    return Grid(smoothing, near, first_far, last_far, period, aliases)
 
 
 @njit(cache=True, nogil=True, patient=True)
 def enclose_positive_part(
-    num_terms: float,
-    base: float,
-    base_mass: float,
-    masses: np.ndarray,
-    differences: np.ndarray,
-    width: float,
-    most_nodes: float,
-    log_unit: float,
+    law: Terms, width: float, most_nodes: float, log_unit: float
 ) -> tuple[float, float]:
     """Return lower and upper ends of E[(n base + D_1 + ... + D_n)_+] / n times e^log_unit.
 
     At least one difference is not 0, all are within [-2, 2], and base plus the largest of them is
     above 0.
     """
-    largest = 0.0
-    for i in range(masses.size):
-        largest = max(largest, differences[i])
-    most = min(_LARGEST_TILT_EXPONENT / (largest if largest > 0.0 else base), 1e150)
-    theta = saddle_point(num_terms, base, base_mass, masses, differences, most)
-    # From here on in units in which theta = 1.
+    num_terms, largest = law.number, max(law.differences.max(), 0.0)
+    most = min(_LARGEST_TILT_EXPONENT / (largest if largest > 0.0 else law.base), 1e150)
+    theta = saddle_point(law, most)
     further = _LARGEST_FURTHER_EXPONENT
     if largest > 0.0:
         further = _LARGEST_FURTHER_EXPONENT / (theta * largest)
-    base, differences = theta * base, theta * differences
-    log_moment, _, variance, size = tilted_moments(1.0, base_mass, masses, differences)
+    # From here on in units in which theta = 1.
+    base, differences = theta * law.base, theta * law.differences
+    law = Terms(num_terms, base, law.base_mass, law.masses, differences)
+    log_moment, _, variance, size = tilted_moments(law, 1.0)
     variance = max(variance, 1e-200)
-    relative = (16.0 + masses.size) * _UNIT_ROUND_OFF * (1.0 + num_terms * (size + abs(base)))
+    relative = (16.0 + differences.size) * _UNIT_ROUND_OFF * (1.0 + num_terms * (size + abs(base)))
     exponent = num_terms * (log_moment + base)
     # E[S_+] <= e^(n kappa(theta)) / (e theta)
     log_factor = log_unit - math.log(theta) - math.log(num_terms)
@@ -311,47 +274,26 @@ def enclose_positive_part(
     log_chernoff = exponent + log_factor - 1.0 + relative
     if log_chernoff < _LOG_SMALLEST:
         return 0.0, 0.0
-    weights = masses * np.exp(differences - log_moment)
     deviation = math.sqrt(num_terms * variance + 1.0)
-    smoothing, near, first_far, last_far, period, aliases = quadrature(
-        num_terms,
-        base,
-        base_mass,
-        masses,
-        differences,
-        width,
-        most_nodes,
-        variance,
-        min(7.0 / deviation, further),
-    )
-    step = 2.0 * math.pi / period
-    if not last_far <= _HOPELESS * most_nodes * step:  # NaN fails too
+    grid = quadrature(law, width, most_nodes, variance, min(7.0 / deviation, further))
+    step = 2.0 * math.pi / grid.period
+    if not grid.last_far <= _HOPELESS * most_nodes * step:  # NaN fails too
         return 0.0, math.exp(min(log_chernoff, 700.0))
-    weights, differences, unseen = seen(num_terms, weights, differences)
-    total, density, total_error, density_error = contour_sum(
-        num_terms,
-        base,
-        weights,
-        differences,
-        smoothing,
-        step,
-        near,
-        first_far,
-        last_far,
-        math.sqrt(variance),
-        unseen,
-    )
+    weights = law.masses * np.exp(differences - log_moment)
+    tilted, unseen = seen(Terms(num_terms, base, law.base_mass, weights, differences))
+    sums = contour_sum(tilted, grid, math.sqrt(variance), unseen)
+    total, density, total_error, density_error = sums
     # Nodes passed over and beyond the last, on both sides: below e^-46 each, times 1 / abs(z)^2.
     left_out = 2.0 * math.exp(-_NEGLIGIBLE_EXPONENT)
     total_error += left_out * (1.0 + math.pi / step)
-    density_error += left_out * (1.0 + 2.0 * _FREQUENCY / (smoothing * step))
-    per_node = step / (2.0 * math.pi)
+    density_error += left_out * (1.0 + 2.0 * _FREQUENCY / (grid.smoothing * step))
+    per_node, square = step / (2.0 * math.pi), grid.smoothing**2
     upper = per_node * total
-    lower = upper - per_node * smoothing * smoothing * (density + density_error) - aliases
+    lower = upper - per_node * square * (density + density_error) - grid.aliases
     upper += per_node * total_error
     lower -= per_node * total_error
-    log_factor += exponent + 0.5 * smoothing**2
-    relative += 4.0 * _UNIT_ROUND_OFF * smoothing**2
+    log_factor += exponent + 0.5 * square
+    relative += 4.0 * _UNIT_ROUND_OFF * square
     return in_units(lower, upper, log_factor, relative, log_chernoff)
 
 

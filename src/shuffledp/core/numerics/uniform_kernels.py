@@ -44,14 +44,10 @@ def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) 
         used += 1
         if chosen >= 0:
             if rows.ndim == 1:  # settled when compiled: an inner loop takes twice as long
-                held = rows[chosen]
-                rows[chosen] = rows[last]
-                rows[last] = held
+                rows[chosen], rows[last] = rows[last], rows[chosen]
             else:
                 for j in range(rows.shape[1]):
-                    held = rows[chosen, j]
-                    rows[chosen, j] = rows[last, j]
-                    rows[last, j] = held
+                    rows[chosen, j], rows[last, j] = rows[last, j], rows[chosen, j]
             last -= 1
     return last
 
