@@ -37,7 +37,7 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
     else:
         monkeypatch.delitem(sys.modules, "scipy.linalg", raising=False)
     for number in (1, 2):
-        assert compiled.njit()(kernel(f"lambda x: x + {number}"))(1) == 1 + number
+        assert compiled.njit(kernel(f"lambda x: x + {number}"))(1) == 1 + number
     assert ("scipy.linalg" in sys.modules) == is_loaded
     assert heard == ["compiling"]
 
@@ -45,7 +45,7 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
 def test_other_programs_hear_it_in_the_log_alone(heard, caplog):
     progress.compiling.clear()
     with caplog.at_level("INFO", "shuffledp"):
-        compiled.njit()(kernel("lambda x: x + 3"))(1)
+        compiled.njit(kernel("lambda x: x + 3"))(1)
     assert heard == []
     assert "compiling <lambda>, once" in caplog.messages
 
@@ -64,8 +64,8 @@ class TestPatience:
         """Two patient loops, of which one calls the other, as where numba is not loaded yet."""
         with monkeypatch.context() as unloaded:
             unloaded.delitem(sys.modules, "numba")
-            inner = compiled.njit(patient=True)(lambda x: np.sqrt(x) - 1.0)
-            outer = compiled.njit(patient=True)(lambda x: inner(x) + 1.0)
+            inner = compiled.patient_njit(lambda x: np.sqrt(x) - 1.0)
+            outer = compiled.patient_njit(lambda x: inner(x) + 1.0)
         assert {type(inner), type(outer)} == {compiled._Patient}
         return inner, outer
 

@@ -23,19 +23,22 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PATIENCE, _LARGE = 0.2, 1000
 
 
-def njit(
-    *, cache: bool = False, nogil: bool = False, patient: bool = False
-) -> Callable[[_Function], _Function]:
-    """Return a decorator that compiles a function at its first call.
-
-    A ``patient`` one runs uncompiled first, in a program of its own: the ``shuffledp`` command.
-    Results there may differ in the last digits that round-off leaves, which every bound allows for.
-    """
+def njit(function: _Function) -> _Function:
+    """Compile a function at its first call, and keep what was compiled."""
     if find_spec("numba") is None:
-        return _plain
-    if patient and progress.compiling and "numba" not in sys.modules:
-        return lambda function: cast(Any, _Patient(function, cache=cache, nogil=nogil))
-    return _numba().njit(cache=cache, nogil=nogil)  # type: ignore[no-any-return]
+        return _plain(function)
+    return cast(_Function, _numba().njit(function, cache=True, nogil=True))
+
+
+def patient_njit(function: _Function) -> _Function:
+    """Compile likewise, but in a program of its own, the ``shuffledp`` command, not at once.
+
+    Results of the uncompiled loop may differ in the last digits that round-off leaves, which every
+    bound allows for.
+    """
+    if find_spec("numba") is None or "numba" in sys.modules or not progress.compiling:
+        return njit(function)
+    return cast(_Function, _Patient(function))
 
 
 def _plain(function: _Function) -> _Function:
@@ -52,14 +55,14 @@ class _Patient:
 
     waited, is_inside = 0.0, False  # of them all: seconds so far, and whether one runs now
 
-    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self._plain, self._options = _plain(function), options
+        self._plain = _plain(function)
 
     @functools.cached_property
     def compiled(self) -> Any:
         """The same, compiled."""
-        return _numba().njit(**self._options)(self.__wrapped__)  # type: ignore[attr-defined]
+        return njit(self.__wrapped__)  # type: ignore[attr-defined]
 
     def __call__(self, *arguments: Any) -> Any:
         if _Patient.is_inside:

@@ -50,7 +50,7 @@ def _load(_typing_context: Any, _address: Any) -> Any:
     return types.uint64(types.uint64), code
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _next_word(state: NDArray[np.uint64]) -> np.uint64:
     """Return the next word of the keystream.
 

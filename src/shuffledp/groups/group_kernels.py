@@ -15,14 +15,14 @@ from shuffledp.core.compiled import njit
 Compressed = tuple[Integers, NDArray[np.int32]]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sort_rows(starts: Integers, members: NDArray[np.int32]) -> None:
     """Sort the members of each row, in place."""
     for row in range(starts.size - 1):
         members[starts[row] : starts[row + 1]].sort()
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_sums(rows: Compressed, values: Floats) -> Floats:
     """Return the sum of ``values[columns]`` over each row."""
     starts, columns = rows
@@ -35,7 +35,7 @@ def row_sums(rows: Compressed, values: Floats) -> Floats:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit
 def traverse(
     roots: Integers, own: Integers, of_users: Compressed, of_groups: Compressed, by_rank: Integers
 ) -> tuple[Integers, Integers]:
@@ -78,7 +78,7 @@ def traverse(
     return queue, component
 
 
-@njit(cache=True, nogil=True)
+@njit
 def footrule_sensitivities(order: Integers, of_users: Compressed, sizes: Integers) -> Integers:
     """Return twice the sum, over neighbours in a group, of distance times min(members either side).
 

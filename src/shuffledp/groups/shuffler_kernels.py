@@ -21,7 +21,7 @@ Parts = tuple[Integers, Integers, Floats, Floats, Floats, Floats]
 BLOCK_ITEMS = 1 << 15
 
 
-@njit(cache=True, nogil=True)
+@njit
 def draw_code(
     code: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
@@ -48,7 +48,7 @@ def draw_code(
     return start, used, False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float) -> int:
     """Return floor(-ln U / theta) mod ``bound`` for the U that begins with 64 bits; -2: undecided.
 
@@ -67,7 +67,7 @@ def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float
     return int(low) % bound
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> int:
     """Return a uniform j below ``bound``, accepted with probability e^(-theta j).
 
@@ -86,7 +86,7 @@ def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> 
     return -2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
     """Return a binary tree of counts over the leaves 0, 1, ... of ``items_per_leaf`` items each.
 
@@ -107,7 +107,7 @@ def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
     return below
 
 
-@njit(cache=True, nogil=True)
+@njit
 def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
     """Take the item of a rank from the tree; return its leaf, and its rank in the leaf."""
     node = 1
@@ -120,7 +120,7 @@ def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
     return node - below.size, rank
 
 
-@njit(cache=True, nogil=True)
+@njit
 def decode(code: Integers, out: Integers) -> None:
     """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
 
@@ -147,7 +147,7 @@ def decode(code: Integers, out: Integers) -> None:
             out[places[slot]] = first + take_from_tree(items, int(ranks[slot]))[0]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def draw_swaps(
     pi: Integers, theta: float, margin: float, words: Words, start: int
 ) -> tuple[int, int, bool]:
@@ -188,7 +188,7 @@ _FARTHEST = 14.0
 _ROUNDING = 2.0**-46
 
 
-@njit(cache=True, nogil=True)
+@njit
 def crowds(cells: Floats, parts: Parts, theta: float, slack: float) -> Floats:
     """Return lower bounds of the sums of e^(-theta d) over everybody; cells in the tree's order."""
     starts, ends, means, spreads, lows, highs = parts
@@ -222,7 +222,7 @@ def crowds(cells: Floats, parts: Parts, theta: float, slack: float) -> Floats:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _distance(first: Floats, second: Floats) -> float:
     """Return the Euclidean distance of two points."""
     square = 0.0
@@ -231,7 +231,7 @@ def _distance(first: Floats, second: Floats) -> float:
     return math.sqrt(square)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _distance_to_box(point: Floats, low: Floats, high: Floats) -> float:
     """Return the distance from a point to the nearest one of a box."""
     square = 0.0
@@ -241,7 +241,7 @@ def _distance_to_box(point: Floats, low: Floats, high: Floats) -> float:
     return math.sqrt(square)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _weight(theta: float, distance: float, slack: float) -> float:
     """Return e^(-theta d), rounded down."""
     exponent = theta * (distance + slack)

@@ -18,7 +18,7 @@ _FEWEST_ELSEWHERE = 16.0
 _ROTATIONS = 64
 
 
-@njit(cache=True, nogil=True)
+@njit
 def overflow_weight(load: float, bins: float, deficit: float) -> float:
     """Return Pr[Bin(s, 1/bins) = load] for s = bins * load - deficit balls; bins >= 2, load > 0."""
     elsewhere = (bins - 1.0) * load - deficit
@@ -34,7 +34,7 @@ def overflow_weight(load: float, bins: float, deficit: float) -> float:
     return math.exp(exponent) * math.sqrt(balls / (2.0 * math.pi * load * elsewhere))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def confined(load: int, bins: int, deficit: int, num_strides: int, rule: Floats) -> float:
     """Return the probability that bins * load - deficit balls leave no bin above ``load``."""
     half = rule.size // 2
@@ -68,7 +68,7 @@ def confined(load: int, bins: int, deficit: int, num_strides: int, rule: Floats)
     return float(level[pad + num_strides])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def poisson_masses(mean: float, first: int, size: int) -> Floats:
     """Return Pr[Po(mean) = first], ... for ``size`` numbers from ``first`` >= 0."""
     masses = np.empty(size)
@@ -82,7 +82,7 @@ def poisson_masses(mean: float, first: int, size: int) -> Floats:
     return masses
 
 
-@njit(cache=True, nogil=True)
+@njit
 def group_waves(
     masses: Floats, origin: float, angles: Floats, starts: Integers, stops: Integers
 ) -> Waves:
@@ -114,7 +114,7 @@ def group_waves(
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _neighbours(cell: int, offsets: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
     """Write the flat places of a cell's neighbours; axes wrap around."""
     place = np.empty(shape.size, dtype=np.int64)
@@ -128,7 +128,7 @@ def _neighbours(cell: int, offsets: np.ndarray, shape: np.ndarray, out: np.ndarr
         out[i] = flat
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gain(found: np.ndarray, largest: np.ndarray, near: np.ndarray, weights: np.ndarray) -> float:
     """Return by how much one refined coefficient's maximum is below the mean of the maxima."""
     coarse, fine = 0.0, 0.0
@@ -142,7 +142,7 @@ def _gain(found: np.ndarray, largest: np.ndarray, near: np.ndarray, weights: np.
     return max(coarse - fine, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def refinement_gain(
     found: np.ndarray,
     largest: np.ndarray,

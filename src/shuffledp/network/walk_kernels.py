@@ -18,7 +18,7 @@ _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
 FLUSH_BELOW = 1e-280
 
 
-@njit(cache=True, nogil=True)
+@njit
 def step_laws(
     starts: Integers,
     neighbours: NDArray[np.int32],
@@ -48,7 +48,7 @@ def step_laws(
     return flushed
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _add_rows(chosen: NDArray[np.int32], rows: Floats, total: Floats) -> None:
     """Add some rows to ``total``; four at a time, so that it is read and written less often."""
     whole = chosen.size - chosen.size % 4
@@ -65,7 +65,7 @@ def _add_rows(chosen: NDArray[np.int32], rows: Floats, total: Floats) -> None:
             total[b] += one[b]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def step_walkers(
     starts: Integers,
     neighbours: NDArray[np.int32],
@@ -110,7 +110,7 @@ def additions_of_means(most_neighbours: int) -> int:
     return min(PART, most_neighbours) + -(-most_neighbours // PART)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def chebyshev_step(
     starts: Integers,
     neighbours: NDArray[np.int32],
@@ -150,7 +150,7 @@ def chebyshev_step(
     return squares
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_weights(
     laws: Floats, places: Integers, inverses: Floats, grid: Floats, out: Floats
 ) -> Floats:

@@ -13,13 +13,13 @@ _LENGTH_SHIFT = np.uint64(56)
 _PAIR_LENGTH = np.uint64(16 << 56)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _rotate(word: np.uint64, places: int) -> np.uint64:
     """Return ``word`` rotated left, by 1 to 63 places."""
     return (word << np.uint64(places)) | (word >> np.uint64(64 - places))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sip_round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> _State:
     """Return the state after one SipRound."""
     v0 += v1
@@ -35,7 +35,7 @@ def _sip_round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> _S
     return v0, v1, v2, v3
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, block: np.uint64) -> _State:
     """Return the state after one message block: two rounds."""
     v3 ^= block
@@ -44,7 +44,7 @@ def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, block: n
     return v0 ^ block, v1, v2, v3
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _start(key0: np.uint64, key1: np.uint64) -> _State:
     """Return the state of an empty message: the key, and "somepseudorandomlygeneratedbytes"."""
     return (
@@ -55,7 +55,7 @@ def _start(key0: np.uint64, key1: np.uint64) -> _State:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.uint64:
     """Return the hash: four rounds more."""
     v2 ^= _FINAL
@@ -64,7 +64,7 @@ def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.ui
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@njit(cache=True, nogil=True)
+@njit
 def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, out: Words) -> None:
     """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
     start = 0
@@ -88,7 +88,7 @@ def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, 
 _BYTE_MASK = np.uint64(0xFF)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _flush(packed: Words, cells: Integers) -> None:
     """Add the eight one-byte counters of each word to ``cells``, and set them to zero."""
     for at in range(packed.size):
@@ -98,7 +98,7 @@ def _flush(packed: Words, cells: Integers) -> None:
         packed[at] = np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_bits_by_hash(
     hashes: Integers,
     rows: Bytes,
@@ -128,7 +128,7 @@ def add_bits_by_hash(
         _flush(packed[row], cells[row])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sum_cells(
     table: Integers, digests: Words, key0: np.uint64, key1: np.uint64, out: Integers
 ) -> None:
@@ -148,7 +148,7 @@ def sum_cells(
 _ONE_BYTE = np.uint8(1)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_members(
     rows: Bytes,
     codes: NDArray[np.uint32],

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from shuffledp.core.compiled import njit
+from shuffledp.core.compiled import patient_njit
 from shuffledp.core.numerics.binomial_kernels import log_binomial_pmf
 from shuffledp.core.numerics.terms import Terms
 
@@ -19,7 +19,7 @@ from shuffledp.core.numerics.terms import Terms
 _NEGLIGIBLE = 1e-24
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def log_products(first: float, step: float, most: int) -> np.ndarray:
     """Return ln of the products of 0 to ``most`` numbers from ``first`` on, by Kahan's sum."""
     sums, carried = np.zeros(most + 1), 0.0  # what the sum has lost so far
@@ -30,7 +30,7 @@ def log_products(first: float, step: float, most: int) -> np.ndarray:
     return sums
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def row_range(value: float, spread: float, step: float, room: float) -> tuple[float, float]:
     """Return the first and last count of a row at which the value may be above 0."""
     doubt = 2e-12 * (spread + room * abs(step))
@@ -41,7 +41,7 @@ def row_range(value: float, spread: float, step: float, room: float) -> tuple[fl
     return 0.0, np.ceil(min(max((value + doubt) / -step, -1.0), room))
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def next_row(counts: np.ndarray, used: int, most: int) -> int:
     """Turn all counts but the first to the next row's, as an odometer; their sum, or -1."""
     i = 1
@@ -55,7 +55,7 @@ def next_row(counts: np.ndarray, used: int, most: int) -> int:
     return used + 1
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def row_sum(
     start: float,
     last: float,
@@ -95,7 +95,7 @@ def row_sum(
     return total, size, max(longest, abs(count - start))
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[float, float, float]:
     """Return the mean times e^log_unit by listing how often each value occurs, and its terms' size.
 

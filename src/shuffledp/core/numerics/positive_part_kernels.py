@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shuffledp.core.compiled import njit
+from shuffledp.core.compiled import patient_njit
 from shuffledp.core.numerics.terms import Terms
 
 # exp(-46) = 1e-20: what is left out of sums and integrals, relative to their largest term.
@@ -39,7 +39,7 @@ _UNIT_ROUND_OFF = 2.0**-53
 _UNSEEN = 1e-15
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float]:
     """Return ln E[e^(theta D)], mean and variance of D tilted, and the size of the logarithm's sum.
 
@@ -61,7 +61,7 @@ def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float
     return math.log1p(excess), mean, second / total, size / total
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def saddle_point(law: Terms, largest: float) -> float:
     """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
 
@@ -90,7 +90,7 @@ def saddle_point(law: Terms, largest: float) -> float:
     return theta
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def period_and_aliases(
     law: Terms, smoothing: float, deviation: float, further: float
 ) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def period_and_aliases(
     return period, 1.3 * (math.exp(min(right, 700.0)) + math.exp(min(left, 700.0)))
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def seen(law: Terms) -> tuple[Terms, float]:
     """Return the values that matter, and the mass of all others, which then count as the base."""
     weights, differences = law.masses, law.differences
@@ -151,7 +151,7 @@ class Grid(NamedTuple):
     aliases: float  # what they can add
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def contour_sum(
     law: Terms, grid: Grid, deviation: float, unseen: float
 ) -> tuple[float, float, float, float]:
@@ -218,7 +218,7 @@ def contour_sum(
     return total, density, total_error * _UNIT_ROUND_OFF, density_error * _UNIT_ROUND_OFF
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def quadrature(
     law: Terms, width: float, most_nodes: float, variance: float, further: float
 ) -> Grid:
@@ -246,7 +246,7 @@ def quadrature(
     return Grid(smoothing, near, first_far, last_far, period, aliases)
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def enclose_positive_part(
     law: Terms, width: float, most_nodes: float, log_unit: float
 ) -> tuple[float, float]:
@@ -297,7 +297,7 @@ def enclose_positive_part(
     return in_units(lower, upper, log_factor, relative, log_chernoff)
 
 
-@njit(cache=True, nogil=True, patient=True)
+@patient_njit
 def in_units(
     lower: float, upper: float, log_factor: float, relative: float, log_chernoff: float
 ) -> tuple[float, float]:

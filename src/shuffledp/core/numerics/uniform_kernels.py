@@ -15,7 +15,7 @@ _TWO_TO_32 = np.uint64(1 << 32)
 _HALF = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
     """Return an exactly uniform integer below ``bound`` <= 2^32 - 1, or -1: draw again.
 
@@ -31,7 +31,7 @@ def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
     return np.int64(product >> _HALF)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
     """Run Fisher-Yates on rows of one or several words from ``last`` down, as far as draws go.
 
@@ -52,7 +52,7 @@ def permute_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) 
     return last
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scatter_rows(
     rows: NDArray[Any], buckets: NDArray[np.uint8], places: NDArray[np.int64], out: NDArray[Any]
 ) -> None:

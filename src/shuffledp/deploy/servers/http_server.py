@@ -347,7 +347,11 @@ def print_error(error: BaseException) -> None:
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
+#: What `refusal` answers without an entry in the log.
+EXPECTED: Final = (HTTPException, ClientDisconnect, ShuffledpError)
+
+
+def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
     """Return an error as one line of JSON that says whose fault it is; the server's is reported."""
     status, message = 500, "the server made a mistake, which its log shows"
     match error:
@@ -379,7 +383,7 @@ def application(
     on_end = print_error if watch is None else watch.background_failed
 
     async def refused(_: Request, error: Exception) -> Response:
-        return _refusal(error, on_failure)
+        return refusal(error, on_failure)
 
     def look(done: "asyncio.Future[None]") -> None:
         error = None if done.cancelled() else done.exception()
@@ -405,9 +409,7 @@ def application(
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,
-        exception_handlers=dict.fromkeys(
-            (HTTPException, ClientDisconnect, ShuffledpError, Exception), refused
-        ),
+        exception_handlers=dict.fromkeys((*EXPECTED, Exception), refused),
     )
 
 

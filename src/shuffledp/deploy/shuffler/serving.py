@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
 from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, decode_upload, report_size
@@ -218,7 +218,7 @@ def shuffler_app(
     watch: ShufflerWatch,
     now: Callable[[], float] = time.time,
     tick_seconds: float = _TICK_SECONDS,
-) -> Starlette:
+) -> ASGIApp:
     """Return the shuffler's application, with its clock."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
@@ -247,9 +247,10 @@ def shuffler_app(
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
-    return http.application(
+    base = f"/tasks/{task.task_id.hex()}"
+    app = http.application(
         {
-            ("POST", "/reports"): reports,  # first: most requests are this one
+            ("POST", "/reports"): reports,
             ("GET", ""): http.constant(task.encode()),
             ("GET", "/keys"): http.constant(public_keys),
             ("GET", "/analyzer_keys"): http.constant(analyzer_keys),
@@ -258,9 +259,25 @@ def shuffler_app(
             ("DELETE", "/batches/{number:number}"): forget,
         },
         [intake.run, lambda: _release_batches(shuffler, watch, now, tick_seconds)],
-        base=f"/tasks/{task.task_id.hex()}",
+        base=base,
         watch=watch,
     )
+
+    async def shortcut(scope: Scope, receive: Receive, send: Send) -> None:
+        """Have uploads go round routes and layers, which took a third of their time."""
+        if (
+            scope["type"] != "http"
+            or scope["method"] != "POST"
+            or scope["path"] != base + "/reports"
+        ):
+            return await app(scope, receive, send)
+        try:
+            response = await reports(Request(scope, receive))
+        except http.EXPECTED as error:
+            response = http.refusal(error, watch.store_failed)
+        return await response(scope, receive, send)
+
+    return shortcut
 
 
 async def _release_batches(

@@ -21,7 +21,7 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _HALF = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def mixed(word: np.uint64, index: int) -> np.uint64:
     """Return number ``index`` of the SplitMix64 stream that starts at ``word``."""
     state = np.uint64(word) + _STEP * np.uint64(index + 1)
@@ -30,7 +30,7 @@ def mixed(word: np.uint64, index: int) -> np.uint64:
     return np.uint64(state ^ (state >> _SHIFTS[2]))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def dissimilarity(traits: Traits, one: int, other: int) -> float:
     """Return the sum over columns of the difference, or of one for each unequal category."""
     values, is_category = traits
@@ -43,7 +43,7 @@ def dissimilarity(traits: Traits, one: int, other: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def choose_most_similar(
     rows: Compressed, own: Integers, traits: Traits, words: Words, size: int
 ) -> NDArray[np.int32]:
@@ -87,7 +87,7 @@ def choose_most_similar(
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def vote(
     released: NDArray[np.int32], chosen: NDArray[np.int32], domain_size: int, tie_word: np.uint64
 ) -> NDArray[np.int32]:
