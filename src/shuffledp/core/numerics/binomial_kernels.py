@@ -78,7 +78,8 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     if k == n:
         return n * (math.log1p(-q) if q < p else math.log(p))
     exponent = stirling_error(n) - stirling_error(k) - stirling_error(n - k)
-    exponent -= deviance(k, n * p, k - n * p) + deviance(n - k, n * q, n - k - n * q)
+    exponent -= deviance(k, n * p, k - n * p)
+    exponent -= deviance(n - k, n * q, n - k - n * q)
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
 
 
