@@ -125,7 +125,7 @@ ONE = ("--user", "3", "--answer", "yes")
         ([*ONE, "--column", "answer"], "are for --table"),
         (["--user", "3", "--answer", "maybe"], "outside the domain"),
         (["--user", "9", "--answer", "yes"], "9"),
-        (["--table", "answers.csv", "--column", "answer", "--id", "answer"], "the same identifier"),
+        (["--table", "answers.csv", "--column", "answer", "--id", "answer"], "hold one identifier"),
         (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
         (["--most-absences", "-1", *ONE], "most_absences"),
         (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),

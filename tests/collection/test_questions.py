@@ -214,8 +214,8 @@ def test_a_new_key_is_drawn_for_every_task():
         ("words", "round", "'round' is not one of clip"),
         ("answer-sets", "round", "'round' is not one of clip"),
         ("answer-sets", "simplex", "only clip applies"),
-        ("mean", "clip", "is for frequencies"),
-        ("vector-mean", "clip", "is for frequencies"),
+        ("mean", "clip", "means are left as estimated"),
+        ("vector-mean", "clip", "means are left as estimated"),
     ],
 )
 def test_steps_that_make_no_sense_are_refused_before_anybody_is_randomized(kind, step, message):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 
 import numba
 import numpy as np
@@ -37,7 +38,7 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
     else:
         monkeypatch.delitem(sys.modules, "scipy.linalg", raising=False)
     for number in (1, 2):
-        assert compiled.njit(kernel(f"lambda x: x + {number}"))(1) == 1 + number
+        assert compiled._numba().njit(kernel(f"lambda x: x + {number}"))(1) == 1 + number
     assert ("scipy.linalg" in sys.modules) == is_loaded
     assert heard == ["compiling"]
 
@@ -45,7 +46,7 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
 def test_other_programs_hear_it_in_the_log_alone(heard, caplog):
     progress.compiling.clear()
     with caplog.at_level("INFO", "shuffledp"):
-        compiled.njit(kernel("lambda x: x + 3"))(1)
+        compiled._numba().njit(kernel("lambda x: x + 3"))(1)
     assert heard == []
     assert "compiling <lambda>, once" in caplog.messages
 
@@ -58,16 +59,34 @@ def test_compilations_of_others_are_nothing_to_tell(heard, caplog):
     assert caplog.messages == []
 
 
+LOOPS = """
+import numpy as np
+from shuffledp.core.compiled import patient_njit
+
+@patient_njit
+def inner(x):
+    return np.sqrt(x) - 1.0
+
+@patient_njit
+def outer(x):
+    return inner(x) + 1.0
+"""
+
+
 class TestPatience:
     @pytest.fixture
-    def loops(self, heard, monkeypatch):
+    def loops(self, heard, monkeypatch, tmp_path):
         """Two patient loops, of which one calls the other, as where numba is not loaded yet."""
+        path = tmp_path / "some_kernels.py"
+        path.write_text(LOOPS)
+        spec = spec_from_file_location("some_kernels", path)
+        module = module_from_spec(spec)
         with monkeypatch.context() as unloaded:
             unloaded.delitem(sys.modules, "numba")
-            inner = compiled.patient_njit(lambda x: np.sqrt(x) - 1.0)
-            outer = compiled.patient_njit(lambda x: inner(x) + 1.0)
-        assert {type(inner), type(outer)} == {compiled._Patient}
-        return inner, outer
+            unloaded.setattr(progress, "is_brief", True)
+            spec.loader.exec_module(module)
+        assert {type(module.inner), type(module.outer)} == {compiled._Patient}
+        return module.inner, module.outer
 
     def is_compiled(self, loop):
         return bool("compiled" in vars(loop) and loop.compiled.signatures)

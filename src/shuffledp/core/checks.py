@@ -101,14 +101,14 @@ def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[A
     try:
         array = np.asarray(edges)
     except (ValueError, OverflowError):
-        raise ParameterError("edges are not all pairs: give two users an edge") from None
+        raise ParameterError("edges are not all pairs: give integers, two users an edge") from None
     if array.size == 0:
         if num_users is None:
             raise ParameterError("there are no edges, so num_users cannot be told: give it")
         array = np.empty((0, 2), dtype=np.int64)
     elif array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give two users an edge"
+            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an edge"
         )
     lowest, highest = int(array.min(initial=0)), int(array.max(initial=0))
     number = highest + 1 if num_users is None else num_users

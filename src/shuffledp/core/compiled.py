@@ -1,8 +1,8 @@
 """The decorator of compiled loops; where numba cannot be imported, they run as plain Python.
 
 It stands in ``*_kernels.py``, which are imported inside functions: numba takes half a second to
-load. That is longer than the loops of one batch's account take uncompiled, so that in a program of
-its own these start as plain Python, and numba is loaded once they have run for a while.
+load. That is longer than the loops of one batch's account take uncompiled, so that in the process
+of ``shuffledp account`` these start as plain Python, and numba is loaded once they have run a while.
 """
 
 import functools
@@ -25,20 +25,28 @@ _PATIENCE, _LARGE = 0.2, 1000
 
 def njit(function: _Function) -> _Function:
     """Compile a function at its first call, and keep what was compiled."""
-    if find_spec("numba") is None:
+    if not _is_installed():
         return _plain(function)
     return cast(_Function, _numba().njit(function, cache=True, nogil=True))
 
 
 def patient_njit(function: _Function) -> _Function:
-    """Compile likewise, but in a program of its own, the ``shuffledp`` command, not at once.
+    """Compile likewise, but not at once in a program that is over soon: ``progress.is_brief``.
 
     Results of the uncompiled loop may differ in the last digits that round-off leaves, which every
     bound allows for.
     """
-    if find_spec("numba") is None or "numba" in sys.modules or not progress.compiling:
-        return njit(function)
-    return cast(_Function, _Patient(function))
+    if progress.is_brief and "numba" not in sys.modules and _is_installed():
+        return cast(_Function, _Patient(function))
+    return njit(function)
+
+
+def _is_installed() -> bool:
+    """Tell whether numba can be imported, without importing it."""
+    try:
+        return find_spec("numba") is not None
+    except ImportError:
+        return False
 
 
 def _plain(function: _Function) -> _Function:

@@ -132,7 +132,7 @@ def test_numbers_name_nodes_of_a_graph_without_names(tmp_path):
 
 def test_nobody_has_two_rows(tmp_path):
     table = write(tmp_path, id=["a", "a"], answer=["yes", "no"])
-    with pytest.raises(DataError, match="the same identifier"):
+    with pytest.raises(DataError, match="hold one identifier"):
         read_node_values(YES_NO, table, "answer", labels=("a", "b"), num_nodes=2, id_column="id")
 
 
