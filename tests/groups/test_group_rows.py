@@ -40,7 +40,7 @@ def test_an_array_is_not_changed():
     [
         ([[0, 1], []], 2, "group 1 is empty"),
         ([[0, 1], [1, 0, 1]], 2, "group 1 has member 1 2 times"),
-        ([[0, 2]], 2, r"group 0 has member 2, which is not in \[0, num_users = 2\)"),
+        ([[0, 2]], 2, r"group 0 has member 2, which is not in \[0, 2\)"),
         ([[0, 1], [-1]], 2, "group 1 has member -1"),
         ([[0], [1]], 4, "2 people of 4 are in no group, the first is 2"),
         ([[0, 2]], 3, "1 person of 3 is in no group, the first is 1"),

@@ -220,7 +220,7 @@ def test_subgraphs_keep_labels():
     [
         ([], "users is empty"),
         ([0, 0], "holds a user twice"),
-        ([3], r"users = 3 is not in \[0, num_users = 3\)"),
+        ([3], r"users = 3 is not in \[0, 3\)"),
         ([-1], r"users = -1 is not in"),
         ([0.0], "users has shape"),
         ([[0]], r"users has shape \(1, 1\)"),

@@ -125,7 +125,6 @@ def round_numbers(text: str) -> tuple[int, ...]:
     (0, 2, 3, 4, 100)
     >>> len(round_numbers("1-1000")) <= 30
     True
-    f
     """
     from shuffledp.network.account import spread_rounds
 

@@ -2,7 +2,7 @@
 
 It stands in ``*_kernels.py``, which are imported inside functions: numba takes half a second to
 load. That is longer than the loops of one batch's account take uncompiled, so that in the process
-of ``shuffledp account`` these start as plain Python, and numba is loaded once they have run a while.
+of ``shuffledp account`` these start as plain Python, and numba is loaded when they go on.
 """
 
 import functools
