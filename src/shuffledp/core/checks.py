@@ -108,7 +108,7 @@ def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[A
         array = np.empty((0, 2), dtype=np.int64)
     elif array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an edge"
+            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two an edge"
         )
     lowest, highest = int(array.min(initial=0)), int(array.max(initial=0))
     number = highest + 1 if num_users is None else num_users
