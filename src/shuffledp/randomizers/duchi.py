@@ -25,12 +25,6 @@ class Duchi(numbers.NumberRandomizer):
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
-    Attributes
-    ----------
-    threshold : int
-        T: the end that a value was rounded to is reported wrongly with probability exactly
-        T / 2^64.
-
     Notes
     -----
     Source: Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation",
@@ -64,7 +58,7 @@ class Duchi(numbers.NumberRandomizer):
 
     @property
     def threshold(self) -> int:
-        """T of the law."""
+        """T: the end rounded to is reported wrongly with probability exactly T / 2^64."""
         return self.law.threshold
 
     @property
