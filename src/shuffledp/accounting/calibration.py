@@ -54,7 +54,7 @@ _LEAST_POWER = 0.1
 # Where one round is at its share of epsilon with at most this probability, it tells where all are.
 _RARE = 0.05
 
-# So many steps by a power law need not halve the bracket.
+# Steps by a power law in a row that may leave the bracket wider than half of it.
 _PATIENCE = 4
 
 # The longest step in the logarithm, and how far beyond the target the first one goes.

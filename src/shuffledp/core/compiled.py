@@ -70,11 +70,11 @@ class _Patient:
     @functools.cached_property
     def compiled(self) -> Any:
         """The same, compiled."""
-        return njit(self.__wrapped__)  # type: ignore[attr-defined]
+        return njit(self.__wrapped__)  # type: ignore[attr-defined]  # by update_wrapper
 
     def __call__(self, *arguments: Any) -> Any:
         if _Patient.is_inside:
-            return self.__wrapped__(*arguments)  # type: ignore[attr-defined]
+            return self.__wrapped__(*arguments)  # type: ignore[attr-defined]  # likewise
         if _Patient.waited > _PATIENCE or any(np.size(each) > _LARGE for each in arguments):
             return self.compiled(*arguments)
         start = time.thread_time()

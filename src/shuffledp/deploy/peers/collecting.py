@@ -41,7 +41,7 @@ class Fetched:
     not_forgotten: str = ""
 
     def arrived(self, num_reports: int) -> Arrived:
-        """Return what arrived, if so many reports are valid."""
+        """Return the outcome of the exchange, given the number of valid reports."""
         return Arrived.of(self.collected, self.transcript, num_reports=num_reports)
 
 

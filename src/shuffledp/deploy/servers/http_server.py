@@ -91,7 +91,7 @@ class ConnectionLimits:
 def num_descriptors() -> int:
     """Return how many descriptors this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else 2 * _MOST_CONNECTIONS
+    return soft if 0 <= soft < 2 * _MOST_CONNECTIONS else 2 * _MOST_CONNECTIONS
 
 
 class Room:

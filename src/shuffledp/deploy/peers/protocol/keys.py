@@ -118,7 +118,7 @@ class Registration:
         return replace(made, signature=keys.sign(made._text(terms)))
 
     def _text(self, terms: Terms) -> bytes:
-        """Return what is signed."""
+        """Return the bytes that a signature covers."""
         said = (wire.uint(self.node), self.identity_key, self.mail_key)
         return wire.digest(b"registration", terms.digest(), *said)
 
