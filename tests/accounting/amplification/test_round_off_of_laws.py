@@ -1,6 +1,6 @@
 """Laws written out in doubles against the same laws in 60 digits: what the contour's budget allows.
 
-docs/results/kernel.md: each mass is right to a few roundings, and what is left of one with them.
+docs/results/kernel.md: each mass is right to twelve roundings, and what is left of one with them.
 """
 
 import math
@@ -12,6 +12,10 @@ from mpmath import exp, mp, mpf, sqrt
 from shuffledp.accounting.amplification import families
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+# A mass may be a cube of e^(-epsilon0 / 2), which takes up to 10.4 where exp is off by a unit in its
+# last place, as tests/perturbed.py makes it. The contour allows 16, and one more for each mass.
+ROUNDINGS = 12.0
 
 SYMMETRIC, OPTIMIZED = RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY
 
@@ -88,11 +92,11 @@ def test_round_off_of_a_law_stays_within_the_budget_of_the_contour(name):
     with mp.workdps(60):
         for epsilon0 in np.exp(generator.uniform(math.log(1e-8), math.log(200.0), 300)).tolist():
             law = make(epsilon0)
-            assert worst_error(law, exact_masses(exp(mpf(epsilon0)))) <= 10.0
+            assert worst_error(law, exact_masses(exp(mpf(epsilon0)))) <= ROUNDINGS
             assert abs(law.masses.sum() - 1.0) <= 4e-16
 
 
 def test_a_law_that_is_off_by_more_roundings_is_noticed():
     """Negative control."""
     law = families.symmetric_law(1.0, low=1.0, pair_mass=0.5 * (1 + 4e-15), others=[(0.5, 0.0)])
-    assert worst_error(law, (mpf(0.5), mpf(0.5))) > 10.0
+    assert worst_error(law, (mpf(0.5), mpf(0.5))) > ROUNDINGS
