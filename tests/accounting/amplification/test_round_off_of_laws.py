@@ -13,8 +13,8 @@ from shuffledp.accounting.amplification import families
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-# A mass may be a cube of e^(-epsilon0 / 2), which takes up to 10.4 where exp is off by a unit in its
-# last place, as tests/perturbed.py makes it. The contour allows 16, and one more for each mass.
+# A mass may be a cube of e^(-epsilon0 / 2), which takes up to 10.4 where exp is off by an ulp,
+# as tests/perturbed.py makes it. The contour allows 16, and one more for each mass.
 ROUNDINGS = 12.0
 
 SYMMETRIC, OPTIMIZED = RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY
