@@ -268,6 +268,14 @@ def test_local_epsilon_meets_the_target_and_more_does_not(options):
     assert cost(found * (1 + 2e-3)) > 0.5
 
 
+def test_local_epsilon_where_a_step_leads_past_what_is_known():
+    options = {"num_users": 155, "rounds": 2, "epsilon": 6.5, "delta": 0.004}
+    found = largest_local_epsilon(**options)
+    for epsilon0, holds in ((found, True), (found * (1 + 2e-3), False)):
+        release = ShuffledRelease(epsilon0=epsilon0, num_users=155)
+        assert (epsilon_upper(release * 2, 0.004) <= 6.5) == holds
+
+
 def test_local_epsilon_of_a_particular_randomizer_is_larger():
     arguments = {"num_users": 1000, "rounds": 4, "epsilon": 0.5, "delta": 1e-6}
     binary = largest_local_epsilon(profile_for=lambda e: profiles.k_rr(e, 2), **arguments)

@@ -110,3 +110,22 @@ def test_dp_accounting_reads_the_loss():
     year = year + StatedRelease(epsilon=0.01, delta=1e-8)
     found = year.to_dp_accounting(smallest_delta=1e-9).get_epsilon_for_delta(1e-6)
     assert found == pytest.approx(year.epsilon(1e-6, with_lower=False).upper, rel=1e-3)
+
+
+def test_the_loss_of_nothing_and_of_nothing_but_failures():
+    assert Composition().privacy_loss().delta(0.0) == 0.0
+    failing = StatedRelease(epsilon=0.0, delta=1e-3) * 2
+    exact = 2e-3 - 1e-6
+    assert exact <= failing.privacy_loss().delta(0.0) <= exact * (1 + 1e-12)
+    assert str(failing.epsilon(0.1).upper) == "0.0"
+
+
+def test_the_loss_of_releases_that_do_not_fail():
+    loss = (StatedRelease(epsilon=0.5) * 2).privacy_loss()
+    exact = math.tanh(0.25)  # p^2 - q^2, both losses 0.5 or both -0.5
+    assert exact <= loss.delta(0.0) <= exact * (1 + 1e-6)
+
+
+def test_reports_that_hide_nothing_are_added_up():
+    bound = (StatedRelease(epsilon=250.0) * 2).epsilon(0.9)
+    assert bound.lower <= 500.0 + math.log(0.1) <= bound.upper <= 500.0

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -215,3 +216,34 @@ def test_killed_at_any_moment_the_file_is_whole_and_nothing_is_lost_or_spent_twi
         assert confirmed + 1 <= len(keys) <= confirmed + 2
     assert spend(path, SMALL).total.rounds == len(keys) + 1  # no lock was left behind
     assert names(path.parent) == ["budget.json", "budget.json.lock"]
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_on_windows_one_byte_is_locked(path, monkeypatch, is_free):
+    asked = []
+
+    def locking(_handle, mode, size):
+        asked.append((mode, size))
+        if not is_free:
+            raise OSError(errno.EDEADLK, os.strerror(errno.EDEADLK))
+
+    msvcrt = SimpleNamespace(locking=locking, LK_NBLCK="hold", LK_UNLCK="let go")
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+    monkeypatch.setattr(ledger_files.sys, "platform", "win32")
+    monkeypatch.setattr(ledger_files, "_LOCK_SECONDS", 0.0)
+    if is_free:
+        spend(path, SMALL)
+        assert asked == [("hold", 1), ("let go", 1)]
+    else:
+        with pytest.raises(OutputError, match="nothing was spent"):
+            spend(path, SMALL)
+        assert set(asked) == {("hold", 1)}
+
+
+def test_a_lock_that_the_system_does_not_know(path, monkeypatch):
+    def unsupported(*_arguments, **_options):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(ledger_files, "_lock", unsupported)
+    with pytest.raises(OutputError, match=os.strerror(errno.ENOLCK)):
+        spend(path, SMALL)

@@ -118,3 +118,13 @@ class TestPatience:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(b"epsilon  0.999474 ")
+
+
+def test_where_numba_cannot_be_looked_for_there_is_none(monkeypatch):
+    def refused(_name):
+        raise ImportError
+
+    monkeypatch.setattr(compiled, "find_spec", refused)
+    loop = compiled.njit(kernel("lambda x: x + 5"))
+    assert loop(1) == 6
+    assert not hasattr(loop, "signatures")

@@ -229,7 +229,7 @@ def _locked(target: Path) -> Iterator[None]:
         raise _cannot_write(target, error) from error
     try:
         deadline = time.monotonic() + _LOCK_SECONDS
-        while not _took(handle):
+        while not _took(handle, target):
             if time.monotonic() > deadline:
                 raise OutputError(
                     f"{target} is being spent from by another program for over {_LOCK_SECONDS:g} "
@@ -244,13 +244,13 @@ def _locked(target: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _took(handle: int) -> bool:
-    """Lock an open file, and tell whether nobody else had done so."""
+def _took(handle: int, target: Path) -> bool:
+    """Lock the open file of a ledger's lock, and tell whether nobody else had done so."""
     try:
         _lock(handle, hold=True)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
-            raise
+            raise _cannot_write(target, error) from error  # some network file systems have no locks
         return False
     return True
 

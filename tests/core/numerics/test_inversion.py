@@ -31,6 +31,15 @@ FUNCTIONS = {
 }
 
 
+def test_a_secant_that_ends_where_it_started_is_a_bisection():
+    # The upper end is almost at the target already: a step towards it is less than an ulp.
+    def function(x):
+        return 1.0 + 1e-15 if x < 1.5 else 1e-300
+
+    found = last_above_first_below(function, 1.0, 1.0, 2.0, relative_tolerance=1e-16)
+    assert found == (math.nextafter(1.5, 0.0), 1.5)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("target", [1e-250, 1e-9, 0.2, 0.29])
 @pytest.mark.parametrize("guess", [None, 1e-3, 1.0, 3.7, 9.999, 1e-300, 11.0, -1.0, math.nan])

@@ -50,7 +50,7 @@ def float_below(value: Fraction) -> float:
 
 def float_above(value: Fraction) -> float:
     """Return the smallest float that is at least ``value``."""
-    return -float_below(-value)
+    return 0.0 - float_below(-value)  # of 0 it is 0.0, not -0.0
 
 
 def round_up(value: float, *, operations: int = 8) -> float:
