@@ -1,6 +1,6 @@
 """Laws written out in doubles against the same laws in 60 digits: what the contour's budget allows.
 
-docs/results/kernel.md: each mass is right to twelve roundings, and what is left of one with them.
+docs/results/kernel.md: the relative error of each mass is at most twelve roundings.
 """
 
 import math

@@ -32,7 +32,7 @@ FUNCTIONS = {
 
 
 def test_a_secant_that_ends_where_it_started_is_a_bisection():
-    # The upper end is almost at the target already: a step towards it is less than an ulp.
+    # At the low end the function is almost the target: a secant step from there is below an ulp.
     def function(x):
         return 1.0 + 1e-15 if x < 1.5 else 1e-300
 
