@@ -113,7 +113,8 @@ def mean_positive_part(
     Notes
     -----
     Error budget: 16 + m roundings of n E[abs(e^(theta D) - 1)], which is about 1e-14 sqrt(n) of
-    the result, and those of each node's phase. Cost: microseconds to tens of milliseconds, whatever n.
+    the result, and those of each node's phase. Cost: microseconds to tens of milliseconds,
+    whatever n.
 
     Examples
     --------
