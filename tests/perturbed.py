@@ -35,14 +35,15 @@ def environment(library: Path, mode: str) -> dict[str, str]:
     """Return the environment of a program whose elementary functions are perturbed.
 
     NumPy's own vectorized loops are switched off, so that it uses the library's; constants that
-    compilers fold are kept apart from those of other runs.
+    compilers fold are kept apart from those of other runs (beside them, where `make` says).
     """
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return os.environ | {
         "LD_PRELOAD": str(library),
         "PERTURBED_LIBM": mode,
         "NPY_DISABLE_CPU_FEATURES": " ".join(found),
-        "NUMBA_CACHE_DIR": str(REPOSITORY / ".cache" / "numba-perturbed"),
+        "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(REPOSITORY / ".cache" / "numba"))
+        + "-perturbed",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
