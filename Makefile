@@ -15,10 +15,8 @@ PIP := $(BIN)/python -m pip install -qq --no-compile
 DEMO := demo-results
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
 
-# Compiled loops are kept here between runs, so that sources may be read-only. Numba does not see that
-# a loop of another file has changed, which is why each state of the loops has its own folder.
-LOOPS := $(shell find src \( -name '*_kernels.py' -o -name compiled.py \) | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
-export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(LOOPS)
+# Compiled loops are kept here between runs, so that sources may be read-only.
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 # Bytecode is kept too, or each worker and each program that a test starts compiles everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -19,12 +19,13 @@ import click
 from shuffledp.cli.console import say
 from shuffledp.cli.options import cli
 from shuffledp.core import progress
-from shuffledp.core.errors import LowerEndWarning, PlanWarning, ShuffledpError
+from shuffledp.core.errors import LowerEndWarning, NotKeptWarning, PlanWarning, ShuffledpError
 
 REFUSED = 2
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
+_PRINTED = (LowerEndWarning, NotKeptWarning)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,14 +81,15 @@ def _failed(error: Exception) -> int:
 
 @contextmanager
 def _warnings_printed() -> Iterator[None]:
-    """Print each `LowerEndWarning` on one line of stderr, without a place in the code."""
+    """Print each of `_PRINTED` on one line of stderr, without a place in the code."""
     with warnings.catch_warnings():
-        warnings.simplefilter("default", LowerEndWarning)
+        for each in _PRINTED:
+            warnings.simplefilter("default", each)
         warnings.simplefilter("ignore", PlanWarning)  # among the result's warnings, which are shown
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-            if issubclass(category, LowerEndWarning):
+            if issubclass(category, _PRINTED):
                 say("warning", str(message))
             else:
                 shown(message, category, *place)

@@ -27,7 +27,9 @@ def njit(function: _Function) -> _Function:
     """Compile a function at its first call, and keep what was compiled."""
     if not _is_installed():
         return _plain(function)
-    return cast(_Function, _numba().njit(function, cache=True, nogil=True))
+    loop = _numba().njit(function, nogil=True)
+    import_module("shuffledp.core.loop_cache").keep(loop, function)
+    return cast(_Function, loop)
 
 
 def patient_njit(function: _Function) -> _Function:

@@ -48,6 +48,10 @@ class LowerEndWarning(UserWarning):
     """A lower end failed or crossed its upper end and was dropped; the upper end still holds."""
 
 
+class NotKeptWarning(UserWarning):
+    """Compiled code cannot be kept for the next process, which will have to compile again."""
+
+
 class PlanWarning(UserWarning):
     """What was collected falls short of its plan; the guarantee is that of what arrived."""
 

@@ -73,19 +73,23 @@ def _next_word(state: NDArray[np.uint64]) -> np.uint64:
     return np.uint64(state[np.uint64(BUFFER) + used])
 
 
-@cfunc(types.uint64(types.voidptr), cache=True)
+# numba refuses to keep compiled code where no folder may be written to.
+_IS_KEPT = _next_word.stats.cache_path is not None  # type: ignore[attr-defined]  # compiled
+
+
+@cfunc(types.uint64(types.voidptr), cache=_IS_KEPT)
 def next_uint64(state: Any) -> np.uint64:
     """Return a word."""
     return _next_word(carray(state, (STATE_WORDS,), np.uint64))
 
 
-@cfunc(types.uint32(types.voidptr), cache=True)
+@cfunc(types.uint32(types.voidptr), cache=_IS_KEPT)
 def next_uint32(state: Any) -> np.uint32:
     """Return the upper half of a word; the lower half is not used."""
     return np.uint32(_next_word(carray(state, (STATE_WORDS,), np.uint64)) >> np.uint64(32))
 
 
-@cfunc(types.float64(types.voidptr), cache=True)
+@cfunc(types.float64(types.voidptr), cache=_IS_KEPT)
 def next_double(state: Any) -> float:
     """Return the upper 53 bits of a word as a multiple of 2^-53 in [0, 1)."""
     return (_next_word(carray(state, (STATE_WORDS,), np.uint64)) >> np.uint64(11)) * 2.0**-53

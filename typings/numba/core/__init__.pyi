@@ -1,1 +1,2 @@
+from numba.core import caching as caching
 from numba.core import event as event
