@@ -134,6 +134,15 @@ class Database(Keeper):
         """Empty the log, which has what was deleted from the tables, which overwrite it."""
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def rewrite(self) -> None:
+        """Leave nothing of what was deleted, in file and log, at the cost of writing all anew.
+
+        SQLite overwrites deleted rows, but not the copies that stay where it moved rows to another
+        page. A table that is dropped takes its pages with it, and needs `wipe_log` only.
+        """
+        self.rows("VACUUM")
+        self.wipe_log()
+
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return how many rows it changed."""
         with self._told():

@@ -232,7 +232,7 @@ class PeerRunner:
                     peer.take_back(number)
                 self._receive(number, node, peer)
             self._save(behind)
-            self.store.wipe_log()  # it still has the keys of that round
+            self.store.rewrite()  # it still has the keys of that round
         return first <= last
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:

@@ -104,7 +104,7 @@ class Relay(Database):
                 self.set_fact("over", 1)
                 self.change("DELETE FROM mail")  # nobody fetches any now
         self._roster = roster
-        self.wipe_log()  # the mail before that round is deleted but for absent users
+        self.rewrite()  # the mail before that round is deleted but for absent users
         return True
 
     # ------------------------------------------------------------ who takes part
@@ -288,7 +288,7 @@ class Relay(Database):
         self._require_analyzer(token)
         with self.transaction():
             self.change("UPDATE hand_ins SET message = x''")
-        self.wipe_log()
+        self.rewrite()
 
     def _require_analyzer(self, token: bytes) -> None:
         """Raise unless a token is the analyzer's, and nothing can be handed in any more."""

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 class PeerStore(Database):
     """States of peers in a file; what is saved is durable before `save` returns.
 
-    What it replaces is overwritten; `wipe_log` also takes it out of the log.
+    `rewrite` leaves nothing of what was replaced.
 
     One file serves several collections, and remembers what was answered in each. Whoever reads it
     reads the users' private keys and reports: it is made readable by its owner only.
@@ -43,6 +43,7 @@ class PeerStore(Database):
     def __init__(self, path: Path, terms: Terms) -> None:
         self._collection = terms.digest()
         super().__init__(path, _PEERS)
+        self.rows("PRAGMA temp_store = MEMORY")  # `rewrite` must not write keys elsewhere
 
     def states(self) -> dict[int, bytes]:
         """Return the state of each peer of the collection, by rising node."""
@@ -69,7 +70,7 @@ class PeerStore(Database):
         What they answered stays, for the next time that somebody asks the same.
         """
         self.save((node, end.encode()) for node, end in ends)
-        self.wipe_log()
+        self.rewrite()
 
     def answers(self, question: bytes) -> list[Answer]:
         """Return all that was answered to a question, in any collection."""
