@@ -210,6 +210,7 @@ def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
             log_chance += count * (math.log(chance) - 8.0 * _UNIT) * (1.0 + 8.0 * _UNIT)
             total += count * loss
         missed = math.log(delta) - log_chance
+        missed += 2.0 * _UNIT * (abs(math.log(delta)) + abs(log_chance))
         if missed < 0.0:
             best = max(best, total * (1.0 - 1e-12) + math.log(-math.expm1(missed)))
     return best

@@ -211,5 +211,6 @@ def _tail(order: float, epsilon0: float, n: float, local: float) -> float:
         slope = np.arctanh(_SHARES * math.tanh(0.5 * epsilon0)) / _SHARES
     slope[0, 0] = 0.5 * epsilon0
     inside = 2.0 * order * (order - 1.0) * slope * slope / least * (1.0 + 1e-13)
-    outside = local + np.log(few + far + 1e-300) + 1e-13 * (local + 1.0)
+    missed = np.log(few + far + 1e-300)
+    outside = local + missed * (1.0 - 1e-14) + 1e-13 * (local + 1.0)
     return float(np.logaddexp(inside, outside).min())

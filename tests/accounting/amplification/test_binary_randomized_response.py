@@ -3,7 +3,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oracles.binary import BinaryConvolution
@@ -285,3 +285,19 @@ def test_ends_where_hardly_any_of_many_users_lies(epsilon0, num_users):
         assert account_delta(
             k_rr(epsilon0, 2), num_users=num_users, epsilon=epsilon
         ).upper >= few_liars_delta(epsilon0, epsilon, 0, others) * (1.0 - 1e-12)
+
+
+@given(
+    st.one_of(st.floats(1e-3, 8.0), st.floats(100.0, 200.0)),
+    st.one_of(st.floats(0.0, 1.0, exclude_max=True), st.floats(0.999, 1.0, exclude_max=True)),
+    st.integers(1, 5),
+)
+@example(199.99, 51.86757744911141 / 199.99, 3)
+@example(192.27774035852292, 11.19982652840115 / 192.27774035852292, 5)
+def test_both_ends_in_multiprecision_at_any_size_of_epsilon0(epsilon0, share, num_users):
+    # Above 128, an ulp of epsilon0 is more than any constant room for roundings.
+    epsilon = epsilon0 * share
+    with mpmath.workdps(200):
+        exact = binary_delta(epsilon0, epsilon, num_users)
+        found = BinaryRandomizedResponse(epsilon0, num_users).enclose(epsilon)
+        assert found.lower <= exact <= max(found.upper, 1e-300)

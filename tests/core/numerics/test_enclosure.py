@@ -3,11 +3,16 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import (
+    Enclosure,
+    exp_difference,
+    exp_minus_one_upper,
+    round_up,
+)
 
 
 def test_ends_in_order():
@@ -39,3 +44,14 @@ def test_exp_minus_one_is_an_upper_bound_by_a_hair(value):
         exact = mpmath.expm1(mpmath.mpf(value))
         assert mpmath.mpf(exp_minus_one_upper(value)) >= exact
         assert exp_minus_one_upper(value) / exact < 1 + 8 * math.ulp(1.0)
+
+
+@given(st.floats(0.0, 600.0), st.one_of(st.floats(0.0, 1.0), st.floats(1.0 - 1e-9, 1.0)))
+@example(199.99, 51.86757744911141 / 199.99)
+def test_a_difference_of_exponentials_has_five_roundings_at_any_size(high, share):
+    low = min(high * share, high)
+    with mpmath.workdps(400):
+        exact = mpmath.exp(mpmath.mpf(high)) - mpmath.exp(mpmath.mpf(low))
+        assert (
+            abs(mpmath.mpf(exp_difference(high, low)) - exact) <= exact * 5 * mpmath.mpf(2) ** -52
+        )

@@ -20,7 +20,7 @@ import math
 from shuffledp.accounting.amplification.atom_law import MANY_DEVIATIONS, SMALLEST_DELTA, WIDE_WIDTH
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, exp_difference
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -180,8 +180,8 @@ class BinaryRandomizedResponse:
         return self._kernels.worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
 
     def _rates(self, epsilon: float) -> tuple[float, float, float]:
-        """Return p - 1, e - 1 and p - e, the last without cancellation."""
-        excess = math.exp(epsilon) * math.expm1(self._epsilon0 - epsilon)
+        """Return p - 1, e - 1 and p - e, each to at most five roundings."""
+        excess = exp_difference(self._epsilon0, epsilon)
         return math.expm1(self._epsilon0), math.expm1(epsilon), excess
 
     def _first_excess(self, epsilon: float, target: float, start: float) -> float:

@@ -31,7 +31,12 @@ import numpy as np
 from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.method import HAIR, Method, pure_violation
 from shuffledp.core.arrays import Floats
-from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import (
+    Enclosure,
+    exp_difference,
+    exp_minus_one_upper,
+    round_up,
+)
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -357,7 +362,7 @@ def amplification_variable(
     that contains L, its upper end, and an upper bound on E[L^2].
     """
     e, ratio, drift = math.exp(epsilon), math.expm1(profile.epsilon0), math.expm1(epsilon)
-    gap = e * math.expm1(profile.epsilon0 - epsilon)  # p - e without cancellation
+    gap = exp_difference(profile.epsilon0, epsilon)
     if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
         k = profile.domain_size or 2
         size = gamma = k / (ratio + k)

@@ -70,3 +70,12 @@ def round_down(value: float, *, operations: int = 8) -> float:
 def exp_minus_one_upper(value: float) -> float:
     """Return an upper bound of exp(value) - 1 for value >= 0."""
     return round_up(math.expm1(value), operations=2)
+
+
+def exp_difference(high: float, low: float) -> float:
+    """Return e^high - e^low for high >= low, to five roundings whatever the size of either.
+
+    A rounding u of d = high - low moves 1 - e^-d by at most u d / (e^d - 1) <= u of itself; it
+    would move e^d - 1, times e^low, by as much as u d.
+    """
+    return math.exp(high) * -math.expm1(low - high)
