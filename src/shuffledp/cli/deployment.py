@@ -260,10 +260,12 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     --instance N
         A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
     is_check=--check  Read settings and task, and end.
+    --accept-clock    Of a shuffler: believe the clock, however far it is from when the server ran
+        last. Without it a difference of more than an epoch stops the server from closing epochs.
     """,
     instance=click.IntRange(min=0),
 )
-def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
+def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_clock: bool) -> None:
     """Run one of the two servers of a task until it is told to end; prints its URL.
 
     The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
@@ -276,6 +278,8 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     is_shuffler = role == "shuffler"
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
     settings = settings.of_instance(instance)
+    if accept_clock and not is_shuffler:
+        raise click.UsageError("--accept-clock is for a shuffler: an analyzer goes by no clock")
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError("--instance is for a shuffler whose settings name a database")
     if is_check:
@@ -287,7 +291,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     elif isinstance(settings, ShufflerSettings):
         from shuffledp.deploy.shuffler.serving import serve_shuffler
 
-        serve_shuffler(settings, say_url)
+        serve_shuffler(settings, say_url, accept_clock=accept_clock)
     else:
         from shuffledp.deploy.analyzer import serve_analyzer
 

@@ -26,6 +26,8 @@ EVENTS: Final = {
     "batch_dropped": "warning",
     "batch_fetched": "info",
     "key_destroyed": "info",
+    "clock_jumped": "error",
+    "clock_back": "info",
     "published": "info",
     "batch_refused": "error",
     "budget_refused": "error",
@@ -59,6 +61,7 @@ _LISTED: Final = {
         "keys_left_seconds": ("gauge", "", "Time until the last epoch ends that has a key."),
         "task_left_seconds": ("gauge", "", "Time until the task's last epoch ends."),
         "key_present": ("gauge", "", "Whether the present epoch has a key."),
+        "clock_believed": ("gauge", "", "Whether the clock is where it should be."),
     },
     "analyzer": {
         "batches": ("gauge", "state", "Batches published, and refused."),

@@ -23,6 +23,7 @@ from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, decode_uploa
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import opened_in, workers
+from shuffledp.deploy.servers.clock import LEAST_JUMP_SECONDS, Clock
 from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
@@ -55,9 +56,16 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     )
 
 
-def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
-    """Serve one task's shuffler until the process is told to end."""
+def serve_shuffler(
+    settings: ShufflerSettings, on_ready: Callable[[str], None], *, accept_clock: bool = False
+) -> None:
+    """Serve one task's shuffler until the process is told to end.
+
+    With ``accept_clock`` the clock is believed, however far it is from when the server ran last.
+    """
     with open_shuffler(settings) as shuffler:
+        most_jump = max(LEAST_JUMP_SECONDS, shuffler.task.epoch_seconds)
+        clock = Clock(most_jump, None if accept_clock else shuffler.last_time())
         watch = ShufflerWatch(shuffler, settings.sealing_keys)
         app = shuffler_app(
             shuffler,
@@ -65,6 +73,7 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
             analyzer_keys=settings.analyzer_keys.read_bytes(),
             analyzer_key=bytes.fromhex(settings.analyzer),
             watch=watch,
+            now=clock,
         )
         http.serve(app, shuffler.task, watch, settings, on_ready)
 
@@ -107,6 +116,18 @@ class ShufflerWatch(Watch):
         self.observe("commit_seconds", seconds)
         self.set("queue_reports", num_left)
         self.store_works()
+
+    def clock_jumped(self, is_wrong: bool) -> None:
+        """Note whether the clock can be believed; said once until that changes."""
+        self.set("clock_believed", int(not is_wrong))
+        if is_wrong and "clock" not in self.problems:
+            self.problems["clock"] = (
+                "the clock is more than an epoch from where it should be, so nothing is taken in "
+                "or closed: set it right, or start with --accept-clock if it is"
+            )
+            self.say("clock_jumped", reason=self.problems["clock"])
+        elif not is_wrong and self.problems.pop("clock", ""):
+            self.say("clock_back")
 
     def closed(self, number: int) -> None:
         """Note that a batch has its members; said once, however often it is tried."""
@@ -162,13 +183,16 @@ class ShufflerWatch(Watch):
             self.problems["keys"] = f"there is no key for epoch {present}: rotate keys"
 
 
+# None while the clock cannot be believed.
+Now = Callable[[], float | None]
+
 _Waiting = tuple[list[Report], asyncio.Future[list[Answer]]]
 
 
 class Intake:
     """Stores what arrives, many uploads in one transaction."""
 
-    def __init__(self, shuffler: Shuffler, now: Callable[[], float], watch: ShufflerWatch) -> None:
+    def __init__(self, shuffler: Shuffler, now: Now, watch: ShufflerWatch) -> None:
         self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
@@ -194,12 +218,18 @@ class Intake:
             self._store(some, reports)
             await asyncio.sleep(0)  # lets others in
 
+    def _believed(self) -> float:
+        """Return the time; what is sent while the clock is wrong can be sent again."""
+        if (now := self._now()) is None:
+            raise HTTPException(503, "the shuffler's clock is wrong: try again later")
+        return now
+
     def _store(self, some: Sequence[_Waiting], reports: Sequence[Report]) -> None:
         """Store uploads in one transaction."""
         begun = time.monotonic()
         try:
-            answers = iter(self._shuffler.take(reports, self._now()))
-        except ShuffledpError as error:
+            answers = iter(self._shuffler.take(reports, self._believed()))
+        except (HTTPException, ShuffledpError) as error:
             for _, stored in some:
                 if not stored.done():
                     stored.set_exception(error)
@@ -218,7 +248,7 @@ def shuffler_app(
     analyzer_keys: bytes,
     analyzer_key: bytes,
     watch: ShufflerWatch,
-    now: Callable[[], float] = time.time,
+    now: Now = time.time,
     tick_seconds: float = _TICK_SECONDS,
 ) -> "Shortcut":
     """Return the shuffler's application, with its clock."""
@@ -288,13 +318,15 @@ class Shortcut:
 
 
 async def _release_batches(
-    shuffler: Shuffler, watch: ShufflerWatch, now: Callable[[], float], tick_seconds: float
+    shuffler: Shuffler, watch: ShufflerWatch, now: Now, tick_seconds: float
 ) -> None:
     """Release batches as epochs end; others come in while their reports are opened."""
     opened: dict[int, list[list[bytes | None]]] = {}  # not again where only writing failed
     while True:
+        seen = now()
+        watch.clock_jumped(seen is None)
         try:
-            for state in shuffler.closed(now()):
+            for state in shuffler.closed(seen) if seen is not None else ():
                 watch.closed(state.number)
                 if state.number not in opened:
                     number, pages = shuffler.to_open(state)
@@ -307,7 +339,8 @@ async def _release_batches(
                     watch.say("budget_refused", batch=state.number, reason=str(error))
                 watch.released(shuffler.settle(state, written))
                 opened = {}
-            watch.tick(now())
+            if seen is not None:
+                watch.tick(seen)
         except OutputError as error:  # a full disk: each step can be done again
             watch.store_failed(error)
         await asyncio.sleep(tick_seconds)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shuffledp.core.checks import require_non_negative
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
@@ -45,6 +46,7 @@ _TABLES: Final = (
 )
 _STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=3, tables=_TABLES)
 _NUM_PARTS: Final = 32
+_NOTING_SECONDS: Final = 15.0
 
 
 class BatchState(NamedTuple):
@@ -90,11 +92,13 @@ class Shuffler(Keeper):
         several processes may share; by default both are in ``folder``, for one process.
         """
         task.check()
+        require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._admission, self._ledger = admission, ledger
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
+        self._noted = 0.0
         self._epochs: set[int] = set()  # known to have a table of reports
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
 
@@ -225,11 +229,24 @@ class Shuffler(Keeper):
         """Close epochs that are over; return the batches that this process is to release now."""
         if not self._store.leads():
             return []
+        self._note_time(now)
         # One after the other: so a batch is what is there of its epochs, and nothing else is.
         if not self._batches_in("closed"):
             num_over = int((now - self._grace - self.task.start) // self.task.epoch_seconds)
             self._close(min(self.task.num_epochs, num_over))
         return [self.batch(number) for number in self._batches_in("closed")]
+
+    def last_time(self) -> float | None:
+        """Return when epochs were closed, or looked at, last; None if that was never."""
+        found: float | None = self._store.fact("last_time")
+        return found
+
+    def _note_time(self, now: float) -> None:
+        """Store the time, some times a minute."""
+        if now - self._noted >= _NOTING_SECONDS:
+            with self._store.transaction():
+                self._store.set_fact("last_time", int(now))
+            self._noted = now
 
     def _batches_in(self, state: str, after: int = 0) -> list[int]:
         """Return the numbers of batches in a state, beyond a number."""

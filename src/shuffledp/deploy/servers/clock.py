@@ -1,0 +1,52 @@
+"""The time by which a server does what cannot be undone: not one reading of a clock alone.
+
+Closing an epoch, answering that a report is late and destroying a key are for good. So the clock of
+the day is held against one that nobody sets, and against the time that was stored last.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+#: A jump of so many seconds, or of an epoch if that is longer, is followed without a person.
+LEAST_JUMP_SECONDS: Final = 600.0
+
+
+def steady_seconds() -> float:
+    """Return seconds that go on while the machine sleeps and that nobody can set."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Clock:
+    """Seconds since 1970, or None while the clock of the day cannot be believed.
+
+    A jump by at most ``most_jump`` seconds is followed at the rate of one second a second, so that
+    one that is taken back after four seconds has moved the time by four. Beyond that nothing is
+    said until the clock is back, or a server is started with the clock accepted.
+    """
+
+    def __init__(
+        self,
+        most_jump: float,
+        last: float | None = None,
+        *,
+        day: Callable[[], float] = time.time,
+        steady: Callable[[], float] = steady_seconds,
+    ) -> None:
+        """``last`` is when the server ran last; None if it never did, or the clock is accepted."""
+        self._most_jump, self._day, self._steady = most_jump, day, steady
+        self._read_at, now = steady(), day()
+        is_near = last is None or abs(now - last) <= most_jump
+        self._expected = now if is_near or last is None else last
+
+    def __call__(self) -> float | None:
+        """Return the time: the earlier of the clock of the day and what is expected of it."""
+        now, read_at = self._day(), self._steady()
+        passed, self._read_at = max(0.0, read_at - self._read_at), read_at
+        if abs(now - self._expected - passed) > self._most_jump:
+            self._expected += passed
+            return None
+        self._expected = min(max(now, self._expected), self._expected + 2.0 * passed)
+        return min(now, self._expected)
