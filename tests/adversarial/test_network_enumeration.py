@@ -15,7 +15,16 @@ import pytest
 from oracles import enumeration
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network.privacy import network_walk_delta, network_walk_epsilon
+from shuffledp.network.graph import Graph
+from shuffledp.network.hiding import Hiding
+from shuffledp.network.positions import exact_position_bounds
+from shuffledp.network.privacy import (
+    WeightedWalk,
+    Weights,
+    network_walk_delta,
+    network_walk_epsilon,
+)
+from shuffledp.network.walk import RandomWalk
 
 # The enumeration adds doubles; what it may be off by.
 RELATIVE, ABSOLUTE = 1e-10, 1e-14
@@ -75,12 +84,19 @@ def overlaps_of(laws, victim):
 # ---------------------------------------------------------------- exact divergences
 
 
-def all_views(laws, channel):
-    """Laws of what "all" shows, a row each dataset: how many reports of each kind at each place."""
+def all_views(laws, channel, lost=()):
+    """Laws of what "all" shows, a row each dataset: how many reports of each kind at each place.
+
+    Of reports at places that are lost only the number is seen.
+    """
     num_users, domain_size = len(laws), len(channel)
     letters = np.array(
-        [[np.outer(law, row).ravel() for row in channel] for law in np.array(laws, dtype=float)]
+        [[np.outer(law, row) for row in channel] for law in np.array(laws, dtype=float)]
     )
+    for place in lost:
+        letters[:, :, place, 0] = letters[:, :, place].sum(axis=2)
+        letters[:, :, place, 1:] = 0.0
+    letters = letters.reshape(*letters.shape[:2], -1)
     rows = {(): np.array([1.0])}
     for i in range(num_users):
         rows = {
@@ -100,8 +116,11 @@ def joint_of(laws):
     }
 
 
-def single_views(laws, channel):
-    """Laws of what "single" shows, a row each dataset: at each place a report or nothing."""
+def single_views(laws, channel, lost=()):
+    """Laws of what "single" shows, a row each dataset: at each place a report or nothing.
+
+    Nothing is seen of places that are lost.
+    """
     channel = np.array(channel, dtype=float)
     num_users, (domain_size, num_reports) = len(laws), channel.shape
     joint = {held: mass for held, mass in joint_of(laws).items() if mass > 0.0}
@@ -113,6 +132,7 @@ def single_views(laws, channel):
         shown = np.zeros((*here.shape, num_reports + 1))
         shown[:, :, :-1] = (holds @ channel[list(data)]) / np.maximum(here, 1)[:, :, None]
         shown[:, :, -1] = here == 0
+        shown[:, list(lost)] = np.eye(num_reports + 1)[-1]
         law = weights[:, None]
         for j in range(here.shape[1]):
             law = (law[:, :, None] * shown[:, j, None, :]).reshape(len(weights), -1)
@@ -291,6 +311,73 @@ def test_known_absences_are_part_of_the_walk():
     for victim in range(4):
         exact = worst_deltas(rows, victim, epsilons)
         assert_sound(exact, laws, profile, victim, epsilons=epsilons, protocol="all")
+
+
+def departed(name, rounds, leaver, left):
+    """Positions where a user does nothing any more after so many rounds."""
+    num_users, edges = GRAPHS[name]
+    step = matrix(num_users, edges)
+    still = [Fraction(j == leaver) for j in range(num_users)]
+    gone = [still if i == leaver else row for i, row in enumerate(step)]
+    laws = [[Fraction(i == j) for j in range(num_users)] for i in range(num_users)]
+    for number in range(rounds):
+        laws = product(laws, step if number < left else gone)
+    return laws
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+@pytest.mark.parametrize("name", ["path with a chord", "star plus edge", "pendant triangle"])
+def test_who_leaves_for_good_takes_reports_along(name, left):
+    # The ways of the package: all reports as if seen, and those alone that are seen.
+    epsilon0, rounds = 1.2, 4
+    profile, channel = binary(epsilon0)
+    epsilons = [share * epsilon0 for share in SHARES]
+    graph, sharpest = Graph.from_edges(GRAPHS[name][1]), 0.0
+    for leaver in range(4):
+        away = np.zeros((rounds, 4), dtype=bool)
+        away[left:, leaver] = True
+        walk, seen = RandomWalk(graph, absences=away), np.arange(4) != leaver
+        (bounds,) = exact_position_bounds(walk, [rounds], seen=seen)
+        laws = departed(name, rounds, leaver, left)
+        for protocol, views in VIEWS.items():
+            rows = views(laws, channel, lost=(leaver,))
+            for victim in range(4):
+                exact = worst_deltas(rows, victim, epsilons)
+                weighed = []
+                for each in (bounds, bounds.lowered):
+                    hiding = Hiding.of(each)
+                    walk = WeightedWalk(profile, np.delete(each.low, victim), delta=0.01)
+                    weights = Weights(*each.weights(np.array([victim])))
+                    weighed.append([walk.delta(weights, epsilon) for epsilon in epsilons])
+                    thinned = [
+                        network_walk_delta(
+                            profile, overlaps=hiding.overlaps, epsilon=epsilon, protocol=protocol,
+                            position_law=hiding.position_law, with_lower=False,
+                        ).upper
+                        for epsilon in epsilons
+                    ]  # fmt: skip
+                    for truth, *found in zip(exact, weighed[-1], thinned, strict=True):
+                        assert truth <= min(found) * (1.0 + RELATIVE) + ABSOLUTE
+                sharpest = max(sharpest, exact[0] / min(weighed[0][0], weighed[1][0]))
+        if left == 0:  # what the leaver holds is seen by nobody
+            assert max(worst_deltas(rows, leaver, epsilons)) <= ABSOLUTE
+    assert sharpest > 0.3
+
+
+def test_who_is_lost_hides_nobody():
+    # A bound for which lost reports hide others as well as those that are seen claims too much.
+    profile, channel = binary(1.2)
+    graph, seen = Graph.from_edges(GRAPHS["pendant triangle"][1]), np.arange(4) != 3
+    laws = departed("pendant triangle", 1, 3, 0)
+    exact = worst_deltas(all_views(laws, channel, lost=(3,)), 0, (0.0,))[0]
+    walk = RandomWalk(graph, absences=[~seen])
+    bounds = exact_position_bounds(walk, [1], seen=seen)[0].lowered
+    weights = Weights(*bounds.weights(np.array([0])))
+    proved, claimed = (
+        WeightedWalk(profile, low, delta=0.1).delta(weights, 0.0)
+        for low in (bounds.low[1:], np.ones(3))
+    )
+    assert claimed < exact <= proved
 
 
 def after_absences(joint, edges, num_users, absence):

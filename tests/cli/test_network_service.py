@@ -79,6 +79,22 @@ def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
     assert terms["per_neighbour"] > 0
 
 
+def test_dishonest_users_and_too_small_a_delta_are_said_when_preparing(here, capsys):
+    epsilons = []
+    for dishonest, delta, out in (("0", "1e-2", "a"), ("3", "1e-2", "b"), ("0", "1e-12", "d")):
+        arguments = ["--json", "--epsilon0", "2", "--rounds", "9", "--dishonest", dishonest]
+        assert prepare(*arguments, "--delta", delta, out=out) == 0
+        captured = capsys.readouterr()
+        epsilons.append(json.loads(captured.out)["guarantee"]["epsilon"]["upper"])
+        assert (
+            (epsilons[-1] == 2.0)
+            == (delta == "1e-12")
+            == ("Only the local guarantee" in captured.err)
+        )
+    assert epsilons == sorted(epsilons)
+    assert "which leaves nothing of delta = 1e-12" in " ".join(captured.err.split())
+
+
 def test_prepare_replaces_nothing(here, capsys):
     assert prepare() == 0
     before = (here / "c/analyzer.key").read_bytes()
@@ -96,6 +112,8 @@ def test_prepare_replaces_nothing(here, capsys):
         (["--randomizer", "k-r"], "did you mean 'k-rr'"),
         (["--least-registered", "7"], "least_registered"),
         (["--delta", "0"], "delta"),
+        (["--dishonest", "2"], "give --delta, too"),
+        (["--dishonest", "-1", "--delta", "1e-3"], "num_dishonest = -1"),
         (["--graph", "absent.csv"], "absent.csv"),
         (["--graph", "path.csv"], "bipartite"),
         (["--domain", "yes"], "yes"),
@@ -257,16 +275,24 @@ def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
     first = capsys.readouterr()
     assert "while it serves, run this command again" in " ".join(first.err.split())
     assert (here / "c/analyzer.key.fetched").stat().st_mode & 0o777 == 0o600
-    assert collect("--overwrite", url=relay) == 0
+    assert collect("--overwrite", "--dishonest", "5", url=relay) == 0
+    text = " ".join(capsys.readouterr().err.split())
+    assert "Only the local guarantee is left, epsilon <= 1: there are no two honest users." in text
+    privacy = json.loads((here / "results/privacy.json").read_text())
+    assert any("Only the local guarantee" in text for text in privacy["warnings"])
+    assert "Only the local guarantee" in (here / "results/report.html").read_text()
+    assert collect("--overwrite", "--dishonest", "1", url=relay) == 0
     captured = capsys.readouterr()
     assert "may still have" not in captured.err
     assert "proved upper bound" in captured.out
-    assert "6 of 6 users registered, and 6 handed in" in " ".join(captured.out.split())
+    text = " ".join(captured.out.split())
+    assert "6 of 6 users registered, and 6 handed in; dishonest, who hide nobody: 1" in text
     assert "keeps its record of who sent envelopes" in " ".join(captured.out.split())
     assert "This exchange took place" in (here / "results/report.html").read_text()
     assert (here / "results/report.html").exists()
     privacy = json.loads((here / "results/privacy.json").read_text())
     assert privacy["parameters"]["num_reports"] == 6
+    assert privacy["network"]["num_dishonest"] == 1
     assert privacy["parameters"]["num_confirmed"] == 6
     beginning = privacy["parameters"]["transcript"][:16]
     assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(first.out.split())

@@ -225,6 +225,7 @@ EXCHANGE = ExchangeFacts(
     num_invited=100,
     num_handed_in=93,
     num_absences=190,
+    num_dishonest=0,
     is_traffic_even=False,
     overload=1.23e-10,
 )
@@ -244,6 +245,9 @@ def test_the_randomness_of_an_exchange_is_that_of_its_users(make_result):
 def test_rows_say_who_was_there():
     rows = dict(walk_rows(EXCHANGE))
     assert rows["Took part"] == "95 of 100 users registered, and 93 handed in"
+    assert dict(walk_rows(replace(EXCHANGE, num_dishonest=5)))["Took part"].endswith(
+        "and 93 handed in; dishonest, who hide nobody: 5"
+    )
     assert rows["Away"].startswith("users sent nothing 190 times; the reports they held stayed")
     assert "at most 1.3e-10" in rows["Overflow"]
     assert rows["Spectral gap"] == "0.4000 if nobody is away"
@@ -266,7 +270,8 @@ def test_what_the_relay_may_tell_depends_on_the_traffic(make_result, even):
 
 def test_a_simulated_exchange_says_nothing_of_this(make_result):
     names = set(asdict(EXCHANGE)) - {
-        "num_invited", "num_handed_in", "num_absences", "is_traffic_even", "overload"
+        "num_invited", "num_handed_in", "num_absences", "num_dishonest", "is_traffic_even",
+        "overload",
     }  # fmt: skip
     facts = NetworkFacts(**{name: getattr(EXCHANGE, name) for name in names})
     assert "Took part" not in dict(walk_rows(facts))

@@ -43,8 +43,7 @@ def _up(value: float | None, digits: int = 6) -> str:
         Follow all reports exactly, or bound where they are by eigenvalues.  [default: auto]
     --components [connected|largest]
         A graph in pieces: refuse it, or take the largest.  [default: connected]
-    num_dishonest=--dishonest N
-        So many users may tell the adversary their own reports.  [default: 0]
+    {shared.DISHONEST}
     {shared.USERS}
     --randomizer NAME  As for `shuffledp account`; by default any.
     {shared.K}

@@ -22,6 +22,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
+    from shuffledp.collection.results import Guarantee
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.deploy.peers.protocol.terms import Terms
@@ -51,11 +52,14 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     --even-traffic
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.
+    {shared.DISHONEST}
     {shared.OUT.format("terms and key")}
     {shared.JSON}
     """,
 )
-def prepare(*, graph: Path, delta: float | None, out: Path, **given: Any) -> None:
+def prepare(
+    *, graph: Path, delta: float | None, num_dishonest: int, out: Path, **given: Any
+) -> None:
     """Write the public terms of a collection, and the analyzer's private key.
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
@@ -66,13 +70,17 @@ def prepare(*, graph: Path, delta: float | None, out: Path, **given: Any) -> Non
 
     if delta is not None:
         require_open_unit("delta", delta)
+    elif num_dishonest:
+        raise click.UsageError("--dishonest is for the central epsilon: give --delta, too")
     asked = Asked.of(given).terms(**shared.taken(given, "randomizer", "epsilon0", "text"))
     users = sdp.network.read_graph(graph)
     laziness = nearest_laziness(given.pop("laziness"))
     sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = PrivateKeys.generate()
     terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
-    expected = None if delta is None else _expected(terms, users, asked, delta)
+    expected, cautions = None, tuple[str, ...]()
+    if delta is not None:
+        expected, cautions = _expected(terms, users, asked, delta, num_dishonest)
     terms_path, key_path = preparing.write_collection(out, terms, keys)
     record = {
         "terms": str(terms_path),
@@ -93,14 +101,19 @@ def prepare(*, graph: Path, delta: float | None, out: Path, **given: Any) -> Non
         record["guarantee"] = expected.to_json_dict()
         facts += guarantee_facts(expected)[:3]
         facts.append(("assuming", "all register, none is ever away, all arrives"))
+    console.print_warnings(cautions)
     if not console.print_json(record):
         console.print_facts(facts)
 
 
 def _expected(
-    terms: "Terms", graph: "sdp.network.Graph", asked: "sdp.deploy.AskedTerms", delta: float
-) -> Any:
-    """Return the guarantee if everybody takes part in every round."""
+    terms: "Terms",
+    graph: "sdp.network.Graph",
+    asked: "sdp.deploy.AskedTerms",
+    delta: float,
+    num_dishonest: int,
+) -> "tuple[Guarantee, tuple[str, ...]]":
+    """Return the guarantee if everybody takes part in every round, and warnings about it."""
     import numpy as np
 
     from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
@@ -108,9 +121,12 @@ def _expected(
     everybody = np.arange(terms.num_users)
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
     arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
+    profile = asked.randomizer.profile
     with console.progress_bar() as on_progress:
-        exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
-        return exchange.guarantee(asked.randomizer.profile, delta=delta)
+        how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
+        exchange = Exchange(terms, graph, record, arrived, **how)
+        found = exchange.guarantee(profile, delta=delta)
+    return found, exchange.cautions(profile, found)
 
 
 @network.command(
@@ -302,6 +318,7 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     --delta FLOAT    Failure probability, far below 1/users.  [required]
     {shared.OUT.format("results")}
     --wait SECONDS  Give up waiting for the end.
+    {shared.DISHONEST}
     {shared.CONFIDENCE}
     {shared.OVERWRITE}
     {shared.JSON}
@@ -340,7 +357,8 @@ def collect(
     ):
         fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
         how: dict[str, Any] = {"options": EstimateOptions(confidence=given["confidence"])}
-        how |= {"delta": given["delta"], "graph_name": graph.name, "on_progress": on_progress}
+        how |= shared.taken(given, "delta", "num_dishonest")
+        how |= {"graph_name": graph.name, "on_progress": on_progress}
         result = collection_result(read, asked, edges, fetched, **how)
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)

@@ -327,6 +327,10 @@ ESTIMATING = f"""
 
 # Of networks.
 PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
+DISHONEST = """
+    num_dishonest=--dishonest N
+        So many users may tell the adversary their own reports.  [default: 0]
+    """
 LAZY = """
     laziness=--lazy P  Chance that a report stays where it is in a round, by a coin of its own.
         [default: 0.0]

@@ -40,6 +40,9 @@ _LARGEST_TILT = 200.0
 # The mean law is not taken below this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
 
+# By so much laws are raised at most, given that reports are seen; beyond it nothing is claimed.
+_MOST_RAISED = 2.0**10
+
 # Q is lowered for so many users, whose laws hold so many numbers, and the worst by these functions.
 _SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 
@@ -145,7 +148,11 @@ class PositionBounds:
 
 
 def exact_position_bounds(
-    walk: RandomWalk, rounds: Sequence[SupportsIndex], *, on_progress: Progress | None = None
+    walk: RandomWalk,
+    rounds: Sequence[SupportsIndex],
+    *,
+    seen: NDArray[np.bool_] | None = None,
+    on_progress: Progress | None = None,
 ) -> tuple[PositionBounds, ...]:
     """Return bounds on all position laws after some rounds, which meet but for round-off.
 
@@ -153,11 +160,17 @@ def exact_position_bounds(
     a lowered law beside it; else the mean of all position laws. On a bipartite graph without
     laziness, and on one of several components, ``low`` is therefore 0.
 
+    Where not all places are ``seen``, reports at the others being lost, whatever they are, there is
+    another law beside it: the mean of all laws on the places seen. Its ``low`` compares what P_i
+    gives to these, and all else the law given that report i is at one of them: what a victim loses
+    is what is lost given that, times its chance (docs/results/delivery.md).
+
     Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 what
     place j lost by setting small numbers to 0, at most tau over all places (`move_laws`). A true
     probability p has c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
     (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
-    non-negative numbers have a relative error of at most n 2^-53 more.
+    non-negative numbers have a relative error of at most n 2^-53 more. The chance to be seen is
+    such a sum, and by it laws, and what was set to 0, are divided.
 
     Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a second on
     two cores; memory: 35 MB, and 300 bytes for each user and asked round.
@@ -167,8 +180,9 @@ def exact_position_bounds(
         return ()
     stops, num_users = sorted(set(asked)), walk.num_users
     # Sums of num_users numbers, each with this error twice; too many rounds are refused here.
-    widened = 1.0 + (num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1])
-    references, largest = _references(walk, stops)
+    divided = 1.0 if seen is None else 2.0
+    widened = 1.0 + divided * ((num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1]))
+    references, largest = _references(walk, stops, seen)
     grid = weight_grid(largest)
     extremes = np.zeros((len(references), 4, num_users))
     tails = np.zeros((len(references), num_users, grid.size - 1), np.float32)
@@ -176,21 +190,26 @@ def exact_position_bounds(
     def note(first: int, last: int) -> None:
         laws = point_laws(walk, np.arange(first, last))
         flushed = done = 0
-        for row, (stop, law) in enumerate(references):
+        for row, (stop, law, given) in enumerate(references):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
-            found = tails_of_laws(laws, law, grid, widened)
+            lost = flushed * LEAST_PROBABILITY
+            shown, shares = (laws, 1.0) if given is None else _given(laws, law, given)
+            found = tails_of_laws(shown, law, grid, widened)
             tails[row, first:last], extremes[row, :3, first:last] = found
-            extremes[row, 3, first:last] = flushed * LEAST_PROBABILITY
+            extremes[row, 0, first:last] *= shares
+            extremes[row, 3, first:last] = lost / np.maximum(shares, lost or 1.0)
 
     report = on_progress or no_progress
     for last, _ in over_blocks(num_users, note, columns_at_a_time(num_users)):
         report("position laws", last, num_users)
     bounds: dict[int, PositionBounds] = {}
-    for (stop, law), (low, high, squares, lost), above in zip(
+    for (stop, law, given), (low, high, squares, lost), above in zip(
         references, extremes, tails, strict=True
     ):
         error = relative_error(walk, stop) + FEW_ROUNDINGS
+        if given is not None:
+            error = 2.0 * error + num_users * 2.0**-52
         of_sums = error + num_users * 2.0**-53
         up, steepest = 1.0 + error, (1.0 / law[law > 0.0]).max()
         each = PositionBounds(
@@ -212,25 +231,50 @@ def exact_position_bounds(
     return tuple(bounds[number] for number in asked)
 
 
-def _references(walk: RandomWalk, stops: list[int]) -> tuple[list[tuple[int, Floats]], float]:
+# What laws are compared with after some rounds, given that reports are at these places.
+_Reference = tuple[int, Floats, NDArray[np.bool_] | None]
+
+
+def _given(laws: Floats, law: Floats, places: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return laws, by column, given that reports are at some places, and the chances of that.
+
+    Where that never happens, a law with which they are compared, which tells least.
+    """
+    shares = laws[places].sum(axis=0)
+    return np.where(
+        shares > 0.0, laws / np.maximum(shares, LEAST_PROBABILITY), law[:, None]
+    ), shares
+
+
+def _references(
+    walk: RandomWalk, stops: list[int], seen: NDArray[np.bool_] | None
+) -> tuple[list[_Reference], float]:
     """Return what laws are compared with after increasing rounds, and how large ratios may be."""
     graph = walk.graph
-    if not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
+    if seen is None and not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
         pi = graph.stationary_law()
         lowered = _lowered_laws(walk, pi, stops)
         steepest = 1.0 / min(float(law.min()) for law in [pi, *lowered])
         pairs = zip(stops, lowered, strict=True)
-        return [(stop, law) for stop, below in pairs for law in (pi, below)], steepest
-    load, reached, references = np.ones(walk.num_users), np.ones(walk.num_users), []
+        return [(stop, law, None) for stop, below in pairs for law in (pi, below)], steepest
+    load, reached = np.ones(walk.num_users), np.ones(walk.num_users)
+    largest = 2.0 * walk.num_users  # no law is more than num_users times the mean
+    highest, references = largest, list[_Reference]()
     for done, stop in pairwise([0, *stops]):
         for number in range(done, stop):
             move_laws(walk, load, number, number + 1)
             move_laws(walk, reached, number, number + 1)
             # Ones and zeros again: what can be reached is known exactly, however unlikely.
             np.greater(reached, 0.0, out=reached)
-        mean = np.maximum(load / math.fsum(load), _LEAST_REFERENCE)
-        references.append((stop, np.where(reached > 0.0, mean, 0.0)))
-    return references, 2.0 * walk.num_users  # no law is more than num_users times the mean
+        for given in (None,) if seen is None else (None, seen):
+            where = reached > 0.0 if given is None else (reached > 0.0) & given
+            total = math.fsum(load[where])
+            if total > 0.0:
+                mean = np.maximum(load / total, _LEAST_REFERENCE)
+                references.append((stop, np.where(where, mean, 0.0), given))
+            if total > 0.0 and given is not None:  # no law is more than 1
+                highest = max(highest, 2.0 / float(mean[where].min()))
+    return references, min(highest, largest * _MOST_RAISED)
 
 
 def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats]:

@@ -81,13 +81,15 @@ class NetworkArrangement:
 class ExchangeFacts(NetworkFacts):
     """What a report says about an exchange that took place, beyond what it says of a simulated one.
 
-    Its users are those who registered. ``overload`` is at least the chance, taken off delta, that
-    somebody ever held more reports than messages.
+    Its users are those who registered, of whom ``num_dishonest`` are taken to hide nobody.
+    ``overload`` is at least the chance, taken off delta, that somebody ever held more reports than
+    messages.
     """
 
     num_invited: int
     num_handed_in: int
     num_absences: int
+    num_dishonest: int
     is_traffic_even: bool
     overload: float
 
@@ -195,19 +197,19 @@ def facts_of_walk(
     users: Graph,
     profile: LocalProfile,
     hiding: Hiding,
+    asked: Terms,
     *,
     delta: float,
-    left: float,
     rounds: int,
-    protocol: ReportingProtocol,
     laziness: float,
 ) -> dict[str, Any]:
     """Return what a report says of an exchange between users, by field of `NetworkFacts`.
 
-    ``left`` is what of delta is not spent on anything else.
+    The delta of ``asked`` is what of ``delta`` is not spent on anything else.
     """
-    published = hiding.published_epsilon(profile, delta=left, protocol=protocol)
-    uniform = guarantee_for(profile, users.num_users, delta=delta, with_lower=False)
+    published = hiding.published_epsilon(profile, **asked)
+    honest = max(users.num_users - asked.get("num_dishonest", 0), 1)
+    uniform = guarantee_for(profile, honest, delta=delta, with_lower=False)
     is_less = published is not None and published < profile.epsilon0
     return {
         "num_users": users.num_users,
@@ -216,7 +218,7 @@ def facts_of_walk(
         "most_neighbours": int(users.degrees.max()),
         "irregularity": users.irregularity,
         "rounds": rounds,
-        "protocol": protocol,
+        "protocol": asked.get("protocol", "all"),
         "laziness": laziness,
         "separation": hiding.separation,
         "method": hiding.bounds.method,
@@ -257,10 +259,9 @@ def network_facts(
             graph,
             profile,
             hiding,
+            terms,
             delta=delta,
-            left=delta,
             rounds=rounds,
-            protocol=plan.protocol,
             laziness=mixing.walk.laziness,
         ),
     )

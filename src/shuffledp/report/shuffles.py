@@ -168,6 +168,9 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
 def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
     """Return names and values about those who took part, and what got lost."""
     came = f"{facts.num_users:,} of {facts.num_invited:,} users registered"
+    handed_in = f"{came}, and {facts.num_handed_in:,} handed in"
+    if facts.num_dishonest:
+        handed_in += f"; dishonest, who hide nobody: {facts.num_dishonest:,}"
     away = "nobody, in any round"
     if facts.num_absences:
         away = (
@@ -179,7 +182,7 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
         traffic += ", as many to each neighbour"
     overload = f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta"
     return [
-        ("Took part", f"{came}, and {facts.num_handed_in:,} handed in"),
+        ("Took part", handed_in),
         ("Away", away),
         ("Traffic", traffic),
         ("Overflow", f"{overload}, that somebody held more reports than envelopes"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph_families import complete_graph
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.deploy.peers.protocol.slots import mean_loads, overload_probability
@@ -24,15 +24,17 @@ def everything(nodes):
     return Arrived(num_reports=len(nodes), handed_in=np.array(sorted(nodes), dtype=np.int64))
 
 
-def guarantee(collection, absent=None, nodes=None, delta=DELTA):
+def guarantee(collection, absent=None, nodes=None, delta=DELTA, silent=(), **options):
+    """Return what is guaranteed if some users hand in nothing, and all others all they hold."""
     terms, graph = collection.terms, collection.graph
     nodes = range(terms.num_users) if nodes is None else nodes
     record = ExchangeRecord.of(terms, nodes, absent or [[]] * terms.rounds)
-    profile = collection.asked.randomizer.profile
-    return Exchange(terms, graph, record, everything(nodes)).guarantee(profile, delta=delta)
+    arrived = everything(set(nodes) - set(silent))
+    exchange = Exchange(terms, graph, record, arrived, **options)
+    return exchange.guarantee(collection.asked.randomizer.profile, delta=delta)
 
 
-def view(laws, values, epsilon0):
+def view(laws, values, epsilon0, silent=()):
     """Return the law of how many reports, and how many ones, each holder hands in."""
     keep = math.exp(epsilon0) / (1.0 + math.exp(epsilon0))
     places = len(laws)
@@ -43,19 +45,21 @@ def view(laws, values, epsilon0):
             for place, one in itertools.product(range(places), (0, 1)):
                 report = keep if one == value else 1.0 - keep
                 after = list(seen)
-                after[place] = (seen[place][0] + 1, seen[place][1] + one)
+                if place not in silent:
+                    after[place] = (seen[place][0] + 1, seen[place][1] + one)
                 grown[tuple(after)] += chance * law[place] * report
         found = grown
     return found
 
 
-def exact_delta(laws, epsilon0, epsilon):
+def exact_delta(laws, epsilon0, epsilon, silent=()):
     """Return the exact delta over all victims, both directions, and all values of others."""
     worst = 0.0
     for victim in range(len(laws)):
         for others in itertools.product((0, 1), repeat=len(laws) - 1):
             first, second = (
-                view(laws, [*others[:victim], own, *others[victim:]], epsilon0) for own in (0, 1)
+                view(laws, [*others[:victim], own, *others[victim:]], epsilon0, silent)
+                for own in (0, 1)
             )
             for one, two in ((first, second), (second, first)):
                 loss = sum(
@@ -82,6 +86,50 @@ def test_epsilon_is_at_least_what_is_lost(make_collection, absent):
     laws = position_distribution(walk, np.arange(4), 3)
     randomizer = collection.asked.randomizer
     assert exact_delta(laws, randomizer.epsilon0, found.epsilon_upper) <= DELTA
+
+
+@pytest.mark.parametrize("leaver", range(4))
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_epsilon_is_at_least_what_is_lost_where_somebody_left(make_collection, leaver, left):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    absent = [[leaver] if number >= left else [] for number in range(3)]
+    masks = np.array([[user in away for user in range(4)] for away in absent])
+    laws = position_distribution(RandomWalk(KITE, absences=masks), np.arange(4), 3)
+    epsilon0 = collection.asked.randomizer.epsilon0
+    for delta in (DELTA, 0.2):
+        found = guarantee(collection, absent, silent=[leaver], delta=delta)
+        assert exact_delta(laws, epsilon0, found.epsilon_upper, silent=[leaver]) <= delta
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize(("left", "most"), [(19, 0.7285), (14, 0.735), (4, 0.848), (0, 0.866)])
+def test_one_who_leaves_for_good_takes_no_guarantee_from_the_others(
+    make_collection, left, most, even
+):
+    steps = (1, 6, 17, 38)  # the graph of the guide
+    graph = Graph.from_edges([(user, (user + step) % 100) for user in range(100) for step in steps])
+    collection = make_collection(graph, rounds=20, epsilon0=2.0, even_traffic=even)
+    absent = [[7] if number >= left else [] for number in range(20)]
+    found = guarantee(collection, absent, silent=[7], delta=1e-3)
+    assert 0.7283 < found.epsilon_upper <= most
+    # Whoever comes back may have dropped what was too much, and is counted.
+    if left == 0 and not even:
+        assert guarantee(collection, absent, delta=1e-3).epsilon_upper == 2.0
+
+
+def test_dishonest_users_are_left_out_of_the_count(make_collection):
+    collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
+    everybody = guarantee(collection)
+    found = guarantee(collection, num_dishonest=10)
+    assert found.num_users == 30
+    mixing, profile = NetworkMixing(collection.graph), collection.asked.randomizer.profile
+    expected = mixing.epsilon(profile, rounds=6, delta=DELTA, num_dishonest=10, with_lower=False)
+    assert found.epsilon_upper == pytest.approx(expected.upper, rel=1e-6)
+    assert found.epsilon_upper > everybody.epsilon_upper
+    for many in (39, 10**9):
+        assert guarantee(collection, num_dishonest=many).epsilon_upper == 2.0
+    with pytest.raises(ParameterError, match="num_dishonest = -1"):
+        guarantee(collection, num_dishonest=-1)
 
 
 def test_who_did_not_register_hides_nobody(make_collection):

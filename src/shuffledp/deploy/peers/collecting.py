@@ -3,9 +3,10 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, SupportsIndex
 
 from shuffledp.collection.question import EstimateOptions
-from shuffledp.collection.results import Guarantee, Result, delta_cautions
+from shuffledp.collection.results import Result, delta_cautions
 from shuffledp.collection.run import for_all_users
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
@@ -20,7 +21,6 @@ from shuffledp.deploy.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, Rel
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
 from shuffledp.leakage.of_runs import ExchangedOrder
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import curve_rounds
 
 
@@ -107,6 +107,7 @@ def collection_result(
     *,
     delta: float,
     options: EstimateOptions,
+    num_dishonest: SupportsIndex = 0,
     graph_name: str = "graph of the terms",
     on_progress: Progress | None = None,
 ) -> Result:
@@ -114,7 +115,7 @@ def collection_result(
 
     Reports that are missing are taken for a random sample of theirs, and warned about. The
     guarantee is that of the reports that came: only epsilon0 if others may be missing because of
-    whose they are.
+    whose they are. ``num_dishonest`` users are taken to tell their own reports, and hide nobody.
     """
     terms.require_graph(graph)
     reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
@@ -125,13 +126,18 @@ def collection_result(
     counts = asked.randomizer.aggregate(reports)
     estimates = asked.question.estimate(asked.randomizer, counts, options)
     arrived = fetched.arrived(reports.num_reports)
-    exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
+    how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
+    exchange = Exchange(terms, graph, fetched.record, arrived, **how)
     hiding = None
     if exchange.can_hide:  # in one pass, with those that the curve of the report will need
-        hiding = Hiding.of(exchange.position_bounds(curve_rounds(terms.rounds))[-1])
+        exchange.position_bounds(curve_rounds(terms.rounds))
+        hiding = exchange.hiding(terms.rounds)
+        honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
+        hiding = replace(hiding, overlaps=hiding.overlaps[:honest])
     guarantee = exchange.guarantee(profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
-    warnings = _warnings(exchange, guarantee, collected, reports.num_reports, num_invalid)
+    warnings = exchange.cautions(profile, guarantee)
+    warnings += _warnings(exchange, collected, reports.num_reports, num_invalid)
     return Result(
         num_users=num_users,
         question=asked.question,
@@ -174,16 +180,13 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
 
 
 def _warnings(
-    exchange: Exchange, guarantee: Guarantee, collected: Collected, num_reports: int, invalid: int
+    exchange: Exchange, collected: Collected, num_reports: int, invalid: int
 ) -> tuple[str, ...]:
     """Return what the user should know before publishing."""
     terms, absences = exchange.terms, exchange.record.num_absences
     registered = int(exchange.record.nodes.size)
     rejected = invalid + sum(collected.rejected.values())
-    doubts = "; ".join(exchange.doubts)
     found = {
-        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: {doubts}. "
-        "What is missing may depend on who sent it.": doubts,
         f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
         "estimates are about the others.": registered < terms.num_users,
         f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take the "

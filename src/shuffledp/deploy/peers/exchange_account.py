@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_delta
+from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
@@ -18,6 +19,7 @@ from shuffledp.deploy.peers.protocol.messages import Collected
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
+from shuffledp.network.hiding import Terms as Asked
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.positions import PositionBounds, exact_position_bounds
 from shuffledp.network.run import ExchangeFacts, curve_rounds, facts_of_walk
@@ -136,7 +138,8 @@ class Exchange:
     """An exchange as it went: the walk of those who registered, with those who were away.
 
     Given who registered and who was away when, reports move independently: in a round that a user
-    misses all reports that he holds stay. Cost: exact laws where a registered user was away, so
+    misses all reports that he holds stay. What users hold who hand in nothing is not seen.
+    ``num_dishonest`` users hide nobody. Cost: exact laws where a registered user was away, so
     O(rounds m) for each user; otherwise as `NetworkMixing`.
     """
 
@@ -147,18 +150,30 @@ class Exchange:
         record: ExchangeRecord,
         arrived: Arrived,
         *,
+        num_dishonest: SupportsIndex = 0,
         on_progress: Progress | None = None,
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
-        registered = np.isin(np.arange(terms.num_users), record.nodes)
+        self.num_dishonest = require_at_least("num_dishonest", num_dishonest, 0)
+        everybody = np.arange(terms.num_users)
+        registered = np.isin(everybody, record.nodes)
+        handed_in = registered & np.isin(everybody, arrived.handed_in)
         loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
         self.most_held = float(loads[-1].max())
         self.doubts = arrived.doubts(terms, registered, loads[-1])
         # Where nobody registered one user alone stands for them: as little can be hidden.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = slots.overload_probability(
-            graph, loads, terms.slots, per_neighbour=terms.per_neighbour, registered=registered
+            graph,
+            loads,
+            terms.slots,
+            per_neighbour=terms.per_neighbour,
+            absences=record.absences,
+            registered=registered,
+            handed_in=handed_in,
         )
+        seen = handed_in[record.nodes]
+        self._seen = None if seen.all() or not record.num_absences else seen
         try:
             self.mixing: NetworkMixing | None = NetworkMixing(
                 self.users, laziness=terms.laziness, on_progress=on_progress
@@ -174,7 +189,12 @@ class Exchange:
         Reports lost with holders who handed in nothing do no harm: what is seen is made from what
         would be seen with them (docs/results/delivery.md).
         """
-        return self.users.num_users >= 2 and not self.doubts
+        return self.num_honest >= 2 and not self.doubts
+
+    @property
+    def num_honest(self) -> int:
+        """How many of those who registered are counted on; at least the victim."""
+        return max(self.users.num_users - self.num_dishonest, 1)
 
     def position_bounds(self, rounds: Sequence[int]) -> list[PositionBounds]:
         """Return bounds on where reports were after these rounds, from one pass over users."""
@@ -185,9 +205,19 @@ class Exchange:
         elif wanted:
             away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
             walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
-            found = exact_position_bounds(walk, wanted, on_progress=self._report)
+            report = self._report
+            found = exact_position_bounds(walk, wanted, seen=self._seen, on_progress=report)
         self._bounds |= {each.rounds: each for each in found}
         return [self._bounds[number] for number in rounds]
+
+    def hiding(self, rounds: int) -> Hiding:
+        """Return who hides a report: those whose reports came, or all, whichever proves more."""
+        (bounds,) = self.position_bounds([rounds])
+        found = Hiding.of(bounds)
+        if self._seen is None or bounds.lowered is None:
+            return found
+        given = replace(Hiding.of(bounds.lowered), bounds=bounds)
+        return max(found, given, key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float) -> float:
         """Return what of a delta the chance of an overload leaves; rounded down, maybe below 0."""
@@ -201,30 +231,52 @@ class Exchange:
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
             # What the randomizer alone guarantees, and why no more.
-            why = "; ".join([f"overload probability {self.overload:.3g}", *self.doubts])
             return Bound(
                 lower=None,
                 upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
                 method="local randomizer alone",
-                source=f"definition; {why}",
+                source="; ".join(["definition", *self._obstacles(delta)]),
                 assumptions=(),
             )
-        hiding, how = Hiding.of(*self.position_bounds([rounds])), self.terms.protocol
-        bound = hiding.epsilon(profile, delta=left, protocol=how, with_lower=False)
+        bound = self.hiding(rounds).epsilon(profile, with_lower=False, **self.asked(left))
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+
+    def asked(self, left: float) -> Asked:
+        """Return what is asked of the walk, given what is left of delta."""
+        protocol, dishonest = self.terms.protocol, self.num_dishonest
+        return Asked(delta=left, protocol=protocol, num_dishonest=dishonest)
+
+    def _obstacles(self, delta: float) -> list[str]:
+        """Return why not even the walk is accounted for."""
+        found = {
+            f"the chance that somebody held more reports than messages may be {self.overload:.2g}, "
+            f"which leaves nothing of delta = {delta:g}": self.delta_left(delta) <= 0.0,
+            "there are no two honest users": self.num_honest < 2,
+        }
+        return [*(text for text, applies in found.items() if applies), *self.doubts]
+
+    def cautions(self, profile: LocalProfile, guarantee: Guarantee) -> tuple[str, ...]:
+        """Return a warning, with the reasons, where no more is proved than of the report alone."""
+        delta, epsilon = guarantee.delta_upper, guarantee.epsilon_upper
+        alone = account_epsilon(profile, num_users=1, delta=delta, with_lower=False).upper
+        if epsilon < alone * (1.0 - 1e-6):
+            return ()
+        why = self._obstacles(delta) or ["reports did not come far enough to hide among others"]
+        text = f"Only the local guarantee is left, epsilon <= {epsilon:.6g}: {'; '.join(why)}."
+        return (f"{text} What is missing may depend on who sent it." if self.doubts else text,)
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
         """Return the central guarantee of what was handed in, its epsilon rounded up.
 
         It has no lower end: what was lost on the way may have made the release more private than
-        any bound can say. It holds for every registered user, whoever handed in nothing at the end:
-        the analyzer's view is made from that of all. It is epsilon0 where reports may be missing
+        any bound can say. It holds for every honest user who registered, whoever handed in nothing
+        at the end. It is epsilon0 where reports may be missing
         because of whose they are.
         """
         require_delta(delta)
         epsilon = self.epsilon(profile, delta=delta, rounds=self.terms.rounds)
-        return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.users.num_users)
+        return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.num_honest)
 
 
 def exchange_facts(
@@ -244,7 +296,7 @@ def exchange_facts(
         return None
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
     delta, numbers = guarantee.delta_upper, curve_rounds(terms.rounds)
-    hiding = Hiding.of(exchange.position_bounds(numbers)[-1])
+    hiding = exchange.hiding(terms.rounds)
     epsilons = (exchange.epsilon(profile, delta=delta, rounds=number).upper for number in numbers)
     num_empty = collected.num_hand_ins - len(collected.reports)
     return ExchangeFacts(
@@ -261,16 +313,16 @@ def exchange_facts(
         num_invited=terms.num_users,
         num_handed_in=collected.num_hand_ins,
         num_absences=exchange.record.num_absences,
+        num_dishonest=exchange.num_dishonest,
         is_traffic_even=terms.per_neighbour > 0,
         overload=exchange.overload,
         **facts_of_walk(
             users,
             profile,
             hiding,
+            exchange.asked(max(exchange.delta_left(delta), 0.0)),
             delta=delta,
-            left=max(exchange.delta_left(delta), 0.0),
             rounds=terms.rounds,
-            protocol=terms.protocol,
             laziness=terms.laziness,
         ),
     )

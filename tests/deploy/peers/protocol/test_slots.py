@@ -87,10 +87,10 @@ def test_loads_are_those_of_the_walk(graph, laziness):
         assert (loads >= exact).all()
 
 
-def overload(graph, rounds, slots, *, per_neighbour=0, absences=None, registered=None):
+def overload(graph, rounds, slots, *, absences=None, registered=None, **more):
     loads = mean_loads(graph, rounds, 0.0, absences, registered)
     return overload_probability(
-        graph, loads, slots, per_neighbour=per_neighbour, registered=registered
+        graph, loads, slots, absences=absences, registered=registered, **more
     )
 
 
@@ -135,6 +135,60 @@ def test_absences_and_missing_users_raise_the_probability():
     assert overload(TADPOLE, 3, room, absences=away) > usual
     there = np.array([False, False, True, True, True])
     assert overload(TADPOLE, 3, room, registered=there) < usual
+
+
+def test_who_leaves_for_good_overflows_in_vain():
+    room = slots_for(TADPOLE, rounds=3, failure=1e-6)
+    for first in (0, 1, 2):
+        away = np.zeros((3, 5), dtype=bool)
+        away[first:, 3] = True
+        others = np.arange(5) != 3
+        gone = overload(TADPOLE, 3, room, absences=away, handed_in=others)
+        # Who comes back may have drawn a batch in each round, which the relay refused.
+        assert gone < 1e-6 < overload(TADPOLE, 3, room - 1, absences=away)
+
+
+def drops(graph, rounds, slots, away, handed_in):
+    """Return the chance that a report is dropped before its holder is last heard of, by listing."""
+    n, held = graph.num_users, {tuple(range(graph.num_users)): (Fraction(1), Fraction(0))}
+    heard = [
+        [any(not late[u] for late in away[r:]) or handed_in[u] for u in range(n)]
+        for r in range(rounds + 1)
+    ]  # fmt: skip
+    for r in range(rounds + 1):
+        after = {}
+        for places, (fine, dropped) in held.items():
+            full = any(places.count(u) > slots and heard[r][u] for u in range(n))
+            masses = (0, fine + dropped) if full else (fine, dropped)
+            options = []
+            for u in places:
+                row = graph.neighbours[graph.starts[u] : graph.starts[u + 1]].tolist()
+                options.append([u] if r == rounds or away[r][u] else row)
+            share = Fraction(1, int(np.prod([len(each) for each in options])))
+            for moved in product(*options):
+                old = after.get(moved, (0, 0))
+                after[moved] = tuple(a + b * share for a, b in zip(old, masses, strict=True))
+        held = after
+    return float(sum(dropped for _, dropped in held.values()))
+
+
+@pytest.mark.parametrize("handed_in", [(1, 1, 1, 1), (1, 1, 1, 0), (0, 1, 1, 0)])
+@pytest.mark.parametrize("absent", [[], [3], [0, 3]])
+def test_no_fewer_overloads_than_there_are(absent, handed_in):
+    kite = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
+    away = np.zeros((3, 4), dtype=bool)
+    away[1:, absent] = True
+    came = np.array(handed_in, dtype=bool)
+    for room in (1, 2, 3):
+        bound = overload(kite, 3, [room] * 4, absences=away, handed_in=came)
+        assert drops(kite, 3, room, away, came) <= bound
+    # Each round has its own tail.
+    loads = mean_loads(kite, 3, 0.0, away, None)
+    tails = np.exp(module._log_tails(loads, 10.0))
+    last = [max([r for r in range(3) if not away[r][u]], default=-1) for u in range(4)]
+    wanted = sum(tails[: (4 if came[u] else last[u] + 1), u].sum() for u in range(4))
+    found = overload(kite, 3, [9] * 4, absences=away, handed_in=came)
+    assert wanted <= found <= wanted * (1.0 + 1e-8)
 
 
 def test_graphs_without_edges():

@@ -57,19 +57,33 @@ def overload_probability(
     slots: ArrayLike,
     *,
     per_neighbour: int = 0,
+    absences: NDArray[np.bool_] | None = None,
     registered: NDArray[np.bool_] | None = None,
+    handed_in: NDArray[np.bool_] | None = None,
 ) -> float:
-    """Return a bound, rounded up, on the probability that any user ever holds more than slots.
+    """Return a bound, rounded up, on the probability that reports are dropped and it matters.
 
     It is to be added to delta: surplus reports are dropped, and where they would have gone is no
-    longer drawn independently. ``loads`` are `mean_loads`; ``registered`` says who takes part.
+    longer drawn independently. A user drops them when drawing a batch, from what was held after the
+    round before, or a hand-in. A batch that the relay refused was drawn as well, so rounds that a
+    user missed count, too; but what users drop after the last batch that was accepted from them is
+    lost with them, unless they hand in.
+
+    ``loads`` are `mean_loads`; ``absences`` says who sent nothing in which round, ``registered``
+    who takes part, ``handed_in`` whose hand-ins came: by default nobody, and everybody.
     """
-    rounds, largest = len(loads) - 1, loads.max(axis=0)
-    total = (rounds + 1) * math.fsum(np.exp(_log_tails(largest, np.add(slots, 1.0))))
+    rounds, everybody = len(loads) - 1, np.ones(graph.num_users, dtype=bool)
+    draws = np.ones((rounds + 1, graph.num_users), dtype=bool)
+    draws[:-1] ^= False if absences is None else absences
+    draws[-1] = everybody if handed_in is None else handed_in
+    draws = np.maximum.accumulate(draws[::-1])[::-1]
+    draws &= everybody if registered is None else registered
+    tails = np.exp(_log_tails(loads, np.add(slots, 1.0)))
+    total = math.fsum(tails[draws])
     if per_neighbour:
         _, _, degrees = _pairs(graph, registered)
-        tails = np.exp(_log_tails(largest / np.maximum(degrees, 1), per_neighbour + 1.0))
-        total += rounds * math.fsum(tails * degrees)
+        to_each = np.exp(_log_tails(loads[:-1] / np.maximum(degrees, 1), per_neighbour + 1.0))
+        total += math.fsum((to_each * degrees)[draws[:-1]])
     return min(total * (1.0 + _ROUNDING), 1.0)
 
 
