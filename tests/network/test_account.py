@@ -2,6 +2,7 @@
 
 import json
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -38,6 +39,34 @@ def test_all_numbers_are_there_and_in_order():
         "gamma",
     }  # fmt: skip
     assert record["epsilon"]["lower"] <= record["epsilon"]["upper"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [nx.barabasi_albert_graph(300, 3, seed=1), nx.watts_strogatz_graph(500, 6, 0.1, seed=1)],
+    ids=["Barabasi-Albert", "Watts-Strogatz"],
+)
+def test_the_epsilon_of_chosen_rounds_is_as_near_as_promised(made):
+    graph = Graph.from_edges(list(made.edges))
+    for within in (0.01, 0.1):
+        found = account_network(graph, ANY, rounds="auto", delta=1e-5, within=within)
+        # Every digit counts: it is the target itself that was proved.
+        assert found.epsilon.upper <= (1.0 + within) * found.uniform_epsilon.upper
+        fewer = account_network(graph, ANY, rounds=found.rounds - 1, delta=1e-5)
+        assert fewer.epsilon.upper > (1.0 + within) * fewer.uniform_epsilon.upper
+
+
+def test_what_was_proved_of_one_law_is_said_of_no_other():
+    mixing = NetworkMixing(complete_graph(500))
+    family = RandomizerFamily.K_RANDOMIZED_RESPONSE
+    narrow, wide = LocalProfile(epsilon0=1.0, family=family, domain_size=9), ANY
+    terms = {"delta": 1e-6}
+    rounds = mixing.fewest_rounds(narrow, within=0.5, **terms)
+    before = NetworkMixing(complete_graph(500)).epsilon(wide, rounds=rounds, **terms)
+    assert mixing.epsilon(wide, rounds=rounds, **terms) == before
+    for changed in ({"delta": 1e-7}, {"delta": 1e-6, "num_dishonest": 9}):
+        fresh = NetworkMixing(complete_graph(500)).epsilon(narrow, rounds=rounds, **changed)
+        assert mixing.epsilon(narrow, rounds=rounds, **changed) == fresh
 
 
 def test_the_worst_user_has_a_name():

@@ -81,9 +81,17 @@ class Hiding:
         )
 
     def epsilon(
-        self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
+        self,
+        profile: LocalProfile,
+        *,
+        known: float = math.inf,
+        with_lower: bool = True,
+        **terms: Unpack[Terms],
     ) -> Bound:
-        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
+        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`.
+
+        An epsilon that is ``known`` to be met is not searched for again.
+        """
         bound = network_walk_epsilon(
             profile,
             overlaps=self.overlaps,
@@ -91,7 +99,8 @@ class Hiding:
             with_lower=with_lower,
             **terms,
         )
-        weighed = self._weighed_epsilon(profile, 1.0, bound.upper, terms)
+        enough = min(bound.upper, known)
+        weighed = min(self._weighed_epsilon(profile, 1.0, enough, terms), enough)
         if weighed < bound.upper:
             lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
             bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")

@@ -117,6 +117,7 @@ class NetworkMixing:
         self._report = on_progress or no_progress
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
+        self._proved: dict[object, float] = {}  # epsilon, by what `fewest_rounds` was asked
 
     @property
     def spectrum(self) -> Spectrum:
@@ -181,7 +182,9 @@ class NetworkMixing:
             delta = terms["delta"]
             single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
             return replace(single, assumptions=NETWORK_ASSUMPTIONS)
-        return self.hiding(rounds).epsilon(profile, with_lower=with_lower, **terms)
+        known = self._proved.get(_question(rounds, profile, terms), math.inf)
+        hiding = self.hiding(rounds)
+        return hiding.epsilon(profile, known=known, with_lower=with_lower, **terms)
 
     def fewest_rounds(
         self,
@@ -206,7 +209,8 @@ class NetworkMixing:
         Returns
         -------
         int
-            The bounds get no worse with more rounds, so that bisection finds the fewest.
+            The bounds get no worse with more rounds, so that bisection finds the fewest. For all
+            users, `epsilon` after these rounds is at most what was proved here.
 
         Raises
         ------
@@ -230,16 +234,18 @@ class NetworkMixing:
             """Return whether eigenvalues and rows of remote users show so many to be enough."""
             return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
 
-        most = _fewest(is_shown)
-        if self._is_exact(most):
-            return self._fewest_exact(is_enough, most)
+        found = _fewest(is_shown)
         affordable = self._affordable_rounds() if self.positions == "auto" else 0
-        if 0 < affordable < most and self._may_be_enough(affordable, within, share):
+        if self._is_exact(found):
+            found = self._fewest_exact(is_enough, found)
+        elif 0 < affordable < found and self._may_be_enough(affordable, within, share):
             # A share of the users may be hidden long before eigenvalues can show it.
             self._compute([affordable])
             if is_enough(self._exact[affordable]):
-                return self._fewest_exact(is_enough, affordable)
-        return most
+                found = self._fewest_exact(is_enough, affordable)
+        if share == 1.0:
+            self._proved[_question(found, profile, terms)] = target
+        return found
 
     def _fewest_exact(self, is_enough: Callable[[PositionBounds], bool], most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -328,6 +334,13 @@ class NetworkMixing:
             self.walk, rounds, on_progress=lambda stage, *n: self._report(stage + hint, *n)
         )
         self._exact.update({each.rounds: each for each in found})
+
+
+def _question(rounds: SupportsIndex, profile: LocalProfile, terms: Terms) -> object:
+    """Return what epsilon depends on besides the walk; alike only for the same law of a report."""
+    rows = None if profile.channel is None else np.asarray(profile.channel(), np.float64).tobytes()
+    asked = terms["delta"], terms.get("protocol", "all"), terms.get("num_dishonest", 0)
+    return int(rounds), profile, rows, asked
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:

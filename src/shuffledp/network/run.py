@@ -238,10 +238,11 @@ def network_facts(
     most: dict[int, float] = {}
     for done, number in enumerate(numbers, start=1):
         hiding = mixing.hiding(number)
-        epsilons[number] = hiding.epsilon(profile, with_lower=False, **terms).upper
+        epsilons[number] = result.guarantee.epsilon_upper
+        if number != rounds:
+            epsilons[number] = hiding.epsilon(profile, with_lower=False, **terms).upper
         most[number] = hiding.epsilon_of_share(profile, MOST, for_all=epsilons[number], delta=delta)
         (on_progress or no_progress)("accounting", done, len(numbers))
-    epsilons[rounds] = result.guarantee.epsilon_upper
     hiding = mixing.hiding(rounds)
     return NetworkFacts(
         graph=plan.name,
