@@ -21,9 +21,10 @@ from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
-from shuffledp.deploy.remote import Server, collect_results
+from shuffledp.deploy.remote import Server, checked_record, collect_results
 from shuffledp.deploy.servers.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, ProtocolError
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
@@ -72,7 +73,9 @@ def test_the_guides_commands_go_from_nothing_to_a_report(answers, capfd):
         key = signing_key(Path("task/operator.key"))
         again = Path("again")
         again.mkdir()
-        assert collect_results(task, key, again) >= 1
+        number, record = collect_results(task, key, again)
+        assert number >= 1
+        check_results(task, record)
         assert (again / "report.html").read_bytes() == Path("results/report.html").read_bytes()
     finally:
         for process in servers:
@@ -147,6 +150,16 @@ def test_settings_are_checked_name_by_name(answers, capsys):
         (settings + 'sealing_kyes = "x"\n', "'sealing_keys' was perhaps meant"),
         (settings.replace("listen", "# listen"), "lacks listen"),
         ("[", "cannot read"),
+        (settings.replace("3600", '"an hour"'), "grace_seconds = 'an hour' is not a number"),
+        (settings.replace("3600", "-50"), "grace_seconds = -50 is not in [0, inf)"),
+        (settings.replace("3600", "nan"), "grace_seconds = nan is not in [0, inf)"),
+        (settings.replace("3600", "true"), "grace_seconds = True is not a number"),
+        (settings.replace('"shuffler/store"', '"shuffler/none"'), "shuffler/none"),
+        (settings + 'batches = "file:///none/of/these"\n', "cannot open a batch"),
+        (settings.replace('"127.0.0.1:', '"127.0.0.1;'), "is not ADDRESS:PORT"),
+        (settings.replace("shuffler/signing.key", "operator.key"), "is not the key that signs as"),
+        (settings.replace("shuffler/keys.bin", "analyzer/keys.bin"), "has not signed it"),
+        (re.sub('analyzer = ".', 'analyzer = "x', settings), "no public key of 64"),
     ):
         Path("task/other.toml").write_text(change)
         assert main(["serve", "shuffler", "--config", "task/other.toml", "--check"]) == 2
@@ -155,6 +168,83 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     assert len(list(read.sealing_keys.iterdir())) == 30
     assert main(["task", "create", "--epoch", "soon"]) == 2
     assert "30s, 15m" in capsys.readouterr().err
+
+
+def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
+    assert main([*CREATE, "--shuffler", free_address()]) == 0
+    program = (
+        "import sys\n"
+        "from shuffledp.cli.main import main\n"
+        "from shuffledp.deploy.shuffler.shuffler import Shuffler\n"
+        "Shuffler.closed = lambda *_: 1 / 0\n"
+        "sys.exit(main(['serve', 'shuffler', '--config', 'task/shuffler.toml']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, b"ZeroDivisionError" in done.stderr) == (1, True)
+
+
+HOSTILE = {
+    "no JSON": b"{",
+    "no object": b"[]",
+    "nothing in it": b"{}",
+    "deep": b"[" * 100_000,
+    "another task": ("parameters", "task_id", "00"),
+    "no honest": ("parameters", "num_honest", 0),
+    "more honest than users": ("parameters", "num_honest", 10**400),
+    "a true count": ("parameters", "num_honest", True),
+    "text for a count": ("num_users", "many"),
+    "NaN": ("guarantee", "epsilon", "upper", float("nan")),
+    "text for epsilon": ("guarantee", "epsilon", "upper", "0.1"),
+    "no guarantee": ("guarantee", None),
+    "epsilon too small": ("guarantee", "epsilon", "upper", 0.1),
+    "another delta": ("guarantee", "delta", 1e-9),
+    "another epsilon0": ("epsilon0", 1.0),
+    "half a budget": ("parameters", "budget", {"left": 1.0}),
+}
+
+
+@pytest.mark.parametrize("what", [None, *HOSTILE])
+def test_what_an_analyzer_says_is_recomputed_from_the_task(answers, what):
+    assert main(CREATE) == 0
+    task = Task.decode(Path("task/task.bin").read_bytes())
+    law, delta = task.asked.randomizer.profile, float(task.delta)
+    record = {
+        "num_users": 600,
+        "epsilon0": law.epsilon0,
+        "guarantee": sdp.account(law, num_users=550, delta=delta).to_json_dict(),
+        "parameters": {"num_honest": 550, "task_id": task.task_id.hex(), "budget": None},
+    }
+    if what is None:
+        assert checked_record(task, json.dumps(record).encode()) == record
+        return
+    data = HOSTILE[what]
+    if isinstance(data, tuple):
+        *names, last, value = data
+        inner = record
+        for name in names:
+            inner = inner[name]
+        inner[last] = value
+        data = json.dumps(record).encode()
+    with pytest.raises(ProtocolError) as caught:
+        checked_record(task, data)
+    assert caught.value.fault is Fault.ANALYZER
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"batches": [{}, "1", None, -1, 10**30, True], "refused": {}},
+        {"batches": [], "refused": {"1": {"deep": []}}},
+    ],
+)
+def test_numbers_of_batches_that_are_none_are_left_out(answers, monkeypatch, said):
+    assert main(CREATE) == 0
+    task = Task.decode(Path("task/task.bin").read_bytes())
+    monkeypatch.setattr(Server, "_ask", lambda *_: json.dumps(said).encode())
+    with Server(task, task.analyzer_url, "analyzer") as analyzer:
+        found = analyzer.results()
+    assert found["batches"] == []
+    assert all(isinstance(each, str) for each in found["refused"].values())
 
 
 def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsys, monkeypatch):

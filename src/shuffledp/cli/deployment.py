@@ -1,6 +1,5 @@
 """``shuffledp task``, ``serve`` and ``collect``: a collection across many devices."""
 
-import json
 import math
 import re
 import sys
@@ -15,7 +14,7 @@ from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
-from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE
+from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import given as plain
@@ -259,7 +258,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     --config PATH  The role's file of settings.  [required]
     --instance N
         A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
-    is_check=--check  Read settings and task, and end.
+    is_check=--check  Open settings, task, keys and store as the server would, and end.
     --accept-clock    Of a shuffler: believe the clock, however far it is from when the server ran
         last. Without it a difference of more than an epoch stops the server from closing epochs.
     """,
@@ -273,7 +272,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
     started again the one loses no report that it acknowledged, the other spends nothing twice.
     """
     require_service()
-    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, keys_of
+    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
 
     is_shuffler = role == "shuffler"
     settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
@@ -283,11 +282,10 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError("--instance is for a shuffler whose settings name a database")
     if is_check:
-        made = settings.read_task()
-        keys_of(settings, made)
-        if isinstance(settings, ShufflerSettings):
-            settings.admission(made)
-        click.echo(f"{config} and its task are sound")
+        from shuffledp.deploy.restore import opened
+
+        with opened(settings):
+            click.echo(f"{config} and its task are sound, and the store opens")
     elif isinstance(settings, ShufflerSettings):
         from shuffledp.deploy.shuffler.serving import serve_shuffler
 
@@ -329,8 +327,7 @@ def collect(
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
     with console.new_folder(out, overwrite=overwrite) as partial:
-        number = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
-        record = json.loads((partial / PRIVACY_FILE).read_bytes())
+        number, record = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
     if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]

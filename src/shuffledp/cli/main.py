@@ -22,6 +22,7 @@ from shuffledp.core import progress
 from shuffledp.core.errors import LowerEndWarning, NotKeptWarning, PlanWarning, ShuffledpError
 
 REFUSED = 2
+FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
@@ -51,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit as leaving:
+        if isinstance(leaving.code, str):
+            return FAILED
         return UNREAD if leaving.code == 1 else TERMINATED  # click leaves a closed pipe with 1
     except (click.ClickException, ShuffledpError, OSError) as error:
         return _failed(error)

@@ -1,5 +1,7 @@
 """The two servers as devices, a simulated fleet, analyzer and operator reach them over HTTP."""
 
+import functools
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from shuffledp.collection.account import account
 from shuffledp.collection.output import ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -64,8 +67,7 @@ class Server(HttpClient):
 
     def sealed(self) -> list[int]:
         """Return the numbers of batches that can be fetched."""
-        found = self._said("/batches?after=0", sealed=list)["sealed"]
-        return [each for each in found if isinstance(each, int)]
+        return _numbers(self._said("/batches?after=0", sealed=list)["sealed"])
 
     def batch(self, number: int) -> bytes:
         """Return a batch."""
@@ -77,7 +79,9 @@ class Server(HttpClient):
 
     def results(self) -> dict[str, Any]:
         """Return which batches have results, and which were refused, with why."""
-        return self._said("/results", batches=list, refused=dict)
+        found = self._said("/results", batches=list, refused=dict)
+        refused = {number: str(why) for number, why in found["refused"].items()}
+        return {"batches": sorted(_numbers(found["batches"])), "refused": refused}
 
     def _said(self, path: str, **kinds: type) -> dict[str, Any]:
         """Return a JSON object that has something of its kind under each name."""
@@ -91,6 +95,11 @@ class Server(HttpClient):
     def file(self, number: int, name: str) -> bytes:
         """Return a file of a result."""
         return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
+
+
+def _numbers(found: list[Any]) -> list[int]:
+    """Return what can be the number of a batch."""
+    return [each for each in found if type(each) is int and 0 <= each < 1 << 32]
 
 
 def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKeys]:
@@ -159,10 +168,12 @@ def collect_results(
     batch: int | None = None,
     wait_seconds: float | None = None,
     sleep: Callable[[float], None] = time.sleep,
-) -> int:
-    """Fetch the newest result, or that of one batch, into a folder; return the batch's number.
+) -> tuple[int, dict[str, Any]]:
+    """Fetch the newest result, or that of one batch, into a folder.
 
-    Waits until there is one, at most ``wait_seconds``.
+    Return the batch's number and the privacy record, whose guarantee is recomputed from the task
+    for as many honest reports as the analyzer says. Waits until there is one, at most
+    ``wait_seconds``.
     """
     waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
     with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
@@ -179,7 +190,45 @@ def collect_results(
                 raise DataError(f"no result yet, {waited:g} seconds on: a batch is released {when}")
             sleep(step)
             waited += step
-        number = int(numbers[-1] if batch is None else batch)
+        number = numbers[-1] if batch is None else batch
         for name in FILES:
             (folder / name).write_bytes(analyzer.file(number, name))
-    return number
+    return number, checked_record(task, (folder / PRIVACY_FILE).read_bytes())
+
+
+def checked_record(task: Task, data: bytes) -> dict[str, Any]:
+    """Return a privacy record of the analyzer's, if it is one of the task and says what is proved.
+
+    Raises
+    ------
+    ProtocolError
+        The analyzer's fault, for anything else.
+    """
+    found = json_of(data)
+    read = functools.partial(_at, found)
+    honest, users = read("parameters", "num_honest"), read("num_users")
+    said = [read("guarantee", "epsilon", "upper"), read("guarantee", "delta"), read("epsilon0")]
+    budget = read("parameters", "budget")
+    if budget is not None:
+        said += [read("parameters", "budget", name) for name in ("left", "epsilon", "delta")]
+        said.append(0 if isinstance(read("parameters", "budget", "spent_under"), str) else None)
+    is_number = all(type(each) in (int, float) and math.isfinite(each) for each in said)
+    is_count = type(honest) is type(users) is int and 1 <= honest <= users < 1 << 63
+    if not (is_number and is_count and read("parameters", "task_id") == task.task_id.hex()):
+        what = "the privacy record is none of this task, or lacks what it should say"
+        raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.MALFORMED)
+    law, delta = task.asked.randomizer.profile, float(task.delta)
+    proved = account(law, num_users=honest, delta=delta).epsilon_upper
+    if said[0] < proved * (1.0 - 1e-9) or said[1] != delta or said[2] != law.epsilon0:
+        what = f"the analyzer states epsilon = {said[0]:.6g} at delta = {said[1]:g} and epsilon0 = "
+        what += f"{said[2]:g} for {honest:,} honest reports, where {proved:.6g} is proved"
+        raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.FORGED)
+    record: dict[str, Any] = found
+    return record
+
+
+def _at(found: Any, *names: str) -> Any:
+    """Return what stands under names in nested JSON objects; None if nothing does."""
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
@@ -22,11 +23,18 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
     A store that does not open, or is of another task, raises; nothing is changed.
     """
+    with opened(settings) as server:
+        if isinstance(settings, ShufflerSettings):
+            return _verify_shuffler(server, settings)
+        return _verify_analyzer(server, settings)
+
+
+def opened(settings: ShufflerSettings | AnalyzerSettings) -> Any:
+    """Return the shuffler or the analyzer of a file of settings, with all that serving opens."""
+    settings.list_of_keys()
     if isinstance(settings, ShufflerSettings):
-        with open_shuffler(settings) as shuffler:
-            return _verify_shuffler(shuffler, settings)
-    with open_analyzer(settings) as analyzer:
-        return _verify_analyzer(analyzer, settings)
+        return open_shuffler(settings)
+    return open_analyzer(settings)
 
 
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:

@@ -256,6 +256,16 @@ class _Server(uvicorn.Server):
         for each in sockets or []:
             each.listen(_MOST_PENDING)
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until the process is told to end; exit with 1 if its own work failed."""
+        app: Any = self.config.app
+        try:
+            super().run(sockets)
+        except SystemExit:  # of the signal by which the application ends itself
+            if not getattr(app, "app", app).state.is_failed:
+                raise
+            raise SystemExit("work in the background failed") from None  # which Python makes a 1
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what has been asked, and end."""
         self._room.is_closed = True
@@ -389,6 +399,7 @@ def application(
         error = None if done.cancelled() else done.exception()
         if error is not None:
             on_end(error)
+            app.state.is_failed = True
             signal.raise_signal(signal.SIGTERM)
 
     @asynccontextmanager
@@ -403,7 +414,7 @@ def application(
                 each.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route(base + path, endpoint, methods=[method])
             for (method, path), endpoint in endpoints.items()
@@ -411,6 +422,8 @@ def application(
         lifespan=lifespan,
         exception_handlers=dict.fromkeys((*EXPECTED, Exception), refused),
     )
+    app.state.is_failed = False
+    return app
 
 
 def constant(data: bytes) -> Endpoint:

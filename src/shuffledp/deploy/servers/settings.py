@@ -11,12 +11,14 @@ backups and snapshots.
 
 import difflib
 import json
+import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, get_args
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -30,6 +32,8 @@ from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
 _CODES = "shuffler/codes.txt"
+_LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001}
+_PUBLIC: Final = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +65,7 @@ class Settings:
                 near = difflib.get_close_matches(name, known, 1)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
                 raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
-            if "Path" in str(known[name].type):
-                written[name] = path.parent / str(value)
+            written[name] = _typed(path, name, value, known[name].type)
         required = (name for name, each in known.items() if each.default is MISSING)
         if missing := [name for name in required if name not in written]:
             raise DataError(f"{path} lacks {', '.join(missing)}")
@@ -73,11 +76,39 @@ class Settings:
         listen, inner = (_port_on(each, 2 * number) for each in (self.listen, self.inner))
         return replace(self, listen=listen, inner=inner)
 
+    def list_of_keys(self) -> SignedKeys:
+        """Return the list of public keys that the server would serve."""
+        role: Role = "analyzer" if isinstance(self, AnalyzerSettings) else "shuffler"
+        return read_list(self.public_keys, self.read_task(), role)
+
     def read_task(self) -> Task:
         """Return the task, its guarantee recomputed."""
         task = read_task(self.task)
         task.check()
         return task
+
+
+#: By the type of a setting: what is taken, and how that is said.
+_KINDS: Final[dict[type, tuple[Any, str]]] = {
+    Path: (str, "a path"),
+    str: (str, "text"),
+    float: ((int, float), "a number"),
+}
+
+
+def _typed(path: Path, name: str, value: Any, kind: Any) -> Any:
+    """Return the value of a setting; raise `DataError` for another type, or out of range."""
+    kind = (get_args(kind) or (kind,))[0]  # a setting may also be missing
+    (taken, said), least = _KINDS[kind], _LEAST.get(name)
+    if not isinstance(value, taken) or isinstance(value, bool):
+        raise DataError(f"{path}: {name} = {value!r} is not {said}")
+    if least is not None and not least <= value < math.inf:
+        raise DataError(f"{path}: {name} = {value} is not in [{least:g}, inf)")
+    if name in {"listen", "inner"}:
+        address_of(value)
+    if name in {"shuffler", "analyzer", "signs_as"} and not _PUBLIC.fullmatch(value):
+        raise DataError(f"{path}: {name} = {value!r} is no public key of 64 hexadecimal digits")
+    return path.parent / value if kind is Path else value
 
 
 def _written(path: Path) -> dict[str, Any]:
@@ -105,6 +136,8 @@ class ShufflerSettings(Settings):
     batches: str | None = None
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
+    #: The public half of the signing key, by which the analyzer knows batches, hexadecimal.
+    signs_as: str | None = None
 
     def admission(self, task: Task) -> Codes | None:
         """Return who may send, None for anybody."""
@@ -218,6 +251,7 @@ def write_task(
             "signing_key": "shuffler/signing.key",
             "sealing_keys": "shuffler/keys",
             "analyzer": _public(analyzer).hex(),
+            "signs_as": _public(shuffler).hex(),
             "grace_seconds": grace_seconds,
             **({"codes": _CODES} if codes else {}),
         },

@@ -42,11 +42,14 @@ _STATES = ("closed", "short", "sealed", "fetched", "dropped")
 
 def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     """Return the shuffler of a file of settings."""
-    task = settings.read_task()
+    task, key = settings.read_task(), files.signing_key(settings.signing_key)
+    if settings.signs_as not in {None, key.public_key().public_bytes_raw().hex()}:
+        what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
+        raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
     return Shuffler(
         task,
         settings.store,
-        signing_key=files.signing_key(settings.signing_key),
+        signing_key=key,
         sealing_keys=files.keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
         admission=settings.admission(task),
