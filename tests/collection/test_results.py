@@ -39,7 +39,7 @@ def run_result(**changes: object) -> Result:
         "estimates": estimate_frequencies(
             counts, support_probabilities=randomizer.support_probabilities
         ),
-        "is_simulation": False,
+        "collected_by": "devices",
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
     }
@@ -118,7 +118,7 @@ class TestResult:
         assert record["question"] == {"kind": "mean", "name": "age", "low": 0.0, "high": 120.0}
 
     def test_json_is_made_of_plain_values(self):
-        record = run_result(is_simulation=True, warnings=("careful",)).to_json_dict()
+        record = run_result(collected_by="simulation", warnings=("careful",)).to_json_dict()
         again = json.loads(json.dumps(record, allow_nan=False))
         assert again == record
         assert again["is_simulation"] is True
@@ -130,9 +130,9 @@ class TestResult:
             run_result(question=SimpleNamespace(labels=domain))
 
     def test_repr_is_one_line_and_says_if_it_is_a_simulation(self):
-        text = repr(run_result(is_simulation=True))
+        text = repr(run_result(collected_by="simulation"))
         assert "\n" not in text
-        assert "is_simulation=True" in text
+        assert "collected_by='simulation'" in text
 
 
 class TestRenderer:

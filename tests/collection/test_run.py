@@ -86,14 +86,15 @@ def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
 
 def test_a_result_knows_where_its_reports_were_drawn(plan):
     drawn = plan.randomizer.randomize(np.zeros(1000, dtype=int), sdp.Entropy.from_seed(1))
-    assert sdp.estimate(drawn, plan).is_from_reports
-    assert not sdp.run(plan, ANSWERS, seed=1).is_from_reports
+    assert sdp.estimate(drawn, plan).collected_by == "devices"
+    assert sdp.run(plan, ANSWERS).collected_by == "table"
+    assert sdp.run(plan, ANSWERS, seed=1).collected_by == "simulation"
 
 
 def test_strict_refuses_what_falls_short_of_the_plan(plan):
     with pytest.raises(DataError, match=r"100 answered, so epsilon is .* strict=True refuses"):
         sdp.run(plan, ANSWERS[::10], strict=True)
-    assert sdp.run(plan, ANSWERS, strict=True).guarantee == plan.guarantee
+    assert sdp.run(plan, ANSWERS, strict=True, seed=1).guarantee == plan.guarantee
     drawn = plan.randomizer.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
     with pytest.raises(DataError, match="strict=True refuses"):
         sdp.estimate(drawn, plan, strict=True)

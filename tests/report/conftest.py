@@ -64,7 +64,7 @@ def build_result(
         "randomizer": randomizer_object or law,
         "guarantee": Guarantee(epsilon=bound, delta=1e-8, num_users=num_users),
         "estimates": estimate_frequencies(counts, support_probabilities=law.support_probabilities),
-        "is_simulation": False,
+        "collected_by": "devices",
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
         "epsilon_by_num_users": tuple(

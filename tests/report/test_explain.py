@@ -128,7 +128,7 @@ def test_the_command_prints_it_or_writes_it(form, record, tmp_path, capsys):
 
 def test_of_a_simulation_and_of_other_files_nothing_is_said(record, tmp_path):
     with pytest.raises(DataError, match="simulation"):
-        record(is_simulation=True)
+        record(collected_by="simulation")
     file = tmp_path / "other.json"
     with pytest.raises(DataError, match="cannot read"):
         read_record(file)

@@ -40,7 +40,7 @@ def test_the_notebook_gets_a_table_and_the_statement(make_result):
 
 def test_the_notebook_escapes_labels_and_warnings(make_result):
     domain = ["<script>alert(1)</script>", "b"]
-    html = notebook_html(make_result(domain, warnings=("<i>w</i>",), is_simulation=True))
+    html = notebook_html(make_result(domain, warnings=("<i>w</i>",), collected_by="simulation"))
     names = Tags(html).names
     assert "script" not in names
     assert "i" not in names
@@ -61,16 +61,19 @@ def test_the_terminal_gets_aligned_columns(make_result):
     table = lines[2:6]
     assert table[0].startswith("Answer")
     assert len({display_width(line) for line in table}) == 1
-    assert lines[-1].startswith("epsilon <= 0.5000 at delta <= 1e-8")
+    assert lines[-2].startswith("epsilon <= 0.5000 at delta <= 1e-8")
+    assert lines[-1].startswith("true answers: with each user alone")
 
 
 def test_our_own_words_in_a_terminal_are_ascii(make_result):
     domain = ["yes", "no" * 40]
-    terminal_text(make_result(domain, is_simulation=True, warnings=("careful",))).encode("ascii")
+    terminal_text(make_result(domain, collected_by="simulation", warnings=("careful",))).encode(
+        "ascii"
+    )
 
 
 def test_the_terminal_shows_simulation_and_warnings_before_the_numbers(make_result):
-    text = terminal_text(make_result(is_simulation=True, warnings=("careful",)))
+    text = terminal_text(make_result(collected_by="simulation", warnings=("careful",)))
     assert text.index("SIMULATION") < text.index("Warning: careful") < text.index("Answer")
 
 

@@ -118,7 +118,7 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
 
 
 def test_an_estimate_from_reports_claims_no_randomness_of_its_own(make_result):
-    html = page_html(make_result(is_from_reports=True))
+    html = page_html(make_result(collected_by="devices"))
     assert "cryptographic, keyed by the operating system" not in html
     assert "of those who sent the reports" in html
 
@@ -134,7 +134,7 @@ def test_a_report_is_below_500_kilobytes(make_result):
 
 
 def test_a_simulation_cannot_be_overlooked(make_result):
-    page = Page(page_html(make_result(is_simulation=True)))
+    page = Page(page_html(make_result(collected_by="simulation")))
     assert ("div", "role", "alert") in page.attributes
     assert "protects nobody" in page.text
     assert "Simulated estimates from" in page.text

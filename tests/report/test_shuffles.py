@@ -152,7 +152,7 @@ def test_single_says_how_many_empty_answers_there_were():
 
 
 def test_the_statement_names_what_a_trusted_shuffler_would_give():
-    title, text = network_paragraph(NETWORK)
+    title, text = network_paragraph(NETWORK, collected_by="devices")
     assert title == "Who has to be trusted."
     assert "for 60 rounds" in text
     assert "epsilon <= 0.4900" in text
@@ -262,7 +262,7 @@ def test_what_the_relay_may_tell_depends_on_the_traffic(make_result, even):
     facts = replace(EXCHANGE, is_traffic_even=even)
     assert ("as many to each neighbour" in dict(walk_rows(facts))["Traffic"]) == even
     section = section_of(make_result, facts)
-    for text in (section, network_paragraph(facts)[1]):
+    for text in (section, network_paragraph(facts, collected_by="devices")[1]):
         assert ("may show" in text) == even
         assert ("keep" in text) != even
     assert "simulated" not in section
@@ -275,7 +275,7 @@ def test_a_simulated_exchange_says_nothing_of_this(make_result):
     }  # fmt: skip
     facts = NetworkFacts(**{name: getattr(EXCHANGE, name) for name in names})
     assert "Took part" not in dict(walk_rows(facts))
-    assert "The relay" not in network_paragraph(facts)[1]
+    assert "The relay" not in network_paragraph(facts, collected_by="devices")[1]
     assert "simulated on one machine" in section_of(make_result, facts)
 
 

@@ -103,7 +103,7 @@ def test_a_local_failure_chance_is_not_hidden(make_result):
 
 
 def test_a_simulation_says_first_that_it_protects_nobody(make_result):
-    title, text = privacy_statement(make_result(is_simulation=True)).paragraphs[0]
+    title, text = privacy_statement(make_result(collected_by="simulation")).paragraphs[0]
     assert title == "This was a simulation."
     assert "protects nobody" in text
 

@@ -12,7 +12,7 @@ from shuffledp.cli import console
 from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
 from shuffledp.report.formatting import percent
-from shuffledp.report.wording import guarantee_facts
+from shuffledp.report.wording import guarantee_facts, trust_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.source.surveys import Survey
@@ -74,7 +74,7 @@ def _print_survey(survey: "Survey", result: "sdp.Result", folder: Path) -> None:
         ("answer", "true", "estimate", f"{percent(found.confidence, 0)} interval"), rows
     )
     click.echo()
-    console.print_facts(guarantee_facts(result.guarantee))
+    console.print_facts([*guarantee_facts(result.guarantee), *trust_facts(result)])
     for title, text in report.privacy_statement(result).paragraphs[:2]:
         click.echo()
         console.print_paragraph(title, text)

@@ -19,7 +19,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
-from shuffledp.report.wording import guarantee_facts, without_shuffler_line
+from shuffledp.report.wording import TRUE_ANSWERS, guarantee_facts, without_shuffler_line
 
 
 @cli.group()
@@ -336,6 +336,7 @@ def collect(
         ("epsilon", f"{rounded(epsilon, up=True)} (proved upper bound)"),
         ("delta", made.delta),
         ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),
+        ("true answers", TRUE_ANSWERS[record["collected_by"]]),
     ]
     if budget is not None:
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from shuffledp.cli.options import PATH, cli, options
+from shuffledp.cli.options import ABOUT, PATH, cli, options
 from shuffledp.collection.output import whole_file
 
 
@@ -15,18 +15,24 @@ from shuffledp.collection.output import whole_file
     form=--as [notice|label|registry]  A notice for participants and a privacy label, both in
         Markdown, or an entry for the public registry of deployments in YAML.  [required]
     --out FILE  Write it to a file instead.
+    --collected-by [devices|table]  Of a plan, which does not say so: whether users' own devices
+        will randomize, or somebody holds all true answers in a table.
     """,
+    ABOUT,
 )
-def explain(*, results: Path, form: str, out: Path | None) -> None:
+def explain(
+    *, results: Path, form: str, out: Path | None, collected_by: str | None, **about: str
+) -> None:
     """Say what the collection in RESULTS promises, in a form that others ask for.
 
-    RESULTS is the folder of `shuffledp run --out`, or its privacy.json. What only you can know is
-    marked TO BE FILLED IN; --title, --question, --organisation and --contact of `shuffledp run`
-    leave less of that.
+    RESULTS is the folder of `shuffledp run --out`, or its privacy.json; before anything is
+    collected, a file of `shuffledp plan --out`. What only you can know is marked TO BE FILLED IN;
+    --title, --question, --organisation and --contact leave less of that.
     """
     from shuffledp.report.explain import FORMS, read_record
 
-    text = FORMS[form](read_record(results))
+    given = {name: text for name, text in about.items() if text}
+    text = FORMS[form](read_record(results, collected_by=collected_by, about=given))
     if out is None:
         click.echo(text, nl=False)
         return

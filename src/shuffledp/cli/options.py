@@ -312,6 +312,14 @@ LAW = f"""
     {DIMENSION}
     """
 
+# Who asks what, as a report says it.
+ABOUT = """
+    --title TEXT         Heading of the report.  [=]
+    --question TEXT      The question as people were asked it, for the report.  [=]
+    --organisation TEXT  Who asks, for the report.  [=]
+    --contact TEXT       Whom to ask about the collection, for the report.  [=]
+    """
+
 # How a result is estimated, and who asked what: for commands that end in a report.
 ESTIMATING = f"""
     {CONFIDENCE}
@@ -319,10 +327,7 @@ ESTIMATING = f"""
     --simultaneous  Intervals that all hold at once.
     post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
         given more than once.  [repeated]
-    --title TEXT         Heading of the report.  [=]
-    --question TEXT      The question as people were asked it, for the report.  [=]
-    --organisation TEXT  Who asks, for the report.  [=]
-    --contact TEXT       Whom to ask about the collection, for the report.  [=]
+    {ABOUT}
     """
 
 # Of networks.

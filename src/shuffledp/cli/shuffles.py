@@ -186,7 +186,7 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
         if not asked.save_reports:
             return None
         file = folder / REPORTS_FILE
-        return run.holders_writer(file, plan, exchange.mixing.graph, handed_in)
+        return run.holders_writer(file, plan, exchange.mixing.graph, handed_in, **_how(asked))
 
     def with_facts(result: "sdp.Result") -> "sdp.Result":
         facts = run.network_facts(exchange, result, handed_in[0], on_progress=on_progress)
@@ -196,11 +196,18 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
     return Shuffle(partial(exchange.setting, on_batch=handed_in.append), sink, with_facts)
 
 
+def _how(asked: Any) -> dict[str, str]:
+    """Return what a file of reports says of where they come from."""
+    return {"collected_by": "table" if asked.seed is None else "simulation"}
+
+
 def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
     """Return the shuffle of everybody."""
     from shuffledp.collection.report_files import reports_writer
 
     def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
-        return reports_writer(folder / REPORTS_FILE, plan) if asked.save_reports else None
+        if not asked.save_reports:
+            return None
+        return reports_writer(folder / REPORTS_FILE, plan, **_how(asked))
 
     return Shuffle(partial(sdp.plan, num_users=num_users), sink, lambda result: result)

@@ -146,17 +146,14 @@ class Plan(Shown, Generic[Estimates_co]):
     def central_model(self) -> ModelComparison:
         """What Laplace noise on the totals of a trusted curator costs.
 
-        Replacing one value moves the totals by the sensitivity in all, which is the scale of the
-        noise at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over
-        several rounds epsilons add up, and each round gets an even share.
+        Over several rounds epsilons add up, and each round gets an even share.
         """
-        sensitivity = self.question.central_sensitivity
-        product = math.sqrt(2.0) * sensitivity * self.rounds / self.num_users
+        users = {"num_users": self.num_users, "rounds": self.rounds}
+        curator = results.trusted_curator(self.question, epsilon=1.0, **users)
         return ModelComparison(
-            epsilon_for_same_error=product / self.expected_standard_error,
-            standard_error_at_same_epsilon=product / self.target_epsilon,
-            mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a "
-            "trusted curator",
+            epsilon_for_same_error=curator.standard_error / self.expected_standard_error,
+            standard_error_at_same_epsilon=curator.standard_error / self.target_epsilon,
+            mechanism=curator.mechanism,
         )
 
     @property

@@ -71,6 +71,7 @@ def write_reports(
     *,
     labels: tuple[str, ...] | None = None,
     beside: Callable[[int, int], "pl.DataFrame"] | None = None,
+    collected_by: str = "devices",
 ) -> None:
     """Write a stream of reports to a Parquet file, in memory bounded by a block.
 
@@ -87,6 +88,8 @@ def write_reports(
     beside : callable, optional
         Given the numbers of a first row and of the row after the last, the columns to put before
         the reports there; asked once the first block has been read.
+    collected_by : {"devices", "table", "simulation"}
+        Where true answers were randomized, for who reads the file.
 
     Raises
     ------
@@ -112,6 +115,7 @@ def write_reports(
         "fingerprint": randomizer.fingerprint,
         "randomizer": randomizer.name,
         "law": repr(randomizer),
+        "collected_by": collected_by,
         "shuffledp_version": __version__,
     }
     with writing(Path(path)):
@@ -119,14 +123,12 @@ def write_reports(
         source.sink_parquet(Path(path), metadata={_METADATA_KEY: json.dumps(facts)})
 
 
-def reports_writer(
-    path: Path, plan: Plan, *, beside: Callable[[int, int], "pl.DataFrame"] | None = None
-) -> Callable[[Iterator[Reports]], None]:
+def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Reports]], None]:
     """Return a sink of shuffled reports that writes them to a Parquet file."""
     randomizer = plan.randomizer
     labels = plan.question.labels if randomizer.name == "k-rr" else None
 
-    return lambda stream: write_reports(path, stream, randomizer, labels=labels, beside=beside)
+    return lambda stream: write_reports(path, stream, randomizer, labels=labels, **how)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,7 @@ class ReportFile:
 
     path: Path
     fingerprint: str
+    collected_by: str = "devices"
     _frame: "pl.LazyFrame" = field(repr=False)
 
     def blocks(self) -> Iterator[Reports]:
@@ -173,7 +176,7 @@ def open_reports(
     """
     tables.require_missing(missing, unless="reports")
     location = Path(path)
-    fingerprint: str | None = None
+    fingerprint, by = None, "devices"
     with tables.reading(location.name):
         frame = tables.scan(location)
         if COLUMN not in frame.collect_schema():
@@ -184,6 +187,7 @@ def open_reports(
             facts = pl.read_parquet_metadata(location).get(_METADATA_KEY, "")
             with suppress(ValueError, KeyError, TypeError):
                 fingerprint = str(json.loads(facts)["fingerprint"])
+                by = str(json.loads(facts).get("collected_by", by))
         if missing == "drop":
             frame = frame.drop_nulls(COLUMN)
     if fingerprint is None:
@@ -194,7 +198,7 @@ def open_reports(
             )
         frame = frame.with_columns(_as_encoded(frame, plan))
         fingerprint = plan.randomizer.fingerprint
-    return ReportFile(path=location, fingerprint=fingerprint, _frame=frame)
+    return ReportFile(path=location, fingerprint=fingerprint, collected_by=by, _frame=frame)
 
 
 def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":

@@ -155,6 +155,10 @@ class About:
         return {name: text for name, text in asdict(self).items() if text}
 
 
+#: Where true answers were randomized; who held them, hence who is trusted, follows from it.
+COLLECTED_BY = ("devices", "table", "simulation")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Result(Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
@@ -174,9 +178,10 @@ class Result(Frames, Generic[Estimates_co]):
         What holds for the shuffled reports of this run.
     estimates : FrequencyEstimates or MeanEstimates
         Unbiased estimates, one for each label of the question, in their order.
-    is_simulation : bool
-        True if a seed was given. Then whoever knows the seed can undo the randomization, so
-        nothing protects the users.
+    collected_by : {"devices", "table", "simulation"}
+        Where true answers were randomized: by each user's own device; by whoever holds all of them
+        in a table, and is trusted with them; or with a seed, with which anybody can undo it, so
+        that nothing protects the users.
     target_epsilon, target_delta : float
         What was asked for.
     shuffler : str
@@ -197,8 +202,6 @@ class Result(Frames, Generic[Estimates_co]):
         `shuffledp.leakage.of_runs.of_run`.
     seed : int, optional
         That of a simulation.
-    is_from_reports : bool
-        True if users had randomized elsewhere: then whether this is a simulation is not known.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
     about : About
@@ -207,7 +210,7 @@ class Result(Frames, Generic[Estimates_co]):
     Raises
     ------
     ParameterError
-        If question and estimates disagree on how many there are.
+        If question and estimates disagree on how many there are, or ``collected_by`` is unknown.
     """
 
     num_users: int
@@ -215,7 +218,7 @@ class Result(Frames, Generic[Estimates_co]):
     randomizer: "LocalRandomizer"
     guarantee: Guarantee
     estimates: Estimates_co
-    is_simulation: bool
+    collected_by: str
     target_epsilon: float
     target_delta: float
     shuffler: str = "uniform"
@@ -226,13 +229,28 @@ class Result(Frames, Generic[Estimates_co]):
     network: "NetworkFacts | None" = None
     arrangement: "Order | None" = None
     seed: int | None = None
-    is_from_reports: bool = False
     prior: "PriorKnowledge | None" = None
     about: About = About()
 
     def __post_init__(self) -> None:
         if len(self.domain) != (size := self.estimates.standard_error.size):
             raise ParameterError(f"there are {size} estimates and {len(self.domain)} labels")
+        if self.collected_by not in COLLECTED_BY:
+            known = ", ".join(COLLECTED_BY)
+            raise ParameterError(f"collected_by = {self.collected_by!r} is not one of {known}")
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether a seed was given."""
+        return self.collected_by == "simulation"
+
+    @property
+    def trusted_curator(self) -> "TrustedCurator | None":
+        """What the holder of a table, who is trusted anyway, could publish; else None."""
+        if self.collected_by != "table":
+            return None
+        epsilon = self.guarantee.epsilon_upper
+        return trusted_curator(self.question, epsilon=epsilon, num_users=self.num_users)
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -258,11 +276,11 @@ class Result(Frames, Generic[Estimates_co]):
             ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
-            ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``; with
-            a shuffle within groups also ``groups``, through a network ``network``. Plain Python
-            values only.
+            ``interval``, ``post_processing``, ``shuffler``, ``collected_by``, ``is_simulation``,
+            ``warnings``; of a table also ``trusted_curator``, with a shuffle within groups
+            ``groups``, through a network ``network``. Plain Python values only.
         """
-        estimates, columns = self.estimates, self.columns()
+        estimates, columns, curator = self.estimates, self.columns(), self.trusted_curator
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
@@ -277,9 +295,11 @@ class Result(Frames, Generic[Estimates_co]):
             "interval": estimates.interval,
             "post_processing": list(estimates.post_processing),
             "shuffler": self.shuffler,
+            "collected_by": self.collected_by,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
             "without_shuffler": asdict(self.without_shuffler),
+            **({"trusted_curator": asdict(curator)} if curator else {}),
             **({} if self.groups is None else {"groups": asdict(self.groups)}),
             **({} if self.network is None else {"network": asdict(self.network)}),
         }
@@ -315,7 +335,7 @@ class Result(Frames, Generic[Estimates_co]):
             f"Result(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
             f"epsilon0={self.randomizer.epsilon0:.6g}, "
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
-            f"is_simulation={self.is_simulation})"
+            f"collected_by={self.collected_by!r})"
         )
 
 
@@ -439,6 +459,34 @@ class WithoutShuffler:
     odds: float
     right_guess: float
     num_values: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedCurator:
+    """What somebody who holds all true answers could publish, at the same epsilon and delta = 0.
+
+    ``standard_error`` is that of each estimate about these users, under continuous Laplace noise;
+    other mechanisms may err less.
+    """
+
+    standard_error: float
+    mechanism: str
+
+
+def trusted_curator(
+    question: "Question", *, epsilon: float, num_users: int, rounds: int = 1
+) -> TrustedCurator:
+    """Return the error of Laplace noise on the totals, epsilon split evenly over the rounds.
+
+    Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
+    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale.
+    """
+    scale = question.central_sensitivity
+    product = math.sqrt(2.0) * scale * rounds / num_users
+    return TrustedCurator(
+        standard_error=product / epsilon if epsilon else math.inf,
+        mechanism=f"Laplace noise of scale {scale:.6g}/epsilon on each total of a trusted curator",
+    )
 
 
 # With more than that a guess is nearly certain, or odds change beyond what words can say.

@@ -57,6 +57,12 @@ _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
+_OF_TABLE = (
+    "Whoever holds the true answers keeps them secret: each was randomized and shuffled by the one "
+    "program that read them all."
+)
+
+
 def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
     values: Any,
@@ -169,10 +175,10 @@ def run(  # noqa: PLR0913  # one keyword an option
         plan,
         for_all_users(estimates, column.num_users),
         shuffling,
-        _assuming(guarantee, column.cautions),
+        _assuming(guarantee, (*(() if entropy.is_simulation else (_OF_TABLE,)), *column.cautions)),
         (*shortfall, *column.cautions),
         report=on_progress or no_progress,
-        is_simulation=entropy.is_simulation,
+        collected_by="simulation" if entropy.is_simulation else "table",
         seed=None if seed is None else int(seed),
         prior=belief,
     )
@@ -212,7 +218,7 @@ def estimate(
     Result
         Unbiased estimates with the guarantee of a shuffle of these reports, which assumes that
         each was drawn by its user with fresh randomness, once, and that nobody saw them unshuffled.
-        Whether they are a simulation is not known here.
+        Whether they are a simulation is not known, unless the file of `run` says so.
 
     Raises
     ------
@@ -256,7 +262,10 @@ def estimate(
     )
     estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
     guarantee = _assuming(guarantee, assumed)
-    return _result(plan, estimates, shuffling, guarantee, shortfall, is_from_reports=True)
+    by = getattr(reports, "collected_by", "devices")
+    return _result(
+        plan, estimates, shuffling, guarantee, shortfall, what="estimate", collected_by=by
+    )
 
 
 def _options(plan: Plan, *chosen: Any) -> EstimateOptions:
@@ -273,6 +282,7 @@ def _result(
     guarantee: Guarantee,
     notes: tuple[str, ...],
     *,
+    what: str = "run",
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
@@ -294,10 +304,10 @@ def _result(
         shuffler=shuffling.name,
         warnings=(*notes, *cautions),
         arrangement=shuffling,
-        **{"is_simulation": False, **outlook, **facts},
+        **outlook,
+        **facts,
     )
-    how = "estimate" if result.is_from_reports else "run"
-    results.log_collection("simulation" if result.is_simulation else how, result, shuffling.name)
+    results.log_collection("simulation" if result.is_simulation else what, result, shuffling.name)
     return result
 
 

@@ -285,7 +285,7 @@ def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
 
 
 def holders_writer(
-    path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch]
+    path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch], **how: Any
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports to a Parquet file, with who handed each in.
 
@@ -300,4 +300,4 @@ def holders_writer(
         holders = pl.Series(HOLDER, handed_in[0].holders[start:stop])
         return (holders if names is None else names.gather(holders)).to_frame()
 
-    return reports_writer(path, setting, beside=beside)
+    return reports_writer(path, setting, beside=beside, **how)

@@ -1,7 +1,7 @@
 """What a finished collection tells others: a notice, a label, an entry for the public registry.
 
 All three are made from ``privacy.json``, so they say what that file says and can be made at any
-time later. Upper bounds are rounded up.
+time later; or before, from a saved plan. Upper bounds are rounded up.
 
 Sources: the registry's entries have the form of Nanayakkara, Ghazi, Vadhan, "Practitioners'
 Perspectives on a Differential Privacy Deployment Registry", arXiv:2509.13509v2, as its public
@@ -15,10 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shuffledp.collection.plan import Plan
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
 from shuffledp.report.wording import RANDOMIZER_TITLES
+
+#: Who holds true answers, as a privacy label says it.
+HOLDERS = {
+    "devices": "nobody but each user, whose device randomizes",
+    "table": "the holder of the data, who is trusted with all of them",
+}
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
@@ -35,21 +42,31 @@ _SHUFFLES = {
 }
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Return what ``privacy.json`` says, given the file or its folder; cost: one small file.
+def read_record(
+    path: Path, *, collected_by: str | None = None, about: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what ``privacy.json`` says, given the file or its folder, or what a plan promises.
+
+    A plan does not say where true answers will be randomized: ``collected_by`` does. ``about`` goes
+    before what the file says.
 
     Raises
     ------
     DataError
-        If it is no such file, or tells of a simulation, of which nothing may be promised.
+        If it is no such file, or tells of a simulation, of which nothing may be promised; if
+        nothing says who collects, or the file says otherwise.
     """
     file = path / "privacy.json" if path.is_dir() else path
     try:
         record = json.loads(file.read_bytes())
+        if "asked_epsilon0" in record:
+            plan = Plan.load(file)
+            record |= {**plan.to_json_dict(), "shuffler": plan.shuffling.name, "is_planned": True}
         missing = {"num_users", "epsilon0", "guarantee", "shuffler", "domain"} - set(record)
     except (OSError, ValueError, TypeError):
         raise DataError(
-            f"cannot read {file}: give the folder of `shuffledp run --out`, or its privacy.json"
+            f"cannot read {file}: give the folder of `shuffledp run --out`, its privacy.json, or "
+            "a file of `shuffledp plan --out`"
         ) from None
     if missing:
         raise DataError(
@@ -60,13 +77,21 @@ def read_record(path: Path) -> dict[str, Any]:
             f"{file} tells of a simulation with a seed, which protects nobody, so there is nothing "
             "to promise: run the collection without a seed"
         )
-    return dict(record)
+    by = record.get("collected_by") or collected_by
+    if by not in HOLDERS or collected_by not in (None, by):
+        raise DataError(
+            f"{file} says {record.get('collected_by') or 'nothing'} of who collects: give "
+            "collected_by, devices where users' own devices randomize, table where somebody holds "
+            "all true answers"
+        )
+    said = {**(record.get("about") or {}), **(about or {})}
+    return {**record, "collected_by": by, "about": said}
 
 
 def _form(template: str, record: Mapping[str, Any]) -> str:
     """Return a record in a form; what is not known is marked."""
     guarantee, name = record["guarantee"], str(record.get("randomizer", TO_FILL_IN))
-    about = {each: str(text) for each, text in (record.get("about") or {}).items() if text}
+    about = {each: str(text) for each, text in record["about"].items() if text}
     text = render(
         template,
         unknown=TO_FILL_IN,
@@ -81,6 +106,9 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         mechanism=RANDOMIZER_TITLES.get(name, name),
         shuffler=str(record["shuffler"]),
         shuffle=_SHUFFLES.get(str(record["shuffler"]), ""),
+        is_trusted=record["collected_by"] == "table",
+        held=HOLDERS[record["collected_by"]],
+        is_planned="is_planned" in record,
         post_processing=record.get("post_processing", []),
         software=f"shuffledp {record.get('shuffledp_version', '')}".rstrip(),
     )

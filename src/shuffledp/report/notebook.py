@@ -60,7 +60,7 @@ def _(subject: Result) -> str:
         paragraphs=[
             (title, text)
             for title, text in statement.paragraphs
-            if title in {"What the reports reveal.", "The exception."}
+            if title in {"What the reports reveal.", "The exception.", "Who held true answers."}
         ],
     )
 
@@ -75,7 +75,8 @@ def _(subject: Result) -> str:
     lines += ["", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
-    return "\n".join([*lines, "", privacy_statement(subject).headline])
+    lines += ["", privacy_statement(subject).headline]
+    return "\n".join([*lines, *(f"{name}: {text}" for name, text in wording.trust_facts(subject))])
 
 
 @notebook_html.register

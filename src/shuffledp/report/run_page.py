@@ -54,6 +54,7 @@ def _(subject: Result) -> str:
         labels=subject.domain[:_MOST_LISTED],
         between="; " if any("," in label for label in subject.domain) else ", ",
         randomness=_randomness(subject),
+        true_answers=wording.TRUE_ANSWERS[subject.collected_by],
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject),
@@ -78,7 +79,7 @@ def _with_minus(numbers: Sequence[str]) -> list[str]:
 
 def _randomness(result: Result) -> str:
     """Say where reports got their randomness from."""
-    if result.is_from_reports or isinstance(result.network, ExchangeFacts):
+    if result.collected_by == "devices":
         return "of those who sent the reports"
     if result.is_simulation:
         return "reproducible, from a seed: a simulation"
@@ -107,6 +108,7 @@ _SUMMARIZED = {
     "What the reports reveal.",
     "The exception.",
     "If the shuffler fails.",
+    "Who held true answers.",
     "If reports are followed on their way.",
 }
 

@@ -48,7 +48,11 @@ def privacy_statement(result: Result) -> Statement:
     paragraphs = [
         _what_reports_reveal(result),
         *(() if result.groups is None else group_paragraphs(result.groups)),
-        *(() if result.network is None else (network_paragraph(result.network),)),
+        *(
+            ()
+            if result.network is None
+            else (network_paragraph(result.network, collected_by=result.collected_by),)
+        ),
         exception_paragraph(
             guarantee.delta_upper,
             wording.upper_text(guarantee.delta),
@@ -57,6 +61,7 @@ def privacy_statement(result: Result) -> Statement:
         ),
         _certainty(guarantee),
         _without_shuffler(result),
+        _true_answers(result),
         (
             "What it does not promise.",
             "It does not hide what is true of a group: the estimates can tell something about a "
@@ -166,7 +171,25 @@ def _without_shuffler(result: Result) -> Paragraph:
         title, before = "If reports are followed on their way.", "before it was passed on"
     return title, (
         f"Each answer was randomized {before}, with epsilon0 = {epsilon0}. That part needs no "
-        "shuffler: an adversary who knows who sent which report changes the odds by a factor of "
+        "shuffler: an adversary who knows whose report is whose changes the odds by a factor of "
         f"at most {odds}{exception}. Between two answers that seemed equally likely it guesses "
         f"right with a chance of at most {guess}."
     )
+
+
+_HOLDERS = {
+    "devices": "Each user alone. Reports were randomized on their own devices, and no true answer "
+    "left them.",
+    "simulation": "Whoever ran this simulation: all true answers were in one place.",
+    "table": "Whoever holds the table: one program read all true answers, randomized and shuffled "
+    "them. The holder is trusted with them; what is promised here is about everybody else, who "
+    "sees no more than the shuffled reports.",
+}
+
+
+def _true_answers(result: Result) -> Paragraph:
+    """Say who held true answers, and what a holder of all of them could have done with them."""
+    text = _HOLDERS[result.collected_by]
+    for _, error in wording.trust_facts(result)[1:]:
+        text += f" A curator who is trusted as far could publish estimates with {error}."
+    return "Who held true answers.", text

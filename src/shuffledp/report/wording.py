@@ -43,6 +43,17 @@ RANDOMIZER_TITLES = {
     "count-mean-sketch": "Count-mean sketch (CMS)",
 }
 
+#: Who held true answers, by how they were collected: a line of every guarantee.
+TRUE_ANSWERS = {
+    "devices": "with each user alone: reports were randomized on users' own devices",
+    "table": "with the holder of the table, who is trusted with all of them",
+    "simulation": "with whoever ran this simulation",
+}
+
+PLANNED_TRUE_ANSWERS = (
+    "with each user alone, if their devices randomize; with the holder of the table, if `run` does"
+)
+
 _KINDS_OF_MEANS = ("mean", "vector-mean")
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
@@ -171,6 +182,19 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
         f"{name} = {epsilon0}: odds change by up to {odds}, "
         f"a guess between two answers is right up to {guess}"
     )
+
+
+def trust_facts(result: Result) -> list[tuple[str, str]]:
+    """Return who held true answers; where somebody did, the error of a trusted curator as well."""
+    rows = [("true answers", TRUE_ANSWERS[result.collected_by])]
+    if (curator := result.trusted_curator) is not None:
+        words, own = wording(result.question), float(result.estimates.standard_error.max())
+        errors = (curator.standard_error, own)
+        decimals = decimals_for([words.unit * each for each in errors])
+        theirs, ours = (words.format(each, decimals) for each in errors)
+        text = f"standard error {theirs}, where these are up to {ours}: {curator.mechanism}"
+        rows.append(("trusted curator", f"{text}, at the same epsilon and delta = 0"))
+    return rows
 
 
 PLAN_HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")

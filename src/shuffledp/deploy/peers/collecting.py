@@ -144,7 +144,7 @@ def collection_result(
         randomizer=asked.randomizer,
         guarantee=guarantee,
         estimates=for_all_users(estimates, num_users),
-        is_simulation=False,
+        collected_by="devices",
         target_epsilon=guarantee.epsilon_upper,
         target_delta=delta,
         shuffler="network",
