@@ -22,7 +22,7 @@ def ids_of():
 
 
 def test_every_part_of_the_story_is_there(make_result):
-    page = Page(page_html(make_result()))
+    page = Page(page_html(make_result(collected_by="table")))
     for words in (
         "Private estimates from 6,366 users",
         "What was asked, and what was done",

@@ -156,7 +156,7 @@ def test_the_statement_names_what_a_trusted_shuffler_would_give():
     assert title == "Who has to be trusted."
     assert "for 60 rounds" in text
     assert "epsilon <= 0.4900" in text
-    assert "for 1 round;" in network_paragraph(varied(rounds=1))[1]
+    assert "for 1 round;" in network_paragraph(varied(rounds=1), collected_by="table")[1]
 
 
 def test_the_network_section_escapes_what_comes_from_outside(make_result):
