@@ -147,7 +147,7 @@ def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
     pl.DataFrame({"place": PLACES}).write_csv(table)
     opened = Grouping(by=("place",), radius=1).open(table)
     shuffler = MallowsShuffler.for_groups(opened.groups, alpha, distance=distance)
-    return group_facts(opened, shuffler, alpha, profile=profile, entropy=Entropy.from_seed(1))
+    return group_facts(shuffler, profile=profile, entropy=Entropy.from_seed(1))
 
 
 @pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
@@ -235,8 +235,8 @@ def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
     assert of_run(uniform).accounts[0].both.gap < 1e-9
 
 
-def facts_in(opened, shuffler):
-    return group_facts(opened, shuffler, 4.0, profile=LAW, entropy=Entropy.from_seed(2))
+def facts_in(shuffler):
+    return group_facts(shuffler, profile=LAW, entropy=Entropy.from_seed(2))
 
 
 def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
@@ -246,7 +246,7 @@ def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
     frame.write_csv(table)
     opened = Grouping(by=("lat", "lon"), metric="haversine", group_size=4).open(table)
     shuffler = opened.shuffler(4.0, name="displacement")
-    facts = facts_in(opened, shuffler)
+    facts = facts_in(shuffler)
     assert (facts.shuffler, facts.unit, facts.rank_distance) == ("displacement", "m", None)
     assert facts.theta * facts.sensitivity == pytest.approx(4.0, rel=1e-9)
     assert 1 / facts.theta == pytest.approx(shuffler.scale)
@@ -268,7 +268,7 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
         shuffler = opened.shuffler(4.0, name=name, distance=distance)
         kind = DisplacementArrangement if name == "displacement" else GroupArrangement
         guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
-        facts = facts_in(opened, shuffler)
+        facts = facts_in(shuffler)
         said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
     (kendall,) = said["mallows", "kendall"]
     assert "Kendall's distance gives next to no central amplification" in kendall

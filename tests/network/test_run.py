@@ -23,7 +23,6 @@ from shuffledp.network.run import (
     NetworkPlan,
     holders_writer,
     network_cautions,
-    network_facts,
     read_network,
 )
 
@@ -44,12 +43,14 @@ def plan_of(mixing, rounds=None, protocol="all"):
     return NetworkPlan(name="friends.csv", mixing=mixing, rounds=rounds, protocol=protocol)
 
 
-def ran(plan, *, epsilon0=3.0, sink=None, batches=None):
+def ran(plan, *, epsilon0=3.0, sink=None, batches=None, on_progress=None):
     """Run once and return the result with what was handed in."""
     handed_in = [] if batches is None else batches
     setting = plan.setting(QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append)
     arrangement = setting.shuffling
-    result = run_plan(setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink)
+    result = run_plan(
+        setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink, on_progress=on_progress
+    )
     return result, handed_in[0]
 
 
@@ -125,11 +126,9 @@ def test_noise_that_drowns_everything_is_refused(mixing):
 
 def test_facts_are_those_of_the_graph_and_the_walk(mixing):
     plan = plan_of(mixing, rounds=10)
-    result, batch = ran(plan)
     stages = []
-    facts = network_facts(
-        plan, result, batch, on_progress=lambda stage, done, total: stages.append((done, total))
-    )
+    result, _ = ran(plan, on_progress=lambda stage, done, total: stages.append((done, total)))
+    facts = result.network
     assert (facts.num_users, facts.num_edges) == (NUM_USERS, 4 * NUM_USERS)
     assert (facts.fewest_neighbours, facts.most_neighbours) == (8, 8)
     assert facts.irregularity == pytest.approx(1.0)
@@ -150,14 +149,14 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_too_few_rounds_for_a_curve(mixing, rounds):
     plan = plan_of(mixing, rounds=rounds)
-    facts = network_facts(plan, *ran(plan))
+    facts = ran(plan)[0].network
     assert [number for number, _ in facts.epsilon_by_rounds] == [rounds]
     assert facts.epsilon_by_rounds[0][1] == pytest.approx(3.0, rel=0.2)
 
 
 def test_unequal_chances_are_warned_about(mixing):
     plan = plan_of(mixing, rounds=3, protocol="single")
-    facts = network_facts(plan, *ran(plan))
+    facts = ran(plan)[0].network
     (caution,) = network_cautions(facts)
     assert "After 3 rounds that holds only roughly" in caution
     assert network_cautions(dataclasses.replace(facts, protocol="all")) == ()

@@ -4,7 +4,6 @@ The options of groups serve ``run``, ``attack`` and ``learnability``; all else i
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,11 +78,10 @@ SHUFFLED = """
 
 
 class Shuffle(NamedTuple):
-    """A shuffle ready for the reports of one table: what it makes of a run."""
+    """A shuffle ready for the reports of one table."""
 
     plan: "Callable[..., sdp.Plan]"
     sink: "Callable[[Path, sdp.Plan], ReportSink | None]"
-    with_facts: "Callable[[sdp.Result], sdp.Result]"
 
 
 def take_shuffle(
@@ -138,8 +136,7 @@ def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]
 
 def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
     """Form the groups and find their shuffler, with a reference order or public places."""
-    from shuffledp.collection.results import amplification_cautions
-    from shuffledp.groups.run import group_facts, rows_writer
+    from shuffledp.groups.run import rows_writer
 
     report = on_progress or no_progress
     opened = asked.grouping.open(asked.table)
@@ -156,16 +153,7 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
         column = asked.column or "report"
         return rows_writer(asked.table, folder, column=column, public=public, setting=plan)
 
-    def with_facts(result: "sdp.Result") -> "sdp.Result":
-        law = result.randomizer.profile
-        # A stream that neither the randomizer nor the shuffler of this run draws from.
-        entropy = sdp.Entropy.choose(asked.seed).spawn().spawn().spawn()
-        facts = group_facts(opened, shuffler, asked.alpha, profile=law, entropy=entropy)
-        cautions = amplification_cautions(result.guarantee, law.epsilon0, facts)
-        warnings = (*result.warnings, *opened.groups.cautions(), *cautions)
-        return replace(result, groups=facts, warnings=warnings)
-
-    return Shuffle(partial(sdp.plan, num_users=num_users, shuffling=arrangement), sink, with_facts)
+    return Shuffle(partial(sdp.plan, num_users=num_users, shuffling=arrangement), sink)
 
 
 def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
@@ -188,12 +176,7 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
         file = folder / REPORTS_FILE
         return run.holders_writer(file, plan, exchange.mixing.graph, handed_in, **_how(asked))
 
-    def with_facts(result: "sdp.Result") -> "sdp.Result":
-        facts = run.network_facts(exchange, result, handed_in[0], on_progress=on_progress)
-        warnings = (*result.warnings, *run.network_cautions(facts))
-        return replace(result, network=facts, warnings=warnings)
-
-    return Shuffle(partial(exchange.setting, on_batch=handed_in.append), sink, with_facts)
+    return Shuffle(partial(exchange.setting, on_batch=handed_in.append), sink)
 
 
 def _how(asked: Any) -> dict[str, str]:
@@ -210,4 +193,4 @@ def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
             return None
         return reports_writer(folder / REPORTS_FILE, plan, **_how(asked))
 
-    return Shuffle(partial(sdp.plan, num_users=num_users), sink, lambda result: result)
+    return Shuffle(partial(sdp.plan, num_users=num_users), sink)

@@ -20,6 +20,9 @@ from shuffledp.core.profile import LocalProfile
 Stage: TypeAlias = ExternalShuffle | InMemoryShuffle
 """Takes reports block by block, then yields them shuffled; a context manager."""
 
+Description: TypeAlias = tuple[dict[str, Any], tuple[str, ...]]
+"""Facts about a shuffle, by field of the `Result`, and cautions, one sentence each."""
+
 
 class Order(Protocol):
     """An order of the reports, and its guarantee; whoever shuffled."""
@@ -51,6 +54,13 @@ class Arrangement(Order, Protocol):
     ) -> Stage:
         """Return what shuffles the reports of one run."""
 
+    def described(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> Description:
+        """Return what a result says of the shuffle.
+
+        Of the run it is given ``num_released`` (reports), ``on_progress``, and ``entropy`` for
+        simulated shuffles, none of which is released.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformArrangement:
@@ -64,6 +74,10 @@ class UniformArrangement:
     def stage(self, **how: Any) -> Stage:
         """Return a shuffle that goes through a scratch file where memory is short."""
         return ExternalShuffle(**how)
+
+    def described(self, *_: Any, **__: Any) -> Description:
+        """Return nothing: there are no particulars."""
+        return {}, ()
 
 
 UNIFORM = UniformArrangement()

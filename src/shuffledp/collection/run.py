@@ -177,6 +177,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         shuffling,
         _assuming(guarantee, (*(() if entropy.is_simulation else (_OF_TABLE,)), *column.cautions)),
         (*shortfall, *column.cautions),
+        num_released=aggregate.num_reports,
         report=on_progress or no_progress,
         collected_by="simulation" if entropy.is_simulation else "table",
         seed=None if seed is None else int(seed),
@@ -264,7 +265,14 @@ def estimate(
     guarantee = _assuming(guarantee, assumed)
     by = getattr(reports, "collected_by", "devices")
     return _result(
-        plan, estimates, shuffling, guarantee, shortfall, what="estimate", collected_by=by
+        plan,
+        estimates,
+        shuffling,
+        guarantee,
+        shortfall,
+        what="estimate",
+        num_released=num_reports,
+        collected_by=by,
     )
 
 
@@ -283,6 +291,7 @@ def _result(
     notes: tuple[str, ...],
     *,
     what: str = "run",
+    num_released: int,
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
@@ -293,6 +302,14 @@ def _result(
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
     outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
+    described, shuffled = shuffling.described(
+        plan.randomizer.profile,
+        guarantee,
+        num_released=num_released,
+        # A stream that neither the randomizer nor the shuffler of the run draws from.
+        entropy=Entropy.choose(facts.get("seed")).spawn().spawn().spawn(),
+        on_progress=report,
+    )
     result = Result(
         num_users=num_users,
         question=plan.question,
@@ -302,9 +319,10 @@ def _result(
         target_epsilon=plan.target_epsilon,
         target_delta=delta,
         shuffler=shuffling.name,
-        warnings=(*notes, *cautions),
+        warnings=(*notes, *cautions, *shuffled),
         arrangement=shuffling,
         **outlook,
+        **described,
         **facts,
     )
     results.log_collection("simulation" if result.is_simulation else what, result, shuffling.name)

@@ -193,6 +193,7 @@ def result_of(task: Task, opened: Opened) -> Result:
     deployed: Any = SimpleNamespace(
         name="uniform", remedy="", stage=UNIFORM.stage, guarantee=lambda *_, **__: opened.guarantee
     )
+    deployed.described = UNIFORM.described
     planned = plan(
         asked.question,
         num_users=opened.reports.num_reports,

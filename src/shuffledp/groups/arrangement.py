@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from shuffledp.collection.arrangements import Stage
-from shuffledp.collection.results import Guarantee
+from shuffledp.collection.arrangements import Description, Stage
+from shuffledp.collection.results import Guarantee, amplification_cautions
 from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
@@ -40,6 +40,18 @@ class _InMemory(ABC):
             )
         bound = self._epsilon(profile, num_users=num_users, delta=delta, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    def described(
+        self, profile: LocalProfile, guarantee: Guarantee, *, entropy: Entropy, **_: Any
+    ) -> Description:
+        """Return facts and cautions of a shuffler that knows its groups."""
+        from shuffledp.groups.run import group_facts
+
+        if (groups := self.shuffler.groups) is None:
+            return {}, ()
+        facts = group_facts(self.shuffler, profile=profile, entropy=entropy)
+        hardly = amplification_cautions(guarantee, profile.epsilon0, facts)
+        return {"groups": facts}, (*groups.cautions(), *hardly)
 
     @abstractmethod
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:

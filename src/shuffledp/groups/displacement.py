@@ -148,6 +148,8 @@ class DisplacementShuffler:
     theta : float
         1 / b for noise of the scale b, in cells; in [0, inf]. 0 is a uniform shuffle of
         everybody; inf leaves every report in its place, among those of the same place.
+    groups, alpha : Groups and float, optional
+        What `for_groups` was asked for, which a result reports.
 
     Notes
     -----
@@ -172,6 +174,8 @@ class DisplacementShuffler:
 
     places: PublicPlaces
     theta: float
+    groups: Groups | None = field(default=None, repr=False, compare=False)
+    alpha: float | None = field(default=None, repr=False, compare=False)
     _tree: place_tree.PlaceTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -218,7 +222,8 @@ class DisplacementShuffler:
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
         theta = permutations.theta_below(wanted, places.sensitivity(groups))
         # Where alpha allows less noise than can be drawn, a uniform shuffle hides more.
-        return cls(places=places, theta=theta if theta >= SMALLEST_THETA else 0.0)
+        theta = theta if theta >= SMALLEST_THETA else 0.0
+        return cls(places=places, theta=theta, groups=groups, alpha=wanted)
 
     @property
     def num_users(self) -> int:

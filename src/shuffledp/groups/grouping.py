@@ -225,7 +225,12 @@ class Grouping:
             groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
         else:
             groups = Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
-        return OpenedGroups(groups=groups, grouping=self)
+        return self._opened(groups)
+
+    def _opened(self, groups: Groups, coordinates: Floats | None = None) -> "OpenedGroups":
+        """Return groups that say how they were formed."""
+        named = replace(groups, description=self.describe())
+        return OpenedGroups(groups=named, grouping=self, coordinates=coordinates)
 
     def _by_columns(self, path: Path) -> "OpenedGroups":
         """Form groups by the distance between public values."""
@@ -235,7 +240,7 @@ class Grouping:
             groups = Groups.from_nearest(points, self.group_size or 0, metric=metric)
         else:
             groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
-        return OpenedGroups(groups=groups, grouping=self, coordinates=points)
+        return self._opened(groups, points)
 
 
 def _distance(radius: float | str, metric: str) -> float:

@@ -17,7 +17,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.grouping import GroupShuffler, OpenedGroups, scan_columns
+from shuffledp.groups.grouping import GroupShuffler, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
@@ -81,19 +81,16 @@ def rows_writer(
 
 
 def group_facts(
-    opened: OpenedGroups,
-    shuffler: GroupShuffler,
-    alpha: float,
-    *,
-    profile: "LocalProfile",
-    entropy: Entropy,
+    shuffler: GroupShuffler, *, profile: "LocalProfile", entropy: Entropy
 ) -> GroupFacts:
     """Return what a report says about a shuffle within groups; what claims privacy is rounded up.
 
-    ``alpha`` is what was asked for; ``entropy`` is for simulated shuffles, none of which is
+    The shuffler is one of `for_groups`; ``entropy`` is for simulated shuffles, none of which is
     released.
     """
-    groups, sizes = opened.groups, opened.groups.sizes
+    groups, alpha = shuffler.groups, shuffler.alpha
+    assert groups is not None and alpha is not None  # noqa: S101, PT018  # narrows the types
+    sizes = groups.sizes
     many = shuffler.num_users > _MOST_SIMULATED
     draws = [shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
     if isinstance(shuffler, DisplacementShuffler):
@@ -107,14 +104,14 @@ def group_facts(
         named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **_LIMITS)
         preservation = (named,)
     return GroupFacts(
-        description=opened.grouping.describe(),
+        description=groups.description,
         num_groups=groups.num_groups,
         smallest_group=int(sizes.min()),
         median_group=int(np.median(sizes)),
         largest_group=int(sizes.max()),
         alpha=alpha,
         odds_factor=odds_factor(alpha),
-        reidentification=_reidentification(opened, profile, alpha),
+        reidentification=_reidentification(groups, profile, alpha),
         preservation=preservation,
         **particular,
     )
@@ -167,7 +164,7 @@ def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
 
 
 def _reidentification(
-    opened: OpenedGroups, profile: "LocalProfile", alpha: float
+    groups: Groups, profile: "LocalProfile", alpha: float
 ) -> tuple[Reidentification, ...]:
     """Return Theorem 4.2 for those who hide among the fewest, and nothing where it is silent.
 
@@ -175,7 +172,7 @@ def _reidentification(
     """
     if profile.delta0 > 0.0:
         return ()
-    group_size = int(opened.groups.size_protecting().min())
+    group_size = int(groups.size_protecting().min())
     return tuple(
         Reidentification(
             subset_size=size,

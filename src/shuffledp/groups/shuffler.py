@@ -16,7 +16,7 @@ private: with five people, the group {1, 3, 5} and sigma0 = (1 3 5 2 4) the fact
 where exp(3 theta) is claimed. The form above is what its Appendix A.10 does in the example.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, SupportsFloat
 
 import numpy as np
@@ -43,6 +43,8 @@ class MallowsShuffler:
     theta : float
         Concentration of the Mallows model, in [0, inf]: 0 is a uniform shuffle of everybody, inf
         leaves all as it was.
+    groups, alpha : Groups and float, optional
+        What `for_groups` was asked for, which a result reports.
 
     Notes
     -----
@@ -68,6 +70,8 @@ class MallowsShuffler:
 
     reference: ReferenceOrder
     theta: float
+    groups: Groups | None = field(default=None, repr=False, compare=False)
+    alpha: float | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", self.model.theta)
@@ -108,7 +112,8 @@ class MallowsShuffler:
         reference = choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
-        return cls(reference=reference, theta=theta_below(wanted, reference.sensitivity))
+        theta = theta_below(wanted, reference.sensitivity)
+        return cls(reference=reference, theta=theta, groups=groups, alpha=wanted)
 
     @property
     def num_users(self) -> int:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.account import guarantee_for
-from shuffledp.collection.arrangements import Stage
+from shuffledp.collection.arrangements import Description, Stage
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.results import Guarantee, NetworkFacts, Result
+from shuffledp.collection.results import Guarantee, NetworkFacts
 from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -40,6 +40,9 @@ class NetworkArrangement:
     rounds: int
     protocol: ReportingProtocol = "all"
     on_batch: OnBatch | None = None
+    #: For reports: what the graph is called, and whether rounds were left to `NetworkPlan`.
+    graph_name: str = "given graph"
+    are_rounds_chosen: bool = False
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
@@ -75,6 +78,11 @@ class NetworkArrangement:
         if self.on_batch is not None:
             self.on_batch(batch)
         return batch.reports
+
+    def described(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> Description:
+        """Return facts about graph and walk; up to ten more bounds of epsilon."""
+        facts = network_facts(self, profile, guarantee, **run)
+        return {"network": facts}, network_cautions(facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +163,12 @@ class NetworkPlan:
         # In one pass, with those that the curve of the report will need.
         self.mixing.position_bounds_at(curve_rounds(rounds))
         return NetworkArrangement(
-            mixing=self.mixing, rounds=rounds, protocol=self.protocol, on_batch=on_batch
+            mixing=self.mixing,
+            rounds=rounds,
+            protocol=self.protocol,
+            on_batch=on_batch,
+            graph_name=self.name,
+            are_rounds_chosen=self.rounds is None,
         )
 
     def setting(
@@ -228,33 +241,39 @@ def facts_of_walk(
 
 
 def network_facts(
-    plan: NetworkPlan, result: Result, batch: NetworkBatch, *, on_progress: Progress | None = None
+    shuffled: NetworkArrangement,
+    profile: LocalProfile,
+    guarantee: Guarantee,
+    *,
+    num_released: int,
+    on_progress: Progress = no_progress,
+    **_: Any,
 ) -> NetworkFacts:
-    """Return what a report says about the exchange of one run; up to ten more bounds of epsilon."""
-    mixing, rounds = plan.mixing, batch.rounds
-    graph, profile, delta = mixing.graph, result.randomizer.profile, result.guarantee.delta_upper
-    terms, numbers = Terms(delta=delta, protocol=plan.protocol), curve_rounds(rounds)
+    """Return what a report says about the exchange of one run."""
+    mixing, rounds, protocol = shuffled.mixing, shuffled.rounds, shuffled.protocol
+    graph, delta = mixing.graph, guarantee.delta_upper
+    terms, numbers = Terms(delta=delta, protocol=protocol), curve_rounds(rounds)
     epsilons: dict[int, float] = {}
     most: dict[int, float] = {}
     for done, number in enumerate(numbers, start=1):
         hiding = mixing.hiding(number)
-        epsilons[number] = result.guarantee.epsilon_upper
+        epsilons[number] = guarantee.epsilon_upper
         if number != rounds:
             epsilons[number] = hiding.epsilon(profile, with_lower=False, **terms).upper
         most[number] = hiding.epsilon_of_share(profile, MOST, for_all=epsilons[number], delta=delta)
-        (on_progress or no_progress)("accounting", done, len(numbers))
+        on_progress("accounting", done, len(numbers))
     hiding = mixing.hiding(rounds)
     return NetworkFacts(
-        graph=plan.name,
+        graph=shuffled.graph_name,
         num_self_loops=graph.num_self_loops,
         num_duplicates=graph.num_duplicates,
-        are_rounds_chosen=plan.rounds is None,
+        are_rounds_chosen=shuffled.are_rounds_chosen,
         spectral_gap=mixing.spectrum.spectral_gap,
         worst_user=graph.name_of(hiding.worst_user),
         epsilon_by_rounds=tuple(epsilons.items()),
         most_held=graph.num_users * float(graph.stationary_law().max()),
-        num_released=len(batch.holders),
-        num_dummies=batch.num_dummies,
+        num_released=num_released,
+        num_dummies=graph.num_users - num_released,
         most_by_rounds=tuple(most.items()),
         **facts_of_walk(
             graph,
