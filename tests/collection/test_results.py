@@ -19,7 +19,8 @@ from shuffledp.estimation.means import estimate_means
 from shuffledp.randomizers.registry import make_randomizer
 
 # ---------------- results
-ERRORS = ("standard_error", "population_standard_error", "lower", "upper")
+ENDS = ("lower", "upper", "population_lower", "population_upper")
+ERRORS = ("standard_error", "population_standard_error", *ENDS)
 
 
 def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:

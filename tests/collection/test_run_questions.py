@@ -88,8 +88,9 @@ def test_only_a_seed_makes_a_simulation(plans, kind):
     plan = plans[kind.question.kind]
     result = sdp.run(plan, kind.values)
     assert not result.is_simulation
-    assert sdp.run(plan, kind.values, seed=0).is_simulation
-    assert result.guarantee == plan.guarantee
+    simulated = sdp.run(plan, kind.values, seed=0)
+    assert simulated.is_simulation
+    assert simulated.guarantee == plan.guarantee
     assert result.guarantee.epsilon_upper <= 1.0
 
 

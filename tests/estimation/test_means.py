@@ -114,6 +114,7 @@ def test_estimates_say_what_they_are_and_are_read_only():
     assert estimates.post_processing == ()
     assert list(estimates.columns()) == [
         "mean", "standard_error", "population_standard_error", "lower", "upper",
+        "population_lower", "population_upper",
     ]  # fmt: skip
     for column in estimates.columns().values():
         assert not column.flags.writeable

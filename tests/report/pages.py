@@ -39,7 +39,9 @@ def drawn(figure):
         assert "nan" not in str(mark)
     for place in [*chart.x_ticks, *chart.y_ticks, *(each.attributes for each in chart.marks)]:
         assert "inf" not in str(place)
-    template = _templates().from_string('{% import "chart.html" as c %}{{ c.drawing(chart) }}')
+    template = _templates().from_string(
+        '{% import "chart.html" as c %}{{ c.drawing(chart, "wide") }}'
+    )
     return list(ET.fromstring(template.render(chart=chart)).iter())  # noqa: S314  # ours
 
 

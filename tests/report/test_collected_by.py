@@ -40,14 +40,12 @@ def test_no_page_claims_devices_where_there_were_none(collected_by, make_result,
     said = everything_said(make_result(collected_by=collected_by), tmp_path)
     for name, text in said.items():
         claims = [words for words in OWN_DEVICE if words in text]
-        assert bool(claims) == (collected_by == "devices" and name not in ("label", "registry")), (
-            name
-        )
+        assert bool(claims) == (collected_by == "devices"), name
         if collected_by == "table":
             assert "trusted" in text, name
     record = json.loads((tmp_path / "privacy.json").read_text())
     assert record["collected_by"] == collected_by
-    assert ("trusted_curator" in record) == (collected_by == "table")
+    assert ("central_model" in record) == (collected_by == "table")
 
 
 def test_a_table_is_central_in_the_forms(make_result, tmp_path):
@@ -56,7 +54,7 @@ def test_a_table_is_central_in_the_forms(make_result, tmp_path):
     assert "| Model | central: a trusted holder" in said["label"]
     model = yaml.safe_load(said["registry"])["deployment"]["deployment_model"]
     assert model["model_name"] == "Central"
-    assert "holder of the data, who is trusted" in model["model_name_details"]
+    assert "holder of the table, who is trusted" in model["model_name_details"]
 
 
 def test_an_unknown_way_of_collecting_is_refused(make_result):
@@ -66,11 +64,16 @@ def test_an_unknown_way_of_collecting_is_refused(make_result):
 
 def test_the_curator_s_error_is_that_of_laplace_noise(make_result):
     result = make_result(collected_by="table")
-    curator = result.trusted_curator
+    curator = result.central_model
     scale = 2.0 / result.guarantee.epsilon_upper  # replacing one answer moves two counts by one
-    assert curator.standard_error == pytest.approx(laplace(scale=scale).std() / 6366)
+    assert curator.standard_error_at_same_epsilon == pytest.approx(
+        laplace(scale=scale).std() / 6366
+    )
     text = terminal_text(result)
-    assert "trusted curator: standard error 0.089%, where these are up to 0.690%: Laplace" in text
+    assert (
+        "trusted curator: standard error 0.089% at the same epsilon and delta = 0, against 0.5"
+        in text
+    )
 
 
 def test_reports_of_a_run_stay_what_they_are(tmp_path):

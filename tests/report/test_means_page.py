@@ -47,10 +47,11 @@ def estimates_section(page):
 def test_the_table_of_means_has_no_counts_and_no_percent(results, pages, name):
     table = estimates_section(pages[name])
     assert re.findall(r'role="columnheader">([^<]*)', table) == [
-        "Column", "Mean", "Standard error", "Population standard error", "95% interval",
+        "Column", "Mean", "Standard error", "95% interval", "Population standard error",
+        "95% population interval",
     ]  # fmt: skip
     cells = re.findall(r'role="cell"[^>]*>([^<]*)', table)
-    assert len(cells) == 4 * len(results[name].domain)
+    assert len(cells) == 5 * len(results[name].domain)
     assert not [cell for cell in cells if "%" in cell]
     assert "frequencies" not in table
     assert "estimated means" in table
@@ -61,10 +62,10 @@ def test_the_table_of_means_has_no_counts_and_no_percent(results, pages, name):
 def test_the_table_of_shares_has_counts_and_percent(pages, name):
     table = estimates_section(pages[name])
     assert re.findall(r'role="columnheader">([^<]*)', table) == [
-        "Answer", "Estimated count", "Frequency", "Standard error", "Population standard error",
-        "95% interval",
+        "Answer", "Estimated count", "Frequency", "Standard error", "95% interval",
+        "Population standard error", "95% population interval",
     ]  # fmt: skip
-    cells = re.findall(r'data-label="Frequency"><bdi>([^<]*)', table)
+    cells = re.findall(r'role="cell"><bdi>([^<]*)', table)[1::6]
     assert cells
     assert all(cell.endswith("%") for cell in cells)
 
@@ -87,7 +88,7 @@ def test_charts_are_valid_and_in_their_unit(results, name):
     elements = drawn(figure)
     assert all(("%" in text) == (name in SHARES) for text in labels(elements, "xtick"))
     hover = " ".join(bar.find("title").text for bar in of_class(elements, "bar"))
-    estimates = re.sub(r"95% (simultaneous )?interval", "", hover)
+    estimates = re.sub(r"95% (population )?(simultaneous )?interval", "", hover)
     assert ("%" in estimates) == (name in SHARES)
 
 
@@ -108,7 +109,7 @@ def test_intervals_that_hold_at_once_say_so(results):
     kind = KINDS["vector-mean"]
     plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     result = sdp.run(plan, kind.values, seed=1, simultaneous=True)
-    assert estimate_table(result)[0][-1] == "95% simultaneous interval"
+    assert estimate_table(result, is_narrow=True)[0][-1] == "95% simultaneous interval"
     text = Page(page_html(result)).text
     assert "95% simultaneous interval" in text
     assert "95% for all of them at once" in text
@@ -118,7 +119,7 @@ def test_intervals_that_hold_at_once_say_so(results):
 def test_means_have_as_many_decimals_as_their_errors_deserve(results):
     headings, (row,) = estimate_table(results["mean"])
     assert headings[1] == "Mean"  # nothing is counted
-    _, estimate, shown, of_population, interval = row
+    _, estimate, shown, interval, of_population, _ = row
     narrow = estimate_table(results["mean"], is_narrow=True)[1]
     assert narrow == [(row[0], estimate, shown, interval)]
     assert len(of_population.partition(".")[2]) == len(shown.partition(".")[2])

@@ -325,6 +325,8 @@ ESTIMATING = f"""
     {CONFIDENCE}
     --interval [wilson|wald|clopper-pearson]  Kind of interval, for shares.  [default: wilson]
     --simultaneous  Intervals that all hold at once.
+    interval_about=--about [respondents|population]  Whose intervals are shown: those of the people
+        who answered, or of a population that they are a random sample of.  [default: respondents]
     post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
         given more than once.  [repeated]
     {ABOUT}
@@ -354,7 +356,8 @@ def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:
     """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
-    intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
+    names = ("confidence", "interval", "simultaneous", "interval_about", "post_processing")
+    intervals = taken(options, *names)
     require_open_unit("confidence", intervals["confidence"])
     words = taken(options, "title", "question", "organisation", "contact")
     return intervals, sdp.collection.About(**words, date=datetime.now(UTC).date().isoformat())

@@ -129,7 +129,7 @@ def _print_plan(chosen: "sdp.Plan") -> None:
             *wording.expected_errors(chosen),
             *wording.guarantee_facts(guarantee),
             ("no shuffler", wording.without_shuffler_line(law.profile, rounds=chosen.rounds)),
-            ("true answers", wording.PLANNED_TRUE_ANSWERS),
+            ("true answers", wording.TRUE_ANSWERS["planned"]),
         ]
     )
     click.echo()

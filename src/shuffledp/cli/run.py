@@ -136,7 +136,7 @@ def run(
             **simulated,
             **intervals,
         )
-        result = replace(result, about=about)
+        result = replace(result, about=replace(about, column=column or ""))
         files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),

@@ -19,7 +19,7 @@ from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
 from shuffledp.collection.questions import question_from_json
-from shuffledp.collection.results import Estimates_co, Guarantee, WithoutShuffler
+from shuffledp.collection.results import Estimates_co, Guarantee, ModelComparison, WithoutShuffler
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -36,15 +36,6 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Of epsilon0, where each step asks the accountant for several batches.
 _ARRANGED_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelComparison:
-    """What another trust model costs: its epsilon for the same error, its error at the same one."""
-
-    epsilon_for_same_error: float
-    standard_error_at_same_epsilon: float
-    mechanism: str
 
 
 def require_plan(plan: object) -> None:
@@ -144,16 +135,13 @@ class Plan(Shown, Generic[Estimates_co]):
 
     @property
     def central_model(self) -> ModelComparison:
-        """What Laplace noise on the totals of a trusted curator costs.
-
-        Over several rounds epsilons add up, and each round gets an even share.
-        """
-        users = {"num_users": self.num_users, "rounds": self.rounds}
-        curator = results.trusted_curator(self.question, epsilon=1.0, **users)
-        return ModelComparison(
-            epsilon_for_same_error=curator.standard_error / self.expected_standard_error,
-            standard_error_at_same_epsilon=curator.standard_error / self.target_epsilon,
-            mechanism=curator.mechanism,
+        """What Laplace noise on the totals of a trusted curator costs; see `results`."""
+        return results.central_model(
+            self.question,
+            epsilon=self.target_epsilon,
+            error=self.expected_standard_error,
+            num_users=self.num_users,
+            rounds=self.rounds,
         )
 
     @property

@@ -17,6 +17,10 @@ Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""
 
 
+#: Whose frequencies or means an interval holds.
+INTERVALS_ABOUT = ("respondents", "population")
+
+
 @dataclass(frozen=True, slots=True)
 class EstimateOptions:
     """How to estimate; the fields are options of ``shuffledp.run``."""
@@ -25,9 +29,13 @@ class EstimateOptions:
     interval: str = "wilson"
     simultaneous: bool = False
     post_processing: tuple[str, ...] = ()
+    interval_about: str = "respondents"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "confidence", require_open_unit("confidence", self.confidence))
+        if self.interval_about not in INTERVALS_ABOUT:
+            known = ", ".join(INTERVALS_ABOUT)
+            raise ParameterError(f"interval_about = {self.interval_about!r} is not one of {known}")
         steps: Any = self.post_processing
         if isinstance(steps, str):
             raise ParameterError(f"post_processing = {steps!r}: give a list of such names")

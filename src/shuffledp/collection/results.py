@@ -138,6 +138,8 @@ class About:
         Heading of the report.
     question : str
         The question in the words in which people were asked it.
+    column : str
+        Name of the column that held the answers.
     organisation, contact : str
         Who asked, and whom to ask about it.
     date : str
@@ -146,6 +148,7 @@ class About:
 
     title: str = ""
     question: str = ""
+    column: str = ""
     organisation: str = ""
     contact: str = ""
     date: str = ""
@@ -204,6 +207,8 @@ class Result(Frames, Generic[Estimates_co]):
         That of a simulation.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
+    interval_about : {"respondents", "population"}
+        Whose intervals tables and sentences show.
     about : About
         Who asked what, for the report.
 
@@ -230,6 +235,7 @@ class Result(Frames, Generic[Estimates_co]):
     arrangement: "Order | None" = None
     seed: int | None = None
     prior: "PriorKnowledge | None" = None
+    interval_about: str = "respondents"
     about: About = About()
 
     def __post_init__(self) -> None:
@@ -245,12 +251,21 @@ class Result(Frames, Generic[Estimates_co]):
         return self.collected_by == "simulation"
 
     @property
-    def trusted_curator(self) -> "TrustedCurator | None":
+    def central_model(self) -> "ModelComparison | None":
         """What the holder of a table, who is trusted anyway, could publish; else None."""
         if self.collected_by != "table":
             return None
-        epsilon = self.guarantee.epsilon_upper
-        return trusted_curator(self.question, epsilon=epsilon, num_users=self.num_users)
+        return central_model(
+            self.question,
+            epsilon=self.guarantee.epsilon_upper,
+            error=self.root_mean_square_error,
+            num_users=self.num_users,
+        )
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root mean square of the standard errors about these users."""
+        return float((self.estimates.standard_error**2).mean() ** 0.5)
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -276,11 +291,11 @@ class Result(Frames, Generic[Estimates_co]):
             ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
-            ``interval``, ``post_processing``, ``shuffler``, ``collected_by``, ``is_simulation``,
-            ``warnings``; of a table also ``trusted_curator``, with a shuffle within groups
-            ``groups``, through a network ``network``. Plain Python values only.
+            ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
+            ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
+            within groups ``groups``, through a network ``network``. Plain Python values only.
         """
-        estimates, columns, curator = self.estimates, self.columns(), self.trusted_curator
+        estimates, columns, curator = self.estimates, self.columns(), self.central_model
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
@@ -293,13 +308,14 @@ class Result(Frames, Generic[Estimates_co]):
             "confidence": estimates.confidence,
             "simultaneous": estimates.is_simultaneous,
             "interval": estimates.interval,
+            "interval_about": self.interval_about,
             "post_processing": list(estimates.post_processing),
             "shuffler": self.shuffler,
             "collected_by": self.collected_by,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
             "without_shuffler": asdict(self.without_shuffler),
-            **({"trusted_curator": asdict(curator)} if curator else {}),
+            **({"central_model": asdict(curator)} if curator else {}),
             **({} if self.groups is None else {"groups": asdict(self.groups)}),
             **({} if self.network is None else {"network": asdict(self.network)}),
         }
@@ -462,30 +478,30 @@ class WithoutShuffler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedCurator:
-    """What somebody who holds all true answers could publish, at the same epsilon and delta = 0.
+class ModelComparison:
+    """What another trust model costs: its epsilon for the same error, its error at the same one."""
 
-    ``standard_error`` is that of each estimate about these users, under continuous Laplace noise;
-    other mechanisms may err less.
-    """
-
-    standard_error: float
+    epsilon_for_same_error: float
+    standard_error_at_same_epsilon: float
     mechanism: str
 
 
-def trusted_curator(
-    question: "Question", *, epsilon: float, num_users: int, rounds: int = 1
-) -> TrustedCurator:
-    """Return the error of Laplace noise on the totals, epsilon split evenly over the rounds.
+def central_model(
+    question: "Question", *, epsilon: float, error: float, num_users: int, rounds: int = 1
+) -> ModelComparison:
+    """Return what continuous Laplace noise on the totals of a trusted curator costs, at delta = 0.
 
     Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
-    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale.
+    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several
+    rounds epsilons add up, and each round gets an even share. Other mechanisms may err less.
     """
-    scale = question.central_sensitivity
-    product = math.sqrt(2.0) * scale * rounds / num_users
-    return TrustedCurator(
-        standard_error=product / epsilon if epsilon else math.inf,
-        mechanism=f"Laplace noise of scale {scale:.6g}/epsilon on each total of a trusted curator",
+    sensitivity = question.central_sensitivity
+    product = math.sqrt(2.0) * sensitivity * rounds / num_users
+    return ModelComparison(
+        epsilon_for_same_error=product / error if error else math.inf,
+        standard_error_at_same_epsilon=product / epsilon if epsilon else math.inf,
+        mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a trusted "
+        "curator",
     )
 
 

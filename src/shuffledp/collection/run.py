@@ -33,7 +33,7 @@ from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+from shuffledp.estimation.intervals import with_sampling
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.randomizers.base import LocalRandomizer
 
@@ -74,6 +74,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     confidence: float = 0.95,
     interval: str = "wilson",
     simultaneous: bool = False,
+    interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
     prior: Prior = None,
     sink: ReportSink | None = None,
@@ -107,6 +108,9 @@ def run(  # noqa: PLR0913  # one keyword an option
         Kind of interval, for frequencies.
     simultaneous : bool
         Whether all intervals hold at once with that confidence, rather than each alone.
+    interval_about : {"respondents", "population"}
+        Whose frequencies or means are spoken of: these users', or those of a population that they
+        are a random sample of. The estimates hold both intervals.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
     prior : sequence or mapping of float, or PriorKnowledge, optional
@@ -155,7 +159,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
     )
     require_column(plan.question, column)
-    options = _options(plan, confidence, interval, simultaneous, post_processing)
+    options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
@@ -179,13 +183,14 @@ def run(  # noqa: PLR0913  # one keyword an option
         (*shortfall, *column.cautions),
         num_released=aggregate.num_reports,
         report=on_progress or no_progress,
+        interval_about=options.interval_about,
         collected_by="simulation" if entropy.is_simulation else "table",
         seed=None if seed is None else int(seed),
         prior=belief,
     )
 
 
-def estimate(
+def estimate(  # noqa: PLR0913  # one keyword an option
     reports: "str | PathLike[str] | ReportFile | Reports | Iterable[Reports]",
     plan: Plan[EstimatesT],
     *,
@@ -195,6 +200,7 @@ def estimate(
     confidence: float = 0.95,
     interval: str = "wilson",
     simultaneous: bool = False,
+    interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
 ) -> Result[EstimatesT]:
     """Estimate from reports that have been randomized and shuffled already.
@@ -211,7 +217,7 @@ def estimate(
         What to do with rows of a file without a report.
     strict : bool
         Refuse where the guarantee falls short of the plan's.
-    shuffling, confidence, interval, simultaneous, post_processing
+    shuffling, confidence, interval, simultaneous, interval_about, post_processing
         As for `run`.
 
     Returns
@@ -245,7 +251,7 @@ def estimate(
     1000
     """
     require_plan(plan)
-    options = _options(plan, confidence, interval, simultaneous, post_processing)
+    options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
 
@@ -271,6 +277,7 @@ def estimate(
         guarantee,
         shortfall,
         what="estimate",
+        interval_about=options.interval_about,
         num_released=num_reports,
         collected_by=by,
     )
@@ -514,12 +521,7 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
     replacement. The randomizers' own errors come on top, and are independent of that. For means,
     values with the variance S^2 (divisor n - 1) stray with the variance S^2 (1 / m - 1 / n). Where
     all n are themselves a random sample of a population, so are the m: the standard errors for the
-    population stay what they are.
-
-    An interval is widened around its middle by adding the squared half width and z^2 times the
-    sampling variance, as for independent errors. It errs on the wide side: that variance is the
-    largest of any frequency in the interval, or so near that a sample need not show the
-    difference.
+    population stay what they are. See `with_sampling`, too.
     """
     number = require_at_least("num_users", num_users, 1)
     seen = estimates.num_users
@@ -529,10 +531,7 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
         )
     if number == seen:
         return estimates
-    confidence = estimates.confidence
-    if estimates.is_simultaneous:
-        confidence = simultaneous_confidence(confidence, estimates.standard_error.size)
-    quantile = normal_quantile(confidence)
+    quantile = estimates.quantile
     if isinstance(estimates, MeanEstimates):
         # Of the squared errors, that for a population is (noise + spread) / m, and that for those
         # who were seen noise / m.
@@ -548,18 +547,12 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
     # Sampling variance of a share, for each unit of f (1 - f).
     unit = (number - seen) / (seen * (number - 1))
     share = np.clip(estimates.frequency, 0.0, 1.0)
-    lower, upper = estimates.lower, estimates.upper
-    scale = quantile**2 * unit
-    # f (1 - f) is largest at the point nearest to one half. A share below z^2 / m may show nowhere
-    # in a sample (Wilson's interval for a count of zero ends there).
-    worst = np.clip(np.clip(0.5, lower - scale, upper + scale), 0.0, 1.0)
-    middle = (lower + upper) / 2.0
-    half = np.sqrt(((upper - lower) / 2.0) ** 2 + scale * worst * (1.0 - worst))
+    lower, upper = with_sampling((estimates.lower, estimates.upper), quantile**2 * unit)
     return replace(
         estimates,
         count=number * estimates.frequency,
         standard_error=np.sqrt(estimates.standard_error**2 + unit * share * (1.0 - share)),
-        lower=middle - half,
-        upper=middle + half,
+        lower=lower,
+        upper=upper,
         num_users=number,
     )

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Counts
-from shuffledp.estimation.intervals import INTERVALS, Arrays, SupportLaw, simultaneous_confidence
+from shuffledp.estimation.intervals import (
+    INTERVALS,
+    Arrays,
+    Interval,
+    SupportLaw,
+    simultaneous_confidence,
+    with_sampling,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +60,14 @@ class FrequencyEstimates(Arrays):
     post_processing: tuple[str, ...] = ()
     is_simultaneous: bool = False
 
+    @property
+    def population_interval(self) -> Interval:
+        """Interval of the frequency in a population that the users are a random sample of.
+
+        Wider than need be for Clopper-Pearson's, which covers for a population as it is.
+        """
+        return with_sampling((self.lower, self.upper), self.quantile**2 / self.num_users)
+
 
 def estimate_frequencies(
     counts: Counts,
@@ -96,8 +111,9 @@ def estimate_frequencies(
     Source: Wang, Blocki, Li, Jha, USENIX Security 2017: count = (support - n q) / (p - q), whose
     expectation is the true count. ``standard_error`` is for the reports' randomness given who the
     users are, which is the whole error where the question is about the people who answered, and so
-    are the intervals. For the population that they were sampled from, frequency (1 - frequency) / n
-    is added to its square, which gives ``population_standard_error``. Both variances are taken at
+    are ``lower`` and ``upper``. For the population that they were sampled from, frequency
+    (1 - frequency) / n is added to its square, which gives ``population_standard_error``, and
+    ``population_interval`` is widened accordingly. Both variances are taken at
     the estimate, clipped to [0, 1] inside them only.
 
     p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for

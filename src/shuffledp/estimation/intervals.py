@@ -8,7 +8,7 @@ who answered, and it is exact. If the users are themselves a random sample and t
 about the population, sampling adds f (1 - f) / n to the variance of the estimate, so that
 V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
 
-All intervals are about the very people who answered.
+`SupportLaw`'s intervals are about the very people who answered; `with_sampling` widens them.
 """
 
 import math
@@ -42,15 +42,34 @@ class Arrays(Frames):
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    standard_error: NDArray[np.float64]
+    confidence: float
+    is_simultaneous: bool
 
     def __post_init__(self) -> None:
-        for name, values in self.columns().items():
+        for name, values in self._arrays().items():
             object.__setattr__(self, name, read_only(values))
 
-    def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays by name, in the order of a table."""
+    def _arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the fields that are arrays."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
+
+    @property
+    def quantile(self) -> float:
+        """How many standard errors a normal interval reaches to either side."""
+        size = self.standard_error.size if self.is_simultaneous else 1
+        return normal_quantile(simultaneous_confidence(self.confidence, size))
+
+    @property
+    def population_interval(self) -> Interval:
+        """Lower and upper ends for a population that the users are a random sample of."""
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table, and ends for a population."""
+        lower, upper = map(read_only, self.population_interval)
+        return self._arrays() | {"population_lower": lower, "population_upper": upper}
 
 
 class SupportLaw(NamedTuple):
@@ -229,6 +248,21 @@ def _binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
     below = np.cumprod(down / (count - down + 1.0) / odds)
     law = np.concatenate([below[::-1], [1.0], above])
     return first, law / law.sum()
+
+
+def with_sampling(interval: Interval, scale: float) -> Interval:
+    """Return intervals of shares f with sampling, of the variance f (1 - f) times a unit.
+
+    ``scale`` is that unit times the squared quantile. Errors are independent, so squares of half
+    widths add. It errs on the wide side: f (1 - f) is the largest in the interval, or so near that
+    a sample need not show the difference, for a share below the scale may show nowhere in it
+    (Wilson's interval for a count of zero ends there).
+    """
+    lower, upper = interval
+    worst = np.clip(np.clip(0.5, lower - scale, upper + scale), 0.0, 1.0)  # nearest to one half
+    centre = 0.5 * (lower + upper)
+    half_width = np.sqrt((0.5 * (upper - lower)) ** 2 + scale * worst * (1.0 - worst))
+    return centre - half_width, centre + half_width
 
 
 def normal_quantile(confidence: float) -> float:

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Sums
-from shuffledp.estimation.intervals import Arrays, normal_quantile, simultaneous_confidence
+from shuffledp.estimation.intervals import (
+    Arrays,
+    Interval,
+    normal_quantile,
+    simultaneous_confidence,
+)
 
 
 class NoiseLaw(NamedTuple):
@@ -64,6 +69,12 @@ class MeanEstimates(Arrays):
     num_users: int
     confidence: float
     is_simultaneous: bool = False
+
+    @property
+    def population_interval(self) -> Interval:
+        """Interval of the mean of a population that the users are a random sample of."""
+        margin = self.quantile * self.population_standard_error
+        return self.mean - margin, self.mean + margin
 
 
 def estimate_means(

@@ -15,8 +15,9 @@ from shuffledp.report.formatting import display_width, fixed, given, percent, ro
 COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c2559d", "#25858f")
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
-# Pixels: of a chart of lines, a character in a font of 13, a line of text, whiskers, and bars.
-_LINES_HEIGHT = 400.0
+# Pixels: width and height of a chart of lines, wide and for a phone; a character in a font of 13, a
+# line of text, whiskers, and bars.
+_WIDE, _NARROW = (880.0, 400.0), (340.0, 300.0)
 _CHARACTER = 7.2
 _LINE = 18.0
 _CAP = 4.0
@@ -52,6 +53,7 @@ class Figure:
 
     name: str
     drawing: "Plot"
+    narrow: "Plot"  # the same for a phone
     description: str
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()  # empty where the page has the table anyway
@@ -101,6 +103,7 @@ class Bar:
     colour: str = "var(--accent-soft)"
     text: str = ""
     interval: Point | None = None
+    population: Point | None = None  # an interval that is drawn thin
 
 
 # --------------------------------------------------------------------- figures
@@ -112,17 +115,18 @@ def lines_figure(
     A dotted line from top to bottom is at ``here``; ``band`` says what bands are.
     """
     ends = (value for each in lines if each.band for side in each.band for value in side)
-    plot = Plot(
-        (x, [value for each in lines for value in each.x]),
-        (y, [*(value for each in lines for value in each.y if value is not None), *ends]),
-        height=_LINES_HEIGHT,
-    )
-    for each in lines:
-        plot.add_band(each)
-    if here is not None:
-        plot.add_place(here)
-    for each in lines:
-        plot.add_line(each)
+    xs = [value for each in lines for value in each.x]
+    ys = [*(value for each in lines for value in each.y if value is not None), *ends]
+    plots = [
+        Plot((x, xs), (y, ys), width=width, height=height) for width, height in (_WIDE, _NARROW)
+    ]
+    for plot in plots:
+        for each in lines:
+            plot.add_band(each)
+        if here is not None:
+            plot.add_place(here)
+        for each in lines:
+            plot.add_line(each)
     places = sorted({place for each in lines for place in each.x})
     columns = []
     for each in lines:
@@ -132,7 +136,8 @@ def lines_figure(
     legend = {each.name: each for each in lines}
     return Figure(
         name=name,
-        drawing=plot,
+        drawing=plots[0],
+        narrow=plots[1],
         description=f"Line chart of {len(lines)} lines: {y.title} against {x.title}. The table "
         "below holds the numbers.",
         headings=(x.title, *(each.name for each in lines)),
@@ -145,17 +150,20 @@ def lines_figure(
 def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) -> Figure:
     """Return horizontal bars from top to bottom, each with its label on the left."""
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
-    ends = (end for each in bars for end in each.interval or ())
+    ends = (end for each in bars for end in (each.interval or ()) + (each.population or ()))
     half_longest = 0.5 * max((each.value for each in bars), default=0.0)
-    plot = Plot(
-        (x, [0.0, *(each.value for each in bars), *ends]),
-        (Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels)), []),
-        height=70.0 + (_BAR if len(bars) <= _MANY_BARS else _SLIM_BAR) * len(bars),
-        beside=[each.text for each in bars if each.value > half_longest],
-    )
-    for place, each in enumerate(bars):
-        plot.add_bar(place, each)
-    return Figure(name=name, drawing=plot, description=description)
+    values = [0.0, *(each.value for each in bars), *ends]
+    rows = Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels))
+    beside = [each.text for each in bars if each.value > half_longest]
+    slim = _BAR if len(bars) <= _MANY_BARS else _SLIM_BAR
+    plots = [
+        Plot((x, values), (rows, []), width=width, height=70.0 + row * len(bars), beside=beside)
+        for width, row in ((_WIDE[0], slim), (_NARROW[0], slim + _LINE))
+    ]
+    for plot in plots:
+        for place, each in enumerate(bars):
+            plot.add_bar(place, each)
+    return Figure(name=name, drawing=plots[0], narrow=plots[1], description=description)
 
 
 def isolated(text: str, limit: int) -> str:
@@ -252,14 +260,18 @@ class Plot:
         x: tuple[Axis, Sequence[float]],
         y: tuple[Axis, Sequence[float]],
         *,
+        width: float,
         height: float,
         beside: Sequence[str] = (),
     ) -> None:
-        self.width, self.height, self.top = 880.0, height, 8.0
+        self.width, self.height, self.top = width, height, 8.0
+        #: Rows of a narrow chart have their labels above the bars.
+        self.is_stacked = bool(y[0].labels) and width < _WIDE[0]
         self.bottom = height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x[0].title)
         self.y = _Scale.of(*y, self.bottom, self.top)
         self.y_ticks = list(self.y.ticks(7))
-        left = max(map(_tick_width, self.y_ticks), default=0.0) + 12.0 + _LINE * bool(y[0].title)
+        labels = [] if self.is_stacked else self.y_ticks
+        left = max(map(_tick_width, labels), default=8.0) + 12.0 + _LINE * bool(y[0].title)
         right = max(map(_text_width, beside), default=8.0) + 8.0
         self.x = _Scale.of(*x, left, self.width - right)
         self.x_ticks = list(self._x_ticks())
@@ -317,16 +329,21 @@ class Plot:
 
     def add_bar(self, row: int, bar: Bar) -> None:
         """Add a bar, its whiskers and its text."""
-        zero, end, middle = self.x(0.0), self.x(bar.value), self.y(row)
-        above, below = self.y(row - 0.31), self.y(row + 0.31)
+        zero, end = self.x(0.0), self.x(bar.value)
+        above, below = self.y(row - (0.0 if self.is_stacked else 0.31)), self.y(row + 0.31)
+        middle = round(0.5 * (above + below), 1)
         size = {"width": round(abs(end - zero), 1), "height": round(below - above, 1)}
         style = f"fill:{bar.colour}"
         self._add("rect", "bar", style, bar.title, x=min(zero, end), y=above, **size)
-        if bar.interval is not None:
-            low, high = map(self.x, bar.interval)
-            caps = (f"M{each} {middle - _CAP}V{middle + _CAP}" for each in (low, high))
-            path, style = f"M{low} {middle}H{high}{''.join(caps)}", "stroke:var(--ink)"
-            self._add("path", "whisker", f"{style};stroke-width:1.5", d=path, fill="none")
+        thick_and_thin = ("whisker", bar.interval, _CAP, 2.5), ("outer", bar.population, 0.0, 1.0)
+        for kind, interval, cap, width in thick_and_thin:
+            if interval is not None:
+                low, high = map(self.x, interval)
+                caps = (f"M{each} {middle - cap}V{middle + cap}" for each in (low, high) if cap)
+                path = f"M{low} {middle}H{high}{''.join(caps)}"
+                self._add(
+                    "path", kind, f"stroke:var(--ink);stroke-width:{width}", d=path, fill="none"
+                )
         if bar.text:
             self.beside.append((end + 6.0, middle + 4.5, bar.text))
 

@@ -16,16 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.collection.plan import Plan
+from shuffledp.collection.results import COLLECTED_BY
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
-from shuffledp.report.wording import RANDOMIZER_TITLES
-
-#: Who holds true answers, as a privacy label says it.
-HOLDERS = {
-    "devices": "nobody but each user, whose device randomizes",
-    "table": "the holder of the data, who is trusted with all of them",
-}
+from shuffledp.report.wording import RANDOMIZER_TITLES, TRUE_ANSWERS
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
@@ -78,7 +73,7 @@ def read_record(
             "to promise: run the collection without a seed"
         )
     by = record.get("collected_by") or collected_by
-    if by not in HOLDERS or collected_by not in (None, by):
+    if by not in COLLECTED_BY or collected_by not in (None, by):
         raise DataError(
             f"{file} says {record.get('collected_by') or 'nothing'} of who collects: give "
             "collected_by, devices where users' own devices randomize, table where somebody holds "
@@ -96,7 +91,7 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         template,
         unknown=TO_FILL_IN,
         about=about,
-        asked=_asked(record, about.get("question", f"{TO_FILL_IN}: the question as it is put.")),
+        asked=_asked(record, about),
         guarantee=guarantee,
         epsilon=_upper(guarantee["epsilon"]),
         delta=_upper(guarantee["delta"]),
@@ -107,7 +102,7 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         shuffler=str(record["shuffler"]),
         shuffle=_SHUFFLES.get(str(record["shuffler"]), ""),
         is_trusted=record["collected_by"] == "table",
-        held=HOLDERS[record["collected_by"]],
+        held=TRUE_ANSWERS[record["collected_by"]],
         is_planned="is_planned" in record,
         post_processing=record.get("post_processing", []),
         software=f"shuffledp {record.get('shuffledp_version', '')}".rstrip(),
@@ -128,8 +123,10 @@ def _upper(value: Any) -> float | None:
     return None if upper is None else float(upper)
 
 
-def _asked(record: Mapping[str, Any], question: str) -> str:
-    """Return the question and its possible answers."""
+def _asked(record: Mapping[str, Any], about: Mapping[str, str]) -> str:
+    """Return the question, else the column that holds the answers, and its possible answers."""
+    column = f" (column {shown_label(about['column'])} of the data)" if "column" in about else ""
+    question = about.get("question", f"{TO_FILL_IN}: the question as it is put{column}.")
     if record.get("question", {}).get("kind") != "frequencies":
         return question
     answers = [shown_label(str(answer)) for answer in record["domain"]]

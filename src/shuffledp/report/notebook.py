@@ -49,8 +49,8 @@ def _(subject: Result) -> str:
     statement = privacy_statement(subject)
     headings, rows = _cells(subject)
     return _fragment(
-        statement.headline,
-        [_summary(subject)],
+        wording.finding(subject),
+        [statement.headline, _summary(subject)],
         headings,
         rows[:_MOST_ROWS],
         alert=f"Simulation. {SIMULATION_WARNING}" if subject.is_simulation else "",
@@ -68,14 +68,14 @@ def _(subject: Result) -> str:
 @terminal_text.register
 def _(subject: Result) -> str:
     headings, rows = _cells(subject)
-    lines = [_summary(subject)]
+    lines = []
     if subject.is_simulation:
         lines.append(f"SIMULATION. {SIMULATION_WARNING}")
     lines += [f"Warning: {visible(warning)}" for warning in subject.warnings]
-    lines += ["", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
+    lines += [wording.finding(subject), "", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
-    lines += ["", privacy_statement(subject).headline]
+    lines += ["", privacy_statement(subject).headline, _summary(subject)]
     return "\n".join([*lines, *(f"{name}: {text}" for name, text in wording.trust_facts(subject))])
 
 

@@ -48,7 +48,8 @@ def _(subject: Plan) -> str:
             title=f"Plan for {subject.question.describe()}",
             lead=f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
             f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
-            f"{subject.num_users:,} honest users.",
+            f"{subject.num_users:,} honest users. True answers are "
+            f"{wording.TRUE_ANSWERS['planned']}.",
             command="plan",
             sections=tuple(each for each in sections if each.rows),
             key_figures=_key_figures(subject),

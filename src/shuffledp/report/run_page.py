@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from shuffledp.collection.question import INTERVALS_ABOUT
 from shuffledp.collection.results import NetworkFacts, Result
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
@@ -31,11 +32,16 @@ def _(subject: Result) -> str:
     kind = "Simulated" if subject.is_simulation else "Private"
     words, about = wording.wording(subject.question), subject.about.to_json_dict()
     asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
-    statement = privacy_statement(subject)
+    statement, column = privacy_statement(subject), subject.about.column
+    of = f" of \u201c{shorten(column, _LONGEST_SUMMARIZED)}\u201d" if column else ""
     target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
     missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
     headings, rows = wording.estimate_table(subject)
-    caption = f"Bars are estimated {words.plural}, whiskers {headings[-1]}s."
+    own, population = (wording.interval_name(subject, about=each) for each in INTERVALS_ABOUT)
+    caption = (
+        f"Bars are estimated {words.plural}; whiskers with ends are {own}s, about these users, and "
+        f"thin lines {population}s, about a population that they are a random sample of."
+    )
     if len(rows) > _MOST_BARS:
         caption += (
             f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
@@ -43,7 +49,8 @@ def _(subject: Result) -> str:
         )
     return render_page(
         "run.html",
-        title=subject.about.title or f"{kind} estimates from {subject.num_users:,} users",
+        title=subject.about.title or f"{kind} estimates{of} from {subject.num_users:,} users",
+        lead=wording.finding(subject),
         asked_by=asked_by,
         result=subject,
         words=words,
@@ -135,24 +142,29 @@ def _summary(
 # --------------------------------------------------------------------- charts
 def figure_of_estimates(result: Result) -> Figure:
     """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
-    (*_, interval), rows = wording.estimate_table(result, is_narrow=True)
+    headings, rows = wording.estimate_table(result)
     words, values = wording.wording(result.question), wording.main_estimates(result)
-    lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
+    ends = [
+        list(zip(*wording.errors_and_ends(result, about=each)[1:], strict=True))
+        for each in INTERVALS_ABOUT
+    ]
     shown = list(range(len(rows)))
     if len(rows) > _MOST_BARS:
         shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
     which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {_MOST_BARS} largest"
     bars = []
     for i in shown:
-        label, *_, estimate, _error, ends = rows[i]
-        title = f"{isolated(label, 60)}\n{estimate}\n{interval}: {ends}"
-        bars.append(Bar(label=label, value=values[i], title=title, interval=(lower[i], upper[i])))
+        label, *_, estimate, _, own, _, population = rows[i]
+        title = f"{isolated(label, 60)}\n{estimate}\n{headings[-3]}: {own}"
+        title += f"\n{headings[-1]}: {population}"
+        here, whole = (each[i] for each in ends)
+        bars.append(Bar(label=label, value=values[i], title=title, interval=here, population=whole))
     return bars_figure(
         "chart-estimates",
         bars,
         x=Axis(is_share=words.is_share),
-        description=f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. The "
-        "table of estimates holds the same numbers.",
+        description=f"Bar chart of the estimated {words.plural}, {which}, with {headings[-3]}s and "
+        f"{headings[-1]}s. The table of estimates holds the same numbers.",
     )
 
 

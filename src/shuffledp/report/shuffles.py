@@ -191,9 +191,11 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
 
 def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> tuple[str, str]:
     """Return what nobody has to be trusted with, and with what they have, as title and text."""
-    relay, holder = "", ""
+    relay, trusted = "", "No shuffler."
     if collected_by != "devices":
-        holder = "Whoever holds all true answers, and simulated the exchange; between devices: "
+        trusted = (
+            "Whoever holds all true answers, and simulated this. Between devices: no shuffler."
+        )
     if isinstance(facts, ExchangeFacts):
         relay = (
             "The relay may show the adversary all its records, since every user sent each "
@@ -203,7 +205,7 @@ def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> tuple[str, s
         )
     return (
         "Who has to be trusted.",
-        f"{holder}No shuffler. Reports were passed from neighbour to neighbour for "
+        f"{trusted} Reports were passed from neighbour to neighbour for "
         f"{counted(facts.rounds, 'round')}; the adversary is counted on to see the graph, every "
         f"report and who handed it in, but not which way it went. {relay}A trusted shuffler would "
         f"give epsilon <= {rounded(facts.uniform_epsilon, up=True)}.",

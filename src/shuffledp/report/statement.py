@@ -44,15 +44,11 @@ class Statement:
 
 def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side."""
-    guarantee = result.guarantee
+    guarantee, network, by = result.guarantee, result.network, result.collected_by
     paragraphs = [
         _what_reports_reveal(result),
         *(() if result.groups is None else group_paragraphs(result.groups)),
-        *(
-            ()
-            if result.network is None
-            else (network_paragraph(result.network, collected_by=result.collected_by),)
-        ),
+        *(() if network is None else (network_paragraph(network, collected_by=by),)),
         exception_paragraph(
             guarantee.delta_upper,
             wording.upper_text(guarantee.delta),
@@ -177,19 +173,13 @@ def _without_shuffler(result: Result) -> Paragraph:
     )
 
 
-_HOLDERS = {
-    "devices": "Each user alone. Reports were randomized on their own devices, and no true answer "
-    "left them.",
-    "simulation": "Whoever ran this simulation: all true answers were in one place.",
-    "table": "Whoever holds the table: one program read all true answers, randomized and shuffled "
-    "them. The holder is trusted with them; what is promised here is about everybody else, who "
-    "sees no more than the shuffled reports.",
-}
-
-
 def _true_answers(result: Result) -> Paragraph:
     """Say who held true answers, and what a holder of all of them could have done with them."""
-    text = _HOLDERS[result.collected_by]
-    for _, error in wording.trust_facts(result)[1:]:
-        text += f" A curator who is trusted as far could publish estimates with {error}."
+    held, *errors = wording.trust_facts(result)
+    text = f"They were {held[1]}."
+    for _, error in errors:
+        text += (
+            " What is promised here is about everybody else, who sees no more than the shuffled "
+            f"reports. A curator who is trusted as far could publish estimates with {error}."
+        )
     return "Who held true answers.", text

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.collection.question import INTERVALS_ABOUT
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.profile import LocalProfile
@@ -48,11 +49,8 @@ TRUE_ANSWERS = {
     "devices": "with each user alone: reports were randomized on users' own devices",
     "table": "with the holder of the table, who is trusted with all of them",
     "simulation": "with whoever ran this simulation",
+    "planned": "with each user alone if devices randomize; with a table's holder if `run` does",
 }
-
-PLANNED_TRUE_ANSWERS = (
-    "with each user alone, if their devices randomize; with the holder of the table, if `run` does"
-)
 
 _KINDS_OF_MEANS = ("mean", "vector-mean")
 
@@ -125,9 +123,9 @@ def main_estimates(result: Result) -> list[float]:
 def estimate_table(
     result: Result, *, is_narrow: bool = False
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and a row for each label: a count if any, estimate, errors, interval.
+    """Return headings and a row for each label: a count if any, estimate, errors, intervals.
 
-    A narrow table leaves out the error about a population.
+    A narrow table is about these users or a population, as was asked; a wide one about both.
     """
     estimates, words = result.estimates, wording(result.question)
     errors = estimates.standard_error.tolist()
@@ -141,15 +139,42 @@ def estimate_table(
     if counts is not None:
         count_decimals = decimals_for([result.num_users * error for error in errors])
         table["Estimated count"] = [fixed(count, count_decimals) for count in counts.tolist()]
-    table |= {words.estimate: texts(main_estimates(result)), "Standard error": texts(errors)}
-    if not is_narrow:
-        of_population = estimates.population_standard_error.tolist()
-        table["Population standard error"] = texts(of_population)
-    kind = "simultaneous interval" if estimates.is_simultaneous else "interval"
-    ends = zip(texts(estimates.lower.tolist()), texts(estimates.upper.tolist()), strict=True)
-    confidence = given(round(100.0 * estimates.confidence, 6))
-    table[f"{confidence}% {kind}"] = [f"{lower} to {upper}" for lower, upper in ends]
+    table[words.estimate] = texts(main_estimates(result))
+    for about in (result.interval_about,) if is_narrow else INTERVALS_ABOUT:
+        error, lower, upper = (texts(each) for each in errors_and_ends(result, about=about))
+        whose = "Population standard error" if about == "population" else "Standard error"
+        ends = (" to ".join(each) for each in zip(lower, upper, strict=True))
+        table |= {whose: error, interval_name(result, about=about): list(ends)}
     return tuple(table), list(zip(*table.values(), strict=True))
+
+
+def errors_and_ends(result: Result, *, about: str) -> tuple[list[float], ...]:
+    """Return standard errors, lower and upper ends about these users, or about a population."""
+    prefix = "population_" if about == "population" else ""
+    columns = result.estimates.columns()
+    return tuple(columns[prefix + name].tolist() for name in ("standard_error", "lower", "upper"))
+
+
+def interval_name(result: Result, *, about: str) -> str:
+    """Return what an interval is called: ``95% interval``."""
+    confidence = given(round(100.0 * result.estimates.confidence, 6))
+    whose = "population " if about == "population" else ""
+    kind = "simultaneous " if result.estimates.is_simultaneous else ""
+    return f"{confidence}% {whose}{kind}interval"
+
+
+def finding(result: Result) -> str:
+    """Return the main answer in one sentence: the mean, or the largest of several estimates."""
+    (*_, interval), rows = estimate_table(result, is_narrow=True)
+    values, words = main_estimates(result), wording(result.question)
+    label, *_, estimate, _, ends = rows[max(range(len(rows)), key=lambda place: values[place])]
+    what = f"{words.estimate} of {label}"
+    if len(rows) > 1:
+        what = f"Largest of {len(rows):,} estimated {words.plural}: {label}"
+    whose = f"these {result.num_users:,} users"
+    if result.interval_about == "population":
+        whose = f"the population that {whose} are a random sample of"
+    return f"{what}, {estimate}, among {whose} ({interval}: {ends})."
 
 
 def upper_text(value: Bound | float) -> str:
@@ -187,13 +212,13 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
 def trust_facts(result: Result) -> list[tuple[str, str]]:
     """Return who held true answers; where somebody did, the error of a trusted curator as well."""
     rows = [("true answers", TRUE_ANSWERS[result.collected_by])]
-    if (curator := result.trusted_curator) is not None:
-        words, own = wording(result.question), float(result.estimates.standard_error.max())
-        errors = (curator.standard_error, own)
+    if (curator := result.central_model) is not None:
+        words = wording(result.question)
+        errors = (curator.standard_error_at_same_epsilon, result.root_mean_square_error)
         decimals = decimals_for([words.unit * each for each in errors])
         theirs, ours = (words.format(each, decimals) for each in errors)
-        text = f"standard error {theirs}, where these are up to {ours}: {curator.mechanism}"
-        rows.append(("trusted curator", f"{text}, at the same epsilon and delta = 0"))
+        text = f"standard error {theirs} at the same epsilon and delta = 0, against {ours} here"
+        rows.append(("trusted curator", f"{text} (root mean square): {curator.mechanism}"))
     return rows
 
 
