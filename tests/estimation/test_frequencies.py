@@ -2,9 +2,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.estimation import estimate_frequencies, expected_standard_error
+from shuffledp.estimation.intervals import INTERVALS
 from shuffledp.randomizers import RANDOMIZERS, Counts, make_randomizer
 
 PROBABILITIES = (0.75, 0.25)
@@ -147,3 +149,28 @@ def test_simultaneous_intervals_by_formula():
     margin = 2.5758293035489 * math.sqrt(3 / 16 / 100_000) / 0.5
     assert estimates.upper == pytest.approx([0.7 + margin] * 5)
     assert estimates.lower == pytest.approx([0.7 - margin] * 5)
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("law", [(1.0 - 1e-12, 1e-13), (0.9, 0.05), (0.75, 0.25)])
+@pytest.mark.parametrize("num_users", [30, 200])
+def test_the_interval_about_a_population_covers_it(num_users, law, interval):
+    """Exact coverage over all counts, for each share of the population."""
+    counts, (p, q) = np.arange(num_users + 1), law
+    estimates = estimate_frequencies(
+        Counts(support=counts, num_reports=num_users, fingerprint=""),
+        support_probabilities=law,
+        interval=interval,
+    )
+    lower, upper = estimates.population_interval
+
+    def coverage(share, low, high):
+        held = (low <= share) & (share <= high)
+        return binom.pmf(counts, num_users, q + share * (p - q))[held].sum()
+
+    shares = [0.0, *np.geomspace(1e-5, 0.5, 100)]
+    # That of the people who answered is a point where there is no noise.
+    least = 0.93 if interval != "wald" else 0.84
+    assert min(coverage(share, lower, upper) for share in shares) > least
+    if p > 0.99 and interval != "clopper-pearson":
+        assert coverage(0.3, estimates.lower, estimates.upper) < 0.5

@@ -46,6 +46,9 @@ ROWS = np.array([[0, 1], [2, -1], [-1, -1], [2, 3]] * (NUM_USERS // 4))
 VECTORS = np.array([[1.0, 0.0, 0.0], [0.0, -0.6, 0.8], [0.3, 0.3, 0.0]] * (NUM_USERS // 3))
 
 
+ENDS = ("lower", "upper", "population_lower", "population_upper")
+
+
 def estimated(question, randomizer, rows, num_runs=NUM_RUNS):
     """Return estimates, both squared errors and coverage-ready ends of many collections at once."""
     reports = randomizer.randomize(rows, Entropy.from_seed(7))
@@ -60,8 +63,8 @@ def estimated(question, randomizer, rows, num_runs=NUM_RUNS):
     ]
     main = "frequency" if hasattr(found[0], "frequency") else "mean"
     return tuple(
-        np.array([getattr(each, name) for each in found])
-        for name in (main, "standard_error", "population_standard_error", "lower", "upper")
+        np.array([each.columns()[name] for each in found])
+        for name in (main, "standard_error", "population_standard_error", *ENDS)
     )
 
 
@@ -90,7 +93,9 @@ def covers(truth, lower, upper):
 def test_the_error_of_a_mean_about_these_users(name, data):
     randomizer = MEAN.candidates()[name](4.4)
     values = VALUES[data]
-    found, error, population, lower, upper = estimated(MEAN, randomizer, np.tile(values, NUM_RUNS))
+    found, error, population, lower, upper, *_ = estimated(
+        MEAN, randomizer, np.tile(values, NUM_RUNS)
+    )
     truth = values.mean()
     assert covers(truth, lower, upper)
     if name == "duchi" and data != "same":  # a bit tells nothing of the spread: an upper bound
@@ -106,8 +111,9 @@ def test_the_error_of_a_mean_about_these_users(name, data):
 def test_the_error_of_a_mean_about_a_population(name):
     randomizer = MEAN.candidates()[name](4.4)
     drawn = Entropy.from_seed(3).generator().integers(0, 2, NUM_RUNS * NUM_USERS)
-    found, error, population, *_ = estimated(MEAN, randomizer, drawn.astype(float))
+    found, error, population, *ends = estimated(MEAN, randomizer, drawn.astype(float))
     assert agrees(found, 0.5, population)
+    assert covers(0.5, *ends[2:])
     if name != "duchi":
         assert not agrees(found, 0.5, error)
 
@@ -115,21 +121,24 @@ def test_the_error_of_a_mean_about_a_population(name):
 @pytest.mark.parametrize("name", VECTOR.candidates())
 def test_the_errors_of_vectors(name):
     randomizer = VECTOR.candidates()[name](4.4)
-    found, error, _, lower, upper = estimated(VECTOR, randomizer, np.tile(VECTORS, (NUM_RUNS, 1)))
+    found, error, _, lower, upper, *_ = estimated(
+        VECTOR, randomizer, np.tile(VECTORS, (NUM_RUNS, 1))
+    )
     truth = VECTORS.mean(axis=0)
     assert (tails(found, truth, error)[1] > LEVEL).all()  # an upper bound
     assert (tails(found, truth, 0.5 * error)[1] < LEVEL).all()
     assert covers(truth, lower, upper)
     drawn = Entropy.from_seed(3).generator().integers(0, 3, NUM_RUNS * NUM_USERS)
-    found, _, population, *_ = estimated(VECTOR, randomizer, VECTORS[drawn])
+    found, _, population, *ends = estimated(VECTOR, randomizer, VECTORS[drawn])
     assert agrees(found, truth, population)
+    assert covers(truth, *ends[2:])
 
 
 @pytest.mark.parametrize("name", ["k-rr", "optimized-unary", "optimized-local-hashing"])
 def test_the_errors_of_shares(name):
     randomizer = SHARES.candidates()[name](4.0)
     truth = np.bincount(CODES, minlength=4) / NUM_USERS
-    found, error, population, lower, upper = estimated(
+    found, error, population, lower, upper, *_ = estimated(
         SHARES, randomizer, np.tile(CODES.astype(np.uint8), NUM_RUNS)
     )
     assert agrees(found, truth, error)
@@ -137,23 +146,26 @@ def test_the_errors_of_shares(name):
     if name == "k-rr":  # the others' noise is so large that sampling hardly shows
         assert not agrees(found, truth, population)
     drawn = Entropy.from_seed(3).generator().integers(0, NUM_USERS, NUM_RUNS * NUM_USERS)
-    found, error, population, *_ = estimated(SHARES, randomizer, CODES[drawn].astype(np.uint8))
+    found, error, population, *ends = estimated(SHARES, randomizer, CODES[drawn].astype(np.uint8))
     assert agrees(found, truth, population)
+    assert covers(truth, *ends[2:])
     if name == "k-rr":
         assert not agrees(found, truth, error)
+        assert not covers(truth, *ends[:2])  # what owners used to publish
 
 
 @pytest.mark.parametrize("name", ["sampled:k-rr", "split:optimized-unary"])
 def test_the_errors_of_answer_sets(name):
     randomizer = SETS.candidates()[name](8.0)
     truth = np.array([(code == ROWS).any(axis=1).mean() for code in range(4)])
-    found, error, _, lower, upper = estimated(SETS, randomizer, np.tile(ROWS, (NUM_RUNS, 1)))
+    found, error, _, lower, upper, *_ = estimated(SETS, randomizer, np.tile(ROWS, (NUM_RUNS, 1)))
     assert agrees(found, truth, error)
     assert not agrees(found, truth, 1.5 * error)
     assert covers(truth, lower, upper)
     drawn = Entropy.from_seed(3).generator().integers(0, NUM_USERS, NUM_RUNS * NUM_USERS)
-    found, _, population, *_ = estimated(SETS, randomizer, ROWS[drawn])
+    found, _, population, *ends = estimated(SETS, randomizer, ROWS[drawn])
     assert agrees(found, truth, population)
+    assert covers(truth, *ends[2:])
 
 
 @pytest.mark.parametrize("name", STRING_RANDOMIZERS)
@@ -202,7 +214,7 @@ def test_a_plan_expects_what_a_report_says_of_its_case(kind):
 
 def compared(plan, values, num_runs):
     """Return what was planned, the spread, what was reported, and in how many runs it covers."""
-    found, error, _, lower, upper = estimated(
+    found, error, _, lower, upper, *_ = estimated(
         plan.question, plan.randomizer, np.tile(values, num_runs), num_runs
     )
     truth = values.mean()
