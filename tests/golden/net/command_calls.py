@@ -201,6 +201,11 @@ MORE_RUNS = [
     ("run", "plan --num-users 300 --domain yes,no --epsilon 1 --delta 1e-6 --out plan.json --json"
      " && run survey.csv --column answer --plan plan.json --save-reports --seed 1 --out results"
      " --json && estimate results/reports.parquet --plan plan.json --out again --json"),
+    # From a table: so loud that a report is its value, but for a chance of 1e-15.
+    ("run", "plan --num-users 300 --domain yes,no --epsilon 40 --delta 1e-6 --out plan.json --json"
+     " && run survey.csv --column answer --plan plan.json --save-reports --out results --json"
+     " && estimate results/reports.parquet --plan plan.json --out again --json && explain results"
+     " --as notice && explain plan.json --as label --collected-by devices"),
     *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
        f" 1 --title Answers --out results --json && explain results --as {form}")
       for form in ("notice", "label", "registry")),
