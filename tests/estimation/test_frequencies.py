@@ -162,7 +162,7 @@ def test_the_interval_about_a_population_covers_it(num_users, law, interval):
         support_probabilities=law,
         interval=interval,
     )
-    lower, upper = estimates.population_interval
+    lower, upper = estimates.population_lower, estimates.population_upper
 
     def coverage(share, low, high):
         held = (low <= share) & (share <= high)

@@ -37,7 +37,7 @@ def test_both_intervals_are_drawn_and_one_is_spoken_of(make_result):
     for plot in (figure.drawing, figure.narrow):
         kinds = [mark.attributes["class"] for mark in plot.marks]
         assert kinds.count("whisker") == kinds.count("outer") == 5
-    lower, upper = result.estimates.population_interval
+    lower, upper = result.estimates.population_lower, result.estimates.population_upper
     assert (lower < result.estimates.lower).all()
     assert (upper > result.estimates.upper).all()
     headings, rows = estimate_table(result, is_narrow=True)

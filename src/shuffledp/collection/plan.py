@@ -136,13 +136,9 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def central_model(self) -> ModelComparison:
         """What Laplace noise on the totals of a trusted curator costs; see `results`."""
-        return results.central_model(
-            self.question,
-            epsilon=self.target_epsilon,
-            error=self.expected_standard_error,
-            num_users=self.num_users,
-            rounds=self.rounds,
-        )
+        how: Any = {"error": self.expected_standard_error, "num_users": self.num_users}
+        epsilon = self.target_epsilon
+        return results.central_model(self.question, epsilon=epsilon, rounds=self.rounds, **how)
 
     @property
     def runner_up(self) -> Alternative | None:

@@ -255,12 +255,8 @@ class Result(Frames, Generic[Estimates_co]):
         """What the holder of a table, who is trusted anyway, could publish; else None."""
         if self.collected_by != "table":
             return None
-        return central_model(
-            self.question,
-            epsilon=self.guarantee.epsilon_upper,
-            error=self.root_mean_square_error,
-            num_users=self.num_users,
-        )
+        how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
+        return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
 
     @property
     def root_mean_square_error(self) -> float:

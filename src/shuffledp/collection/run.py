@@ -269,17 +269,10 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     )
     estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
     guarantee = _assuming(guarantee, assumed)
-    by = getattr(reports, "collected_by", "devices")
+    how: Any = {"what": "estimate", "interval_about": options.interval_about}
+    how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(
-        plan,
-        estimates,
-        shuffling,
-        guarantee,
-        shortfall,
-        what="estimate",
-        interval_about=options.interval_about,
-        num_released=num_reports,
-        collected_by=by,
+        plan, estimates, shuffling, guarantee, shortfall, num_released=num_reports, **how
     )
 
 
@@ -309,14 +302,10 @@ def _result(
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
     outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
-    described, shuffled = shuffling.described(
-        plan.randomizer.profile,
-        guarantee,
-        num_released=num_released,
-        # A stream that neither the randomizer nor the shuffler of the run draws from.
-        entropy=Entropy.choose(facts.get("seed")).spawn().spawn().spawn(),
-        on_progress=report,
-    )
+    # A stream that neither the randomizer nor the shuffler of the run draws from.
+    entropy = Entropy.choose(facts.get("seed")).spawn().spawn().spawn()
+    how: Any = {"num_released": num_released, "entropy": entropy, "on_progress": report}
+    described, shuffled = shuffling.described(plan.randomizer.profile, guarantee, **how)
     result = Result(
         num_users=num_users,
         question=plan.question,

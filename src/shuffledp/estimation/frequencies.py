@@ -1,6 +1,6 @@
 """Frequencies from counts: unbiased values, standard errors, confidence intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ class FrequencyEstimates(Arrays):
         Of the frequency in a population that the users are a random sample of.
     lower, upper : ndarray of float64
         Confidence interval of the frequency among these users; not clipped to [0, 1].
+    population_lower, population_upper : ndarray of float64
+        The same in a population that the users are a random sample of. Wider than need be for
+        Clopper-Pearson's, which covers for a population as it is.
     num_users : int
         Number of reports.
     confidence : float
@@ -54,18 +57,15 @@ class FrequencyEstimates(Arrays):
     population_standard_error: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    population_lower: NDArray[np.float64] = field(init=False, repr=False)
+    population_upper: NDArray[np.float64] = field(init=False, repr=False)
     num_users: int
     confidence: float
     interval: str
     post_processing: tuple[str, ...] = ()
     is_simultaneous: bool = False
 
-    @property
-    def population_interval(self) -> Interval:
-        """Interval of the frequency in a population that the users are a random sample of.
-
-        Wider than need be for Clopper-Pearson's, which covers for a population as it is.
-        """
+    def _population_interval(self) -> Interval:
         return with_sampling((self.lower, self.upper), self.quantile**2 / self.num_users)
 
 
@@ -113,7 +113,7 @@ def estimate_frequencies(
     users are, which is the whole error where the question is about the people who answered, and so
     are ``lower`` and ``upper``. For the population that they were sampled from, frequency
     (1 - frequency) / n is added to its square, which gives ``population_standard_error``, and
-    ``population_interval`` is widened accordingly. Both variances are taken at
+    the interval is widened accordingly. Both variances are taken at
     the estimate, clipped to [0, 1] inside them only.
 
     p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for

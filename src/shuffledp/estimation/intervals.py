@@ -42,34 +42,28 @@ class Arrays(Frames):
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    standard_error: NDArray[np.float64]
-    confidence: float
-    is_simultaneous: bool
 
     def __post_init__(self) -> None:
-        for name, values in self._arrays().items():
+        lower, upper = self._population_interval()
+        object.__setattr__(self, "population_lower", lower)
+        object.__setattr__(self, "population_upper", upper)
+        for name, values in self.columns().items():
             object.__setattr__(self, name, read_only(values))
 
-    def _arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the fields that are arrays."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
+    def _population_interval(self) -> Interval:
+        """Return intervals for a population that the users are a random sample of."""
+        raise NotImplementedError
 
     @property
-    def quantile(self) -> float:
+    def quantile(self: Any) -> float:
         """How many standard errors a normal interval reaches to either side."""
         size = self.standard_error.size if self.is_simultaneous else 1
         return normal_quantile(simultaneous_confidence(self.confidence, size))
 
-    @property
-    def population_interval(self) -> Interval:
-        """Lower and upper ends for a population that the users are a random sample of."""
-        raise NotImplementedError
-
     def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays by name, in the order of a table, and ends for a population."""
-        lower, upper = map(read_only, self.population_interval)
-        return self._arrays() | {"population_lower": lower, "population_upper": upper}
+        """Return the arrays by name, in the order of a table."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 class SupportLaw(NamedTuple):

@@ -1,7 +1,7 @@
 """Means from sums of reports: unbiased values, standard errors, confidence intervals."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -50,6 +50,8 @@ class MeanEstimates(Arrays):
         Of the mean of a population that the users are a random sample of.
     lower, upper : ndarray of float64
         Confidence interval of the mean of these users, from ``standard_error``; not clipped.
+    population_lower, population_upper : ndarray of float64
+        The same for a population, from ``population_standard_error``.
     num_users : int
         Number of reports.
     confidence : float
@@ -66,13 +68,13 @@ class MeanEstimates(Arrays):
     population_standard_error: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    population_lower: NDArray[np.float64] = field(init=False, repr=False)
+    population_upper: NDArray[np.float64] = field(init=False, repr=False)
     num_users: int
     confidence: float
     is_simultaneous: bool = False
 
-    @property
-    def population_interval(self) -> Interval:
-        """Interval of the mean of a population that the users are a random sample of."""
+    def _population_interval(self) -> Interval:
         margin = self.quantile * self.population_standard_error
         return self.mean - margin, self.mean + margin
 

@@ -117,9 +117,7 @@ def lines_figure(
     ends = (value for each in lines if each.band for side in each.band for value in side)
     xs = [value for each in lines for value in each.x]
     ys = [*(value for each in lines for value in each.y if value is not None), *ends]
-    plots = [
-        Plot((x, xs), (y, ys), width=width, height=height) for width, height in (_WIDE, _NARROW)
-    ]
+    plots = [Plot((x, xs), (y, ys), size) for size in (_WIDE, _NARROW)]
     for plot in plots:
         for each in lines:
             plot.add_band(each)
@@ -156,10 +154,9 @@ def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) ->
     rows = Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels))
     beside = [each.text for each in bars if each.value > half_longest]
     slim = _BAR if len(bars) <= _MANY_BARS else _SLIM_BAR
-    plots = [
-        Plot((x, values), (rows, []), width=width, height=70.0 + row * len(bars), beside=beside)
-        for width, row in ((_WIDE[0], slim), (_NARROW[0], slim + _LINE))
-    ]
+    sizes = ((_WIDE[0], slim), (_NARROW[0], slim + _LINE))
+    heights = ((width, 70.0 + row * len(bars)) for width, row in sizes)
+    plots = [Plot((x, values), (rows, []), size, beside=beside) for size in heights]
     for plot in plots:
         for place, each in enumerate(bars):
             plot.add_bar(place, each)
@@ -259,15 +256,14 @@ class Plot:
         self,
         x: tuple[Axis, Sequence[float]],
         y: tuple[Axis, Sequence[float]],
+        size: tuple[float, float],
         *,
-        width: float,
-        height: float,
         beside: Sequence[str] = (),
     ) -> None:
-        self.width, self.height, self.top = width, height, 8.0
+        (self.width, self.height), self.top = size, 8.0
         #: Rows of a narrow chart have their labels above the bars.
-        self.is_stacked = bool(y[0].labels) and width < _WIDE[0]
-        self.bottom = height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x[0].title)
+        self.is_stacked = bool(y[0].labels) and self.width < _WIDE[0]
+        self.bottom = self.height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x[0].title)
         self.y = _Scale.of(*y, self.bottom, self.top)
         self.y_ticks = list(self.y.ticks(7))
         labels = [] if self.is_stacked else self.y_ticks
@@ -340,10 +336,8 @@ class Plot:
             if interval is not None:
                 low, high = map(self.x, interval)
                 caps = (f"M{each} {middle - cap}V{middle + cap}" for each in (low, high) if cap)
-                path = f"M{low} {middle}H{high}{''.join(caps)}"
-                self._add(
-                    "path", kind, f"stroke:var(--ink);stroke-width:{width}", d=path, fill="none"
-                )
+                path, style = f"M{low} {middle}H{high}{''.join(caps)}", "stroke:var(--ink)"
+                self._add("path", kind, f"{style};stroke-width:{width}", d=path, fill="none")
         if bar.text:
             self.beside.append((end + 6.0, middle + 4.5, bar.text))
 

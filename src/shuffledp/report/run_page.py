@@ -144,10 +144,8 @@ def figure_of_estimates(result: Result) -> Figure:
     """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
     headings, rows = wording.estimate_table(result)
     words, values = wording.wording(result.question), wording.main_estimates(result)
-    ends = [
-        list(zip(*wording.errors_and_ends(result, about=each)[1:], strict=True))
-        for each in INTERVALS_ABOUT
-    ]
+    columns = (wording.errors_and_ends(result, about=each)[1:] for each in INTERVALS_ABOUT)
+    ends = [list(zip(*each, strict=True)) for each in columns]
     shown = list(range(len(rows)))
     if len(rows) > _MOST_BARS:
         shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]

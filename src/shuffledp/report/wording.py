@@ -151,8 +151,8 @@ def estimate_table(
 def errors_and_ends(result: Result, *, about: str) -> tuple[list[float], ...]:
     """Return standard errors, lower and upper ends about these users, or about a population."""
     prefix = "population_" if about == "population" else ""
-    columns = result.estimates.columns()
-    return tuple(columns[prefix + name].tolist() for name in ("standard_error", "lower", "upper"))
+    names = (prefix + name for name in ("standard_error", "lower", "upper"))
+    return tuple(getattr(result.estimates, name).tolist() for name in names)
 
 
 def interval_name(result: Result, *, about: str) -> str:
