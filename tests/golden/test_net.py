@@ -31,7 +31,7 @@ network exchange   3
 network run        7
 plan              16
 refused           31
-run               23
+run               24
 subsample         10
 """
 
