@@ -6,6 +6,7 @@ Each test shows that it is noticed, or what it can do at most. What the network 
 
 import asyncio
 import math
+import time
 
 import httpx
 import pytest
@@ -31,7 +32,7 @@ from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.shuffler.serving import ShufflerWatch, shuffler_app
 from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, uint
 
 SMALL = {"min_batch": 4, "honest_ppm": 1_000_000, "epsilon": "2"}
 TASK = make_task(**SMALL)
@@ -272,13 +273,14 @@ def app(tmp_path):
         )
 
 
-def asked(app, method, path, *, signer="analyzer", signed=None):
+def asked(app, method, path, *, signer="analyzer", signed=None, ahead=0):
     """Ask the shuffler for something, with a signature of that or of something else, or none."""
     path = f"/tasks/{TASK.task_id.hex()}{path}"
     headers = {}
     if signer is not None:
-        text = m.signed_request(TASK.task_id, *(signed or (method, path)))
-        headers = {"Authorization": f"Signature {SIGNING[signer].sign(text).hex()}"}
+        made_at = uint(int(time.time()) + ahead, 8)
+        text = m.signed_request(TASK.task_id, *(signed or (method, path)), made_at)
+        headers = {"Authorization": f"Signature {(made_at + SIGNING[signer].sign(text)).hex()}"}
 
     async def ask():
         transport = httpx.ASGITransport(app)
@@ -301,6 +303,9 @@ def test_only_the_analyzer_gets_batches_and_none_before_its_time_or_twice(app):
     reading = ("GET", f"/tasks/{TASK.task_id.hex()}/batches/1")
     stolen = asked(server, "DELETE", "/batches/1", signed=reading)
     assert stolen.status_code == httpx.codes.FORBIDDEN
+    for ahead in (-400, 400):  # heard once, and made again
+        again = asked(server, "DELETE", "/batches/1", ahead=ahead)
+        assert (again.status_code, "compare the clocks" in again.text) == (403, True)
     assert len(asked(server, "GET", "/batches/1").content) > 4 * RECORD_SIZE
     assert asked(server, "DELETE", "/batches/1").status_code == httpx.codes.NO_CONTENT
     assert asked(server, "GET", "/batches/1").status_code == httpx.codes.GONE

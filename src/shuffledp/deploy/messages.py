@@ -24,6 +24,9 @@ REPORT_ID_BYTES: Final = 16
 #: What HPKE adds to a text: a public key and a tag.
 SEAL_BYTES: Final = 48
 
+#: Seconds before and after the time of a signed request in which it is taken.
+REQUEST_SECONDS: Final = 300
+
 #: Most reports in one upload.
 MOST_REPORTS: Final = 1000
 
@@ -192,9 +195,9 @@ def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     return [Report(*fields) for fields in struct.iter_unpack(layout, body)]
 
 
-def signed_request(task_id: bytes, method: str, path: str) -> bytes:
-    """Return what is signed of a request that not everybody may make."""
-    return b"sdp1 request " + task_id + f"{method} {path}".encode()
+def signed_request(task_id: bytes, method: str, path: str, time: bytes) -> bytes:
+    """Return what is signed of a request that not everybody may make, at a time in 8 bytes."""
+    return b"sdp1 request " + task_id + time + f"{method} {path}".encode()
 
 
 def decode_answers(body: bytes, number: int) -> list[Answer]:

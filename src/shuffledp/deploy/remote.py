@@ -19,7 +19,7 @@ from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.deploy.wire import Fault, Reason, uint
 
 #: What a result is made of.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
@@ -48,9 +48,9 @@ class Server(HttpClient):
 
     def _ask(self, method: str, path: str, most: int, content: bytes | None = None) -> bytes:
         """Make a request, signed if there is a key."""
-        path = self._base + path
-        text = messages.signed_request(self._task.task_id, method, path)
-        token = None if self._key is None else self._key.sign(text)
+        path, at = self._base + path, uint(int(time.time()), 8)
+        text = messages.signed_request(self._task.task_id, method, path, at)
+        token = None if self._key is None else at + self._key.sign(text)
         return self.request(method, path, content, token=token, most=most)
 
     def keys(self, name: str = "keys") -> SignedKeys:

@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -37,7 +38,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
-from shuffledp.deploy.messages import signed_request
+from shuffledp.deploy.messages import REQUEST_SECONDS, signed_request
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.servers.settings import Settings, address_of
 from shuffledp.deploy.servers.watch import EventHandler, Watch
@@ -436,11 +437,17 @@ def constant(data: bytes) -> Endpoint:
 
 
 def require_signed(request: Request, task: Task, key: bytes) -> None:
-    """Raise unless the holder of a key has signed the request."""
+    """Raise unless the holder of a key has signed the request, just now."""
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    if not is_signed(token_of(request), key, signed_request(task.task_id, request.method, path)):
+    token = token_of(request)
+    at, signature = token[:8], token[8:]
+    if not is_signed(signature, key, signed_request(task.task_id, request.method, path, at)):
         what = "the request is not signed by who may make it: check which key is used"
         raise Fault.CALLER.error(what, Reason.FORGED)
+    ahead = int.from_bytes(at) - time.time()
+    if abs(ahead) > REQUEST_SECONDS:
+        what = f"the request is from {ahead:+.0f} seconds away, and {REQUEST_SECONDS} are allowed: "
+        raise Fault.CALLER.error(what + "sign it anew, and compare the clocks", Reason.FORGED)
 
 
 def inner_app(watch: Watch) -> Starlette:
