@@ -264,8 +264,7 @@ def app(tmp_path):
             shuffler,
             shuffler_app(
                 shuffler,
-                public_keys=b"",
-                analyzer_keys=b"",
+                lists={"keys": b"", "analyzer_keys": b""},
                 analyzer_key=public(SIGNING["analyzer"]),
                 watch=ShufflerWatch(shuffler, tmp_path),
                 now=lambda: at(0),
@@ -348,6 +347,7 @@ def test_epochs_that_clients_make_up_take_no_room(tmp_path):
                 for number in range(1000)
             )
             assert set(take(shuffler, body, at(0))) == {Answer.EARLY}
+        assert shuffler.counts() == {"early": 20_000}
         assert shuffler._store.value("SELECT count(*) FROM counts") == 1
         assert shuffler.counts() == {"early": 20_000}
 

@@ -9,6 +9,7 @@ from shuffledp.deploy.servers.batches import open_page
 def take(shuffler, body, now):
     """Take in an upload; return what became of each report."""
     size = shuffler.task.asked.codec.num_report_bytes
+    shuffler.prepare(now)
     return shuffler.take(decode_upload(body, size), now)
 
 

@@ -1,6 +1,7 @@
 """Codes: one report each and epoch, whatever is sent how often; a typo is told."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -77,13 +78,40 @@ def test_one_owner_of_codes_has_no_more_reports_in_a_batch_than_codes(tmp_path):
         assert shuffler.counts() == {"accepted": 4, "not_admitted": 53, "replayed": 50}
 
 
-def test_a_code_is_good_once_in_each_epoch_also_while_many_are_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("shuffledp.deploy.admission._MOST_IDS_KEPT", 0)
-    codes = Codes(CODES, TASK.task_id)
-    for epoch in (0, 1, 2, 0, 2):
-        assert codes.admits(epoch, report_id_of(CODES[0], TASK.task_id, epoch))
-        assert not codes.admits(epoch + 1, report_id_of(CODES[0], TASK.task_id, epoch))
-        assert len(codes._ids) <= 2
+def test_a_code_is_good_in_each_epoch_that_is_prepared():
+    codes, many = new_codes(300), Codes([*CODES, *new_codes(300)], TASK.task_id)
+    for first in (0, 1, 4):
+        many.prepare(range(first, first + 3))
+        for epoch in range(8):
+            is_open = first <= epoch < first + 3
+            for code in CODES:
+                found = many.admits(epoch, report_id_of(code, TASK.task_id, epoch))
+                assert found is (True if is_open else None)
+                other = many.admits(epoch, report_id_of(code, TASK.task_id, epoch + 1))
+                assert other is (False if is_open else None)
+            for report_id in (bytes(16), b"\xff" * 16, *(codes if is_open else ())):
+                assert not many.admits(epoch, report_id)
+
+
+def test_codes_that_begin_alike_are_both_admitted(monkeypatch):
+    monkeypatch.setattr(
+        "shuffledp.deploy.admission.report_id_of", lambda code, _task, _epoch: bytes(8) + code[8:]
+    )
+    first, second, third = bytes(16), bytes(15) + b"\1", bytes(15) + b"\2"
+    codes = Codes([second, first], TASK.task_id)
+    codes.prepare([0])
+    assert [codes.admits(0, each) for each in (first, second, third)] == [True, True, False]
+
+
+def test_more_codes_than_ids_can_be_kept_are_refused_before_serving(make, monkeypatch):
+    task, settings, _ = make()
+    path = settings.task.with_name("codes.txt")
+    path.write_text("\n".join(map(write_code, CODES)))
+    some = replace(settings, codes=path, grace_seconds=2.0 * task.epoch_seconds)
+    assert some.admission(task) is not None
+    monkeypatch.setattr("shuffledp.deploy.admission._MOST_IDS", 19)
+    with pytest.raises(DataError, match="4 codes with 5 epochs open at once"):
+        some.admission(task)
 
 
 def test_a_client_with_a_code_is_admitted_and_sends_the_same_again(tmp_path):

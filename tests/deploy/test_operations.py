@@ -198,8 +198,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
         watch = ShufflerWatch(shuffler)
         app = shuffler_app(
             shuffler,
-            public_keys=b"",
-            analyzer_keys=b"",
+            lists={"keys": b"", "analyzer_keys": b""},
             analyzer_key=bytes(32),
             watch=watch,
             now=lambda: clock[0],

@@ -275,8 +275,8 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
     from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
 
     is_shuffler = role == "shuffler"
-    settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
-    settings = settings.of_instance(instance)
+    kind = ShufflerSettings if is_shuffler else AnalyzerSettings
+    settings = kind.read(config)
     if accept_clock and not is_shuffler:
         raise click.UsageError("--accept-clock is for a shuffler: an analyzer goes by no clock")
     if instance and (role == "analyzer" or settings.database is None):
@@ -286,14 +286,17 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
 
         with opened(settings):
             click.echo(f"{config} and its task are sound, and the store opens")
-    elif isinstance(settings, ShufflerSettings):
+    elif is_shuffler:
         from shuffledp.deploy.shuffler.serving import serve_shuffler
 
-        serve_shuffler(settings, say_url, accept_clock=accept_clock)
+        def read() -> ShufflerSettings:
+            return ShufflerSettings.read(config).of_instance(instance)
+
+        serve_shuffler(read, say_url, accept_clock=accept_clock)
     else:
         from shuffledp.deploy.analyzer import serve_analyzer
 
-        serve_analyzer(settings, say_url)
+        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url)
 
 
 def say_url(url: str) -> None:

@@ -11,6 +11,8 @@ Blind signatures would keep even who takes part from the shuffler. They need a r
 
 import base64
 import hashlib
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
@@ -24,8 +26,8 @@ CODE_BYTES: Final = 16
 _CHECK_BYTES: Final = 4  # a typo goes unseen once in 2^32
 _GROUP: Final = 4  # letters between hyphens
 
-# Of all epochs together, about 100 bytes each; with the fewest epochs below.
-_MOST_IDS_KEPT: Final = 2_000_000
+# Of all epochs whose ids are kept at a time, 24 bytes each.
+_MOST_IDS: Final = 1 << 25
 
 
 class Codes:
@@ -36,18 +38,40 @@ class Codes:
 
     def __init__(self, codes: Iterable[bytes], task_id: bytes) -> None:
         self._codes, self._task_id = tuple(codes), task_id
-        # Several epochs are open at once while one's time of grace lasts: who names them in turn
-        # must not have all ids computed each time.
-        self._most_epochs = max(2, _MOST_IDS_KEPT // max(1, len(self._codes)))
-        self._ids: dict[int, frozenset[bytes]] = {}
+        # By epoch: all ids, sorted, one behind the other, and the first 8 bytes of each.
+        self._ids: dict[int, tuple[bytes, array[int]]] = {}
 
-    def admits(self, epoch: int, report_id: bytes) -> bool:
-        """Return whether the id is that of a code; the first of an epoch costs a hash a code."""
-        ids = self._ids.get(epoch)
-        if ids is None:
-            ids = frozenset(report_id_of(code, self._task_id, epoch) for code in self._codes)
-            self._ids = dict([*self._ids.items(), (epoch, ids)][-self._most_epochs :])
-        return report_id in ids
+    def require_room(self, num_epochs: int) -> None:
+        """Raise unless the ids of so many epochs can be kept."""
+        if len(self._codes) * num_epochs > _MOST_IDS:
+            what = f"{len(self._codes):,} codes with {num_epochs:,} epochs open at once are more "
+            what += f"than {_MOST_IDS:,} ids: shorten grace_seconds, or make the epochs longer"
+            raise DataError(what)
+
+    def prepare(self, epochs: Iterable[int]) -> None:
+        """Compute the ids of these epochs, and forget those of all others.
+
+        A hash a code and new epoch, a second for a million: in a thread, before an epoch begins.
+        """
+        self._ids = {epoch: self._ids.get(epoch) or self._ids_of(epoch) for epoch in epochs}
+
+    def _ids_of(self, epoch: int) -> "tuple[bytes, array[int]]":
+        """Return the ids of an epoch as they are kept."""
+        ids = sorted(report_id_of(each, self._task_id, epoch) for each in self._codes)
+        return b"".join(ids), array("Q", (int.from_bytes(each[:8]) for each in ids))
+
+    def admits(self, epoch: int, report_id: bytes) -> bool | None:
+        """Return whether the id is that of a code; None where the epoch is not prepared.
+
+        No stranger has anything computed: O(log n), about a microsecond.
+        """
+        found = self._ids.get(epoch)
+        if found is None:
+            return None
+        ids, heads = found
+        at = bisect_left(heads, int.from_bytes(report_id[:8])) * REPORT_ID_BYTES
+        # Two at most begin alike: three would be a chance of 2^-64 for a million codes.
+        return ids.find(report_id, at, at + 2 * REPORT_ID_BYTES) % REPORT_ID_BYTES == 0
 
 
 def report_id_of(code: bytes | None, task_id: bytes, epoch: int) -> bytes:

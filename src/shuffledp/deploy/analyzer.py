@@ -90,9 +90,13 @@ class Analyzer(Keeper):
         task.check()
         self.task, self._task_id = task, task.task_id
         self._ledger, self._shuffler_key = ledger, shuffler_key
-        self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
+        self.replace_keys(opening_keys)
         self._record_size = sealed_size(task.asked.codec.num_report_bytes)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
+
+    def replace_keys(self, opening_keys: Mapping[int, X25519PrivateKey]) -> None:
+        """Open with other keys from now on."""
+        self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
 
     def take(self, data: bytes) -> Opened:
         """Open a batch; the same one again gives the same, and spends nothing more.
@@ -307,8 +311,9 @@ class AnalyzerWatch(Watch):
             self.set("budget_left_epsilon", ledger.remaining)
 
 
-def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
+def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None]) -> None:
     """Serve one task's analyzer until the process is told to end."""
+    settings = read()
     watch, results = AnalyzerWatch(settings.ledger), settings.store / "results"
     results.mkdir(exist_ok=True)
     with (
@@ -321,6 +326,17 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             patience_seconds=_POLL_PATIENCE_SECONDS,
         ) as shuffler,
     ):
+        lists = settings.lists()
+
+        def reload() -> Callable[[], None]:
+            new = settings.read_again(read)
+            keys, known = keys_of(new, task), new.lists()
+
+            def use() -> None:
+                analyzer.replace_keys(keys)
+                lists.update(known)
+
+            return use
 
         async def work() -> None:
             while True:
@@ -345,12 +361,14 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             return http.data_of(path.read_bytes())
 
         endpoints = {
-            ("GET", "/keys"): http.constant(settings.public_keys.read_bytes()),
+            ("GET", "/keys"): http.listed(lists, "keys"),
             ("GET", "/results"): index,
             ("GET", "/results/{number:number}/{name}"): file,
         }
         base = f"/tasks/{task.task_id.hex()}"
-        app = http.application(endpoints, [work], base=base, watch=watch)
+        app = http.application(
+            endpoints, [work, lambda: http.on_hangup(reload, watch)], base=base, watch=watch
+        )
         http.serve(app, task, watch, settings, on_ready)
 
 

@@ -27,8 +27,9 @@ SEAL_BYTES: Final = 48
 #: Seconds before and after the time of a signed request in which it is taken.
 REQUEST_SECONDS: Final = 300
 
-#: Most reports in one upload.
+#: Most reports in one upload, and bytes.
 MOST_REPORTS: Final = 1000
+MOST_UPLOAD_BYTES: Final = 1 << 22
 
 #: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
 NUM_KEYS: Final = 256
@@ -179,6 +180,11 @@ def report_size(report_bytes: int) -> int:
     return REPORT_ID_BYTES + 4 + 1 + sealed_size(report_bytes) + SEAL_BYTES
 
 
+def most_reports(report_bytes: int) -> int:
+    """Return how many reports of a task an upload may have."""
+    return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes))
+
+
 def sealed_size(report_bytes: int) -> int:
     """Return how many bytes a record of a batch takes: key's number, seal and report."""
     return 1 + report_bytes + SEAL_BYTES
@@ -186,10 +192,10 @@ def sealed_size(report_bytes: int) -> int:
 
 def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for any other size of it."""
-    size = report_size(report_bytes)
+    size, most = report_size(report_bytes), most_reports(report_bytes)
     number, left = divmod(len(body), size)
-    if left or not 1 <= number <= MOST_REPORTS:
-        what = f"upload: {len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes"
+    if left or not 1 <= number <= most:
+        what = f"upload: {len(body):,} bytes are not 1 to {most:,} reports of {size} bytes"
         raise Fault.CLIENT.error(f"{what}: send reports of this task, and no more at once")
     layout = f">{REPORT_ID_BYTES}sIB{size - REPORT_ID_BYTES - 5}s"
     return [Report(*fields) for fields in struct.iter_unpack(layout, body)]

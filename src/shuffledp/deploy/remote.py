@@ -130,6 +130,7 @@ def send_values(
     """
     asked, task_id = task.asked, task.task_id
     entropy = Entropy.from_operating_system()
+    at_once = messages.most_reports(asked.codec.num_report_bytes)
     counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
     with (
         Server(task, task.shuffler_url, "shuffler") as shuffler,
@@ -140,8 +141,8 @@ def send_values(
             each.require_current(now())
         for block in values:
             reports = asked.codec.encode(asked.randomizer.randomize(block, entropy))
-            for start in range(0, len(reports), messages.MOST_REPORTS):
-                some = reports[start : start + messages.MOST_REPORTS]
+            for start in range(0, len(reports), at_once):
+                some = reports[start : start + at_once]
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")

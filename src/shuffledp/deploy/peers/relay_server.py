@@ -189,6 +189,8 @@ def serve_relay(
     with http.listen(*address) as listening, Relay(store, terms, graph) as relay:
         service = RelayService(relay, **clock)
         app = make_app(service, until_collected=stop if until_collected else None)
-        server = http.make_server(app)
+        nodes = range(terms.num_users)
+        most = max(max(service.most_batch_bytes(n), service.most_hand_in_bytes(n)) for n in nodes)
+        server = http.make_server(app, most_body=most)
         on_ready(http.url_of(listening))
         server.run(sockets=[listening])

@@ -7,6 +7,10 @@ A connection waits while its request is not there in full, or between requests. 
 room for a new one, the one that has waited longest makes room; if none waits, the new one is told
 to come back. Without this a server runs out of descriptors: uvicorn's own ``limit_concurrency``
 counts connections but closes none, and its time limits do not run while a request is being read.
+
+Where requests on their way take too many bytes, the largest that is not there in full makes room:
+so one that has less than the mean is never sent away, however many others wait. What is no HTTP
+is answered, and nobody is told.
 """
 
 import asyncio
@@ -23,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -63,6 +67,10 @@ _MOST_PENDING: Final = 1024
 
 _MOST_CONNECTIONS: Final = 10_000
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+# What requests on their way may take together, unless a single one may take more than a quarter.
+_MOST_BYTES: Final = 1 << 26
+# Nothing of a request that is wrong is logged, but failures are: uvicorn's log is the parent.
+_REQUESTS: Final = logging.getLogger("uvicorn.error.requests")
 _PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
 
 
@@ -74,6 +82,8 @@ class ConnectionLimits:
     most: int
     # Connections from one address.
     most_from_one: int
+    # Bytes of requests that are not there in full.
+    most_bytes: int = _MOST_BYTES
     # Connections that are accepted before the first of them is counted.
     accepted_at_once: int = 64
     # For sending a request, from its first byte or the connection on to its last.
@@ -106,6 +116,8 @@ class Room:
         self._number: Counter[str] = Counter()
         # Those who have waited longest first.
         self._waiting: dict[Connection, None] = {}
+        self._bytes: Counter[Connection] = Counter()
+        self.num_bytes = 0
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -137,13 +149,25 @@ class Room:
 
     def wait(self, connection: "Connection") -> None:
         """Put a connection last among those who wait."""
-        self.serve(connection)
+        self._waiting.pop(connection, None)
         if connection in self._addresses:
             self._waiting[connection] = None
 
     def serve(self, connection: "Connection") -> None:
         """Take a connection from those who wait: all of a request is there."""
         self._waiting.pop(connection, None)
+        self.num_bytes -= self._bytes.pop(connection, 0)
+
+    def hold(self, connection: "Connection", number: int) -> None:
+        """Count bytes that came of a request; the largest requests make room for others."""
+        self._bytes[connection] += number
+        self.num_bytes += number
+        while self.num_bytes > self.limits.most_bytes and self._waiting:
+            largest = max(self._waiting, key=self._bytes.__getitem__)
+            if not self._bytes[largest]:
+                return  # the others are being answered
+            self.leave(largest)
+            largest.refuse(503, "too many bytes wait: try again")
 
     def leave(self, connection: "Connection") -> None:
         """Count a connection no more; nothing happens if it is not counted."""
@@ -161,7 +185,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *, room: Room, **options: Any) -> None:
         super().__init__(**options)
-        self._room = room
+        self._room, self.logger = room, _REQUESTS
         # What it waits for: a request, "answering", or "idle" between requests.
         self._stage = "reading"
         self._deadline: asyncio.TimerHandle | None = None
@@ -184,11 +208,15 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came of a request."""
-        super().data_received(data)
-        self._look()
+        self._room.hold(self, len(data))
+        if not self.transport.is_closing():
+            super().data_received(data)
+            self._look()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for what is left of one that was answered early."""
+        self._room.serve(self)
+        self._room.hold(self, len(self.conn.trailing_data[0]))
         super().on_response_complete()
         self._look()
 
@@ -273,24 +301,24 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(app: Any, room: Room | None = None) -> uvicorn.Server:
-    """Return a server that writes down nothing of who asked when."""
+def make_server(app: Any, room: Room | None = None, *, most_body: int = 0) -> uvicorn.Server:
+    """Return a server that writes down nothing of who asked when; ``most_body`` is in bytes."""
     if room is None:
-        room = Room(ConnectionLimits.of_descriptors(num_descriptors()))
-    return _Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=60,
-            http=partial(Connection, room=room),  # type: ignore[arg-type]  # called like a class
-            ws="none",
-            loop="asyncio",
-            backlog=room.limits.accepted_at_once,
-        ),
-        room,
+        limits = ConnectionLimits.of_descriptors(num_descriptors())
+        room = Room(replace(limits, most_bytes=max(_MOST_BYTES, 4 * most_body)))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=60,
+        http=partial(Connection, room=room),  # type: ignore[arg-type]  # called like a class
+        ws="none",
+        loop="asyncio",
+        backlog=room.limits.accepted_at_once,
     )
+    _REQUESTS.setLevel(logging.ERROR)  # which uvicorn has just set anew
+    return _Server(config, room)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -330,13 +358,12 @@ register_url_convertor("number", _NumberConvertor())
 
 async def body_of(request: Request, most: int) -> bytes:
     """Return the body of a request; one that is too large is not read to its end."""
-    pieces, size = [], 0
+    body = bytearray()  # not pieces: many small ones take forty times as much
     async for piece in request.stream():
-        size += len(piece)
-        if size > most:
+        body += piece
+        if len(body) > most:
             raise HTTPException(413, f"a body of more than {most:,} bytes, the most here")
-        pieces.append(piece)
-    return b"".join(pieces)
+    return bytes(body)
 
 
 def token_of(request: Request) -> bytes:
@@ -358,16 +385,19 @@ def print_error(error: BaseException) -> None:
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
+_COME_BACK: Final = (429, 503)
+
 #: What `refusal` answers without an entry in the log.
 EXPECTED: Final = (HTTPException, ClientDisconnect, ShuffledpError)
 
 
 def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
     """Return an error as one line of JSON that says whose fault it is; the server's is reported."""
-    status, message = 500, "the server made a mistake, which its log shows"
+    status, message, wait = 500, "the server made a mistake, which its log shows", "1"
     match error:
         case HTTPException():
             status, message = error.status_code, error.detail
+            wait = (error.headers or {}).get("retry-after", wait)
         case ClientDisconnect():
             status, message = 400, "the request was cut short"
         case ProtocolError():
@@ -375,7 +405,8 @@ def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> R
         case ShuffledpError():
             on_failure(error)
             status, message = 503, "the server cannot save anything just now: try again"
-    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
+    headers = {"retry-after": wait} if status in _COME_BACK else None
+    return JSONResponse({"error": " ".join(message.split())}, status_code=status, headers=headers)
 
 
 def application(
@@ -427,13 +458,31 @@ def application(
     return app
 
 
-def constant(data: bytes) -> Endpoint:
-    """Return an endpoint that always says the same."""
+def listed(known: Mapping[str, bytes], name: str) -> Endpoint:
+    """Return an endpoint that says what is known under a name."""
 
     async def endpoint(_: Request) -> Response:
-        return data_of(data)
+        return data_of(known[name])
 
     return endpoint
+
+
+async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> None:
+    """Read settings again whenever the process gets SIGHUP: in a thread, then put them to use.
+
+    What is wrong with them leaves all as it is. Needs the process's first thread.
+    """
+    hangup = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+    while True:
+        await hangup.wait()
+        hangup.clear()
+        try:
+            (await asyncio.to_thread(reload))()
+        except ShuffledpError as error:
+            watch.say("reload_failed", reason=str(error))
+        else:
+            watch.say("reloaded")
 
 
 def require_signed(request: Request, task: Task, key: bytes) -> None:

@@ -15,7 +15,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, get_args
@@ -32,8 +32,13 @@ from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
 _CODES = "shuffler/codes.txt"
-_LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001}
+_LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001, "max_epoch_reports": 1.0}
 _PUBLIC: Final = re.compile("[0-9a-fA-F]{64}")
+
+# What a server that runs takes over when its settings are read again.
+_RELOADED = {
+    "public_keys", "analyzer_keys", "sealing_keys", "opening_keys", "codes", "max_epoch_reports"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,24 @@ class Settings:
         role: Role = "analyzer" if isinstance(self, AnalyzerSettings) else "shuffler"
         return read_list(self.public_keys, self.read_task(), role)
 
+    def lists(self) -> dict[str, bytes]:
+        """Return the lists of keys that are served, by name."""
+        paths = {"keys": self.public_keys, "analyzer_keys": getattr(self, "analyzer_keys", None)}
+        return {name: bytes_of(path) for name, path in paths.items() if path is not None}
+
+    def read_again(self, read: Callable[[], Self]) -> Self:
+        """Read them anew; raise if one differs that a server cannot change while it runs."""
+        after = read()
+        changed = [
+            each.name
+            for each in fields(self)
+            if each.name not in _RELOADED and getattr(self, each.name) != getattr(after, each.name)
+        ]
+        if changed or after.read_task().task_id != self.read_task().task_id:
+            what = f"{', '.join(changed) or 'the task'} changed: start the server again for that"
+            raise DataError(what)
+        return after
+
     def read_task(self) -> Task:
         """Return the task, its guarantee recomputed."""
         task = read_task(self.task)
@@ -92,6 +115,7 @@ class Settings:
 _KINDS: Final[dict[type, tuple[Any, str]]] = {
     Path: (str, "a path"),
     str: (str, "text"),
+    int: (int, "a whole number"),
     float: ((int, float), "a number"),
 }
 
@@ -138,10 +162,17 @@ class ShufflerSettings(Settings):
     codes: Path | None = None
     #: The public half of the signing key, by which the analyzer knows batches, hexadecimal.
     signs_as: str | None = None
+    #: Reports with which an epoch is full: more are refused, so that strangers fill no disk.
+    max_epoch_reports: int = 10_000_000
 
     def admission(self, task: Task) -> Codes | None:
         """Return who may send, None for anybody."""
-        return None if self.codes is None else Codes(codes_of(self.codes), task.task_id)
+        if self.codes is None:
+            return None
+        admitted = Codes(codes_of(self.codes), task.task_id)
+        num_open = int(self.grace_seconds // task.epoch_seconds) + 3  # the next one, too
+        admitted.require_room(min(num_open, task.num_epochs))
+        return admitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

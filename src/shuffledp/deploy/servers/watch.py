@@ -17,6 +17,9 @@ from typing import Any, Final
 _LONGEST_REASON: Final = 300
 _MOST_FRAMES: Final = 6
 
+#: Lines that requests can cause in a second: whoever finds a mistake must not fill the disk.
+MOST_LINES: Final = 5
+
 #: Each event and how grave it is.
 EVENTS: Final = {
     "started": "info",
@@ -36,6 +39,8 @@ EVENTS: Final = {
     "store_failed": "error",
     "store_works": "info",
     "server_failed": "error",
+    "reloaded": "info",
+    "reload_failed": "error",
     "stopped": "info",
 }
 
@@ -49,6 +54,7 @@ FIELDS: Final = (
 # By role and name: kind, the name of its label if it has one, and what it is.
 _LISTED: Final = {
     "shuffler": {
+        "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "reports_total": ("counter", "outcome", "Reports by what became of them."),
         "queue_reports": ("gauge", "", "Reports that wait to be stored."),
         "commit_seconds": ("summary", "", "Time to store what came together."),
@@ -64,6 +70,7 @@ _LISTED: Final = {
         "clock_believed": ("gauge", "", "Whether the clock is where it should be."),
     },
     "analyzer": {
+        "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "batches": ("gauge", "state", "Batches published, and refused."),
         "shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
         "shuffler_answered_timestamp_seconds": ("gauge", "", "When it did, in seconds since 1970."),
@@ -154,10 +161,19 @@ class EventHandler(logging.Handler):
 
     def __init__(self, watch: Watch) -> None:
         super().__init__(logging.WARNING)
-        self._watch = watch
+        self._watch, self._second, self._num_left = watch, 0, MOST_LINES
+        self._num_suppressed = 0
+        watch.set("suppressed_lines_total", 0)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one."""
+        """Write one, or count it."""
+        if int(record.created) != self._second:
+            self._second, self._num_left = int(record.created), MOST_LINES
+        self._num_left -= 1
+        if self._num_left < 0:
+            self._num_suppressed += 1
+            self._watch.set("suppressed_lines_total", self._num_suppressed)
+            return
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             reason = str(record.msg)  # without the values that are put into it

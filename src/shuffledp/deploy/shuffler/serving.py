@@ -6,7 +6,7 @@ disk.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
-from shuffledp.deploy.messages import MOST_REPORTS, Answer, Report, decode_upload, report_size
+from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import opened_in, workers
@@ -28,8 +28,12 @@ from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
 
-#: Most reports that wait to be stored; beyond them clients are told to come back.
+#: Most reports that wait to be stored, and bytes; beyond them clients are told to come back.
 MOST_WAITING: Final = 20_000
+_MOST_WAITING_BYTES: Final = 1 << 26
+
+# Told to clients when an epoch is full: only its operator changes that.
+_FULL_SECONDS: Final = 600
 
 _ENOUGH_AT_ONCE = 1_000
 _TICK_SECONDS = 1.0
@@ -46,7 +50,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     if settings.signs_as not in {None, key.public_key().public_bytes_raw().hex()}:
         what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
         raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
-    return Shuffler(
+    shuffler = Shuffler(
         task,
         settings.store,
         signing_key=key,
@@ -57,26 +61,49 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         database=settings.database,
         batches=settings.batches,
     )
+    shuffler.max_epoch_reports = settings.max_epoch_reports
+    return shuffler
 
 
 def serve_shuffler(
-    settings: ShufflerSettings, on_ready: Callable[[str], None], *, accept_clock: bool = False
+    read: Callable[[], ShufflerSettings],
+    on_ready: Callable[[str], None],
+    *,
+    accept_clock: bool = False,
 ) -> None:
     """Serve one task's shuffler until the process is told to end.
 
     With ``accept_clock`` the clock is believed, however far it is from when the server ran last.
     """
+    settings = read()
     with open_shuffler(settings) as shuffler:
         most_jump = max(LEAST_JUMP_SECONDS, shuffler.task.epoch_seconds)
         clock = Clock(most_jump, None if accept_clock else shuffler.last_time())
+        shuffler.prepare(time.time())
         watch = ShufflerWatch(shuffler, settings.sealing_keys)
+        lists = settings.lists()
+
+        def reload() -> Callable[[], None]:
+            new = settings.read_again(read)
+            task, known = shuffler.task, new.lists()
+            keys, admission = files.keys_of(new, task), new.admission(task)
+            if admission is not None:
+                admission.prepare(shuffler.epochs_around(time.time()))
+
+            def use() -> None:
+                shuffler.replace_keys(keys, admission)
+                shuffler.max_epoch_reports = new.max_epoch_reports
+                lists.update(known)
+
+            return use
+
         app = shuffler_app(
             shuffler,
-            public_keys=settings.public_keys.read_bytes(),
-            analyzer_keys=settings.analyzer_keys.read_bytes(),
+            lists=lists,
             analyzer_key=bytes.fromhex(settings.analyzer),
             watch=watch,
             now=clock,
+            work=[lambda: http.on_hangup(reload, watch)],
         )
         http.serve(app, shuffler.task, watch, settings, on_ready)
 
@@ -199,11 +226,18 @@ class Intake:
         self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
+        size = report_size(shuffler.task.asked.codec.num_report_bytes)
+        self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
         """Return what became of each report of an upload, once it is on disk."""
-        if self._num_waiting + len(reports) > MOST_WAITING:
+        if self._num_waiting + len(reports) > self._most:
             raise HTTPException(503, "too many reports wait to be stored: try again")
+        for epoch in {report.epoch for report in reports}:
+            if self._shuffler.is_full(epoch):
+                what = f"epoch {epoch} has all the reports that this shuffler takes in: its "
+                what += "operator may raise max_epoch_reports"
+                raise HTTPException(429, what, {"retry-after": str(_FULL_SECONDS)})
         stored: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
         self._waiting.put_nowait((reports, stored))
         self._num_waiting += len(reports)
@@ -247,20 +281,20 @@ class Intake:
 def shuffler_app(
     shuffler: Shuffler,
     *,
-    public_keys: bytes,
-    analyzer_keys: bytes,
+    lists: Mapping[str, bytes],
     analyzer_key: bytes,
     watch: ShufflerWatch,
     now: Now = time.time,
     tick_seconds: float = _TICK_SECONDS,
+    work: Sequence[Callable[[], Awaitable[None]]] = (),
 ) -> "Shortcut":
-    """Return the shuffler's application, with its clock."""
+    """Return the shuffler's application, with its clock, and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
     size = task.asked.codec.num_report_bytes
 
     async def reports(request: Request) -> Response:
-        body = await http.body_of(request, MOST_REPORTS * report_size(size))
+        body = await http.body_of(request, most_reports(size) * report_size(size))
         return http.data_of(bytes(await intake.take(decode_upload(body, size))))
 
     async def batches(request: Request) -> Response:
@@ -286,14 +320,19 @@ def shuffler_app(
     app = http.application(
         {
             ("POST", "/reports"): reports,
-            ("GET", ""): http.constant(task.encode()),
-            ("GET", "/keys"): http.constant(public_keys),
-            ("GET", "/analyzer_keys"): http.constant(analyzer_keys),
+            ("GET", ""): http.listed({"": task.encode()}, ""),
+            ("GET", "/keys"): http.listed(lists, "keys"),
+            ("GET", "/analyzer_keys"): http.listed(lists, "analyzer_keys"),
             ("GET", "/batches"): batches,
             ("GET", "/batches/{number:number}"): fetch,
             ("DELETE", "/batches/{number:number}"): forget,
         },
-        [intake.run, lambda: _release_batches(shuffler, watch, now, tick_seconds)],
+        [
+            intake.run,
+            lambda: _release_batches(shuffler, watch, now, tick_seconds),
+            lambda: _prepare_epochs(shuffler, now, tick_seconds),
+            *work,
+        ],
         base=base,
         watch=watch,
     )
@@ -346,4 +385,12 @@ async def _release_batches(
                 watch.tick(seen)
         except OutputError as error:  # a full disk: each step can be done again
             watch.store_failed(error)
+        await asyncio.sleep(tick_seconds)
+
+
+async def _prepare_epochs(shuffler: Shuffler, now: Now, tick_seconds: float) -> None:
+    """Have ready who is admitted before an epoch begins; uploads come in meanwhile."""
+    while True:
+        if (seen := now()) is not None:
+            await asyncio.to_thread(shuffler.prepare, seen)
         await asyncio.sleep(tick_seconds)

@@ -10,6 +10,7 @@ the analyzer says that it has it, and then only its counts are left. Whatever ha
 the step can be done again.
 """
 
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,58 +101,93 @@ class Shuffler(Keeper):
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
         self._noted = 0.0
         self._epochs: set[int] = set()  # known to have a table of reports
+        self.max_epoch_reports = math.inf  # see `is_full`
+        self._num_in = Counter[int]()
+        self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
+        self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
 
     # ------------------------------------------------------------ taking in
     def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
         """Take in reports of any number of uploads, in one transaction; O(log n) a report.
 
-        Says what became of each, which is on disk when this returns.
+        Says what became of each. Those that are accepted are on disk when this returns; those that
+        are refused cost the store nothing, and are counted with the next ones.
         """
+        refusals = [self._refusal(report, now) for report in reports]
         new: defaultdict[int, list[Report]] = defaultdict(list)
-        has_tables = self._epochs.issuperset(report.epoch for report in reports)
-        with self._store.transaction(is_shared=has_tables):
-            num_closed = self._num_closed
-            refusals = [self._refusal(report, now, num_closed) for report in reports]
-            for report, refusal in zip(reports, refusals, strict=True):
-                if refusal is None:
-                    new[report.epoch].append(report)
-            stored = {epoch: iter(self._stored(epoch, some)) for epoch, some in new.items()}
-            both = zip(reports, refusals, strict=True)
-            answers = [next(stored[each.epoch]) if no is None else no for each, no in both]
-            # Whatever epochs a stranger makes up, there is one count of those beyond the last.
-            epochs = (min(report.epoch, self.task.num_epochs) for report in reports)
-            names = (answer.name.lower() for answer in answers)
-            self._count(zip(epochs, names, strict=True))
-        self._epochs.update(new)
-        return answers
+        for report, refusal in zip(reports, refusals, strict=True):
+            if refusal is None:
+                new[report.epoch].append(report)
+            else:  # whatever epochs a stranger makes up, there is one count of those after the last
+                epoch = min(report.epoch, self.task.num_epochs)
+                self._refused[epoch, refusal.name.lower()] += 1
+        stored: dict[int, list[Answer]] = {}
+        if new:
+            with self._store.transaction(is_shared=self._epochs.issuperset(new)):
+                self._known_closed = self._num_closed
+                stored = {epoch: self._stored(epoch, some) for epoch, some in new.items()}
+                self._count((at, each.name.lower()) for at, some in stored.items() for each in some)
+            self._epochs.update(new)
+        became = {epoch: iter(some) for epoch, some in stored.items()}
+        both = zip(reports, refusals, strict=True)
+        return [next(became[each.epoch]) if no is None else no for each, no in both]
+
+    def is_full(self, epoch: int) -> bool:
+        """Return whether an epoch has all the reports that it may, as far as this process knows.
+
+        What others took in is known when `num_unreleased` has counted.
+        """
+        return self._num_in[epoch] >= self.max_epoch_reports
+
+    def prepare(self, now: float) -> None:
+        """Compute which ids are admitted in the open epochs and the next one; uses no database."""
+        if self._admission is not None:
+            self._admission.prepare(self.epochs_around(now))
+
+    def epochs_around(self, now: float) -> range:
+        """Return the epochs that take reports in, and the next one."""
+        begun = (now - self.task.start) / self.task.epoch_seconds
+        first = int(begun - self._grace / self.task.epoch_seconds)
+        last = min(self.task.num_epochs - 1, int(begun) + 1)
+        return range(max(0, self._known_closed, first), last + 1)
+
+    def replace_keys(
+        self, sealing_keys: Mapping[int, X25519PrivateKey], admission: Codes | None
+    ) -> None:
+        """Open with other keys, and admit by other codes, from now on."""
+        self._sealing_keys, self._admission = dict(sealing_keys), admission
 
     @property
     def _num_closed(self) -> int:
         """How many epochs have been closed."""
         return int(self._store.fact("epochs_closed") or 0)
 
-    def _refusal(self, report: Report, now: float, num_closed: int) -> Answer | None:
-        """Return why a report is not taken in, None if nothing speaks against it."""
+    def _refusal(self, report: Report, now: float) -> Answer | None:
+        """Return why a report is not taken in, None if nothing speaks against it; asks no store."""
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
-        # An epoch's members are fixed once it is closed, whatever a clock says now.
-        if now >= self.end_of(report.epoch) or report.epoch < num_closed:
+        if now >= self.end_of(report.epoch) or report.epoch < self._known_closed:
             return Answer.LATE
         if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
-        if self._admission and not self._admission.admits(report.epoch, report.report_id):
-            return Answer.NOT_ADMITTED
-        return None
+        if self._admission is None:
+            return None
+        admits = self._admission.admits(report.epoch, report.report_id)
+        return {None: Answer.EARLY, False: Answer.NOT_ADMITTED, True: None}[admits]
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
         """Store those of an epoch's reports whose ids are new; return what became of each."""
+        if epoch < self._known_closed:  # its members are fixed, whatever a clock says now
+            return [Answer.LATE] * len(reports)
         table = f"reports_{epoch:d}"
         if epoch not in self._epochs and epoch not in self.unreleased():
             self._store.change(_REPORTS.format(table=table))
             self._store.change("INSERT INTO epochs VALUES (?)", (epoch,))
         kept = {report.report_id: report.sealed for report in reversed(reports)}
-        if self._store.insert_new(table, "id, sealed", list(kept.items())) < len(kept):
+        num_new = self._store.insert_new(table, "id, sealed", list(kept.items()))
+        self._num_in[epoch] += num_new
+        if num_new < len(kept):
             query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
             kept = dict(rows_among(self._store, query, list(kept)))
         return [
@@ -167,7 +203,7 @@ class Shuffler(Keeper):
         """Return until when reports of an epoch are taken in."""
         return self._begin(epoch + 1) + self._grace
 
-    def _count(self, names: Iterable[tuple[int, str]]) -> None:
+    def _count(self, names: Iterable[tuple[int, str]]) -> None:  # or a Counter of them
         """Add to the counts."""
         part = os.getpid() % _NUM_PARTS
         for (epoch, name), number in sorted(Counter(names).items()):
@@ -194,7 +230,8 @@ class Shuffler(Keeper):
 
     def num_unreleased(self) -> int:
         """Return how many reports are stored; reads them all."""
-        return sum(self._num_stored(epoch) for epoch in self.unreleased())
+        self._num_in = Counter({epoch: self._num_stored(epoch) for epoch in self.unreleased()})
+        return self._num_in.total()
 
     def _num_stored(self, epoch: int) -> int:
         """Return how many reports of an epoch are stored."""
@@ -393,5 +430,9 @@ class Shuffler(Keeper):
 
     def counts(self) -> dict[str, int]:
         """Return how many reports were accepted, late, replayed and so on, over all epochs."""
+        if self._refused:
+            with self._store.transaction(is_shared=True):
+                self._count(self._refused)
+            self._refused.clear()
         query = "SELECT name, CAST(sum(number) AS INTEGER) FROM counts GROUP BY name"
         return dict(self._store.rows(query))
