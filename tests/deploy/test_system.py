@@ -148,6 +148,11 @@ def test_a_client_refuses_what_its_user_would_not_answer(tmp_path):
         with pytest.raises(ProtocolError) as caught:
             Client(TASK, tmp_path / "b.db", limits=limits)
         assert caught.value.reason is Reason.LIMIT
+    single = make_task(min_batch=1, honest_ppm=1_000_000, epsilon="2")
+    with pytest.raises(ProtocolError, match="at least 1 reports"):
+        Client(single, tmp_path / "b.db")
+    Client(single, tmp_path / "d.db", limits=Limits(least_batch=1)).close()
+    Client(TASK, tmp_path / "e.db", limits=Limits(operator_key=TASK.operator_key)).close()
     with Client(TASK, tmp_path / "c.db") as client:
         for now, reason in ((at(-1), Reason.EARLY), (at(30), Reason.LATE)):
             with pytest.raises(ProtocolError) as caught:

@@ -137,9 +137,11 @@ def _stop(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--max-epsilon0", "1.5"], "the limits are 1.5 and 1"),
+        (["--max-epsilon0", "1.5"], "the limits are 1.5 and 2"),
         (["--max-epsilon0", "nan"], "the limits are nan"),
         (["--least-batch", "101"], "the limits are inf and 101"),
+        (["--operator-key", "00" * 32], "not of the one that you named"),
+        (["--operator-key", "me"], "64 hexadecimal digits"),
         (["--value", "perhaps"], "outside the domain"),
         (["--column", "a"], "--column is for TABLE"),
         (["table.csv", "--max-epsilon0", "3"], "--max-epsilon0 is for a device"),

@@ -248,6 +248,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
         ("without one", without_shuffler_line(made.asked.randomizer.profile)),
         ("shuffler", made.shuffler_url),
         ("analyzer", made.analyzer_url),
+        ("operator", made.operator_key.hex()),
     ]
 
 

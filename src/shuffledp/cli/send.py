@@ -34,7 +34,8 @@ _MEANINGS = {
     --store FILE  Where the device keeps its report; by default a file of the task in the user's
         folder for state.
     --max-epsilon0 X  Answer no task with a larger epsilon0, in nats.
-    --least-batch N   Answer no task that releases batches of fewer reports.
+    --least-batch N   Answer no task that releases batches of fewer reports; 2 by default.
+    --operator-key HEX  Answer no task of another operator: the public key of the one you know.
     --column TEXT     Column of TABLE with the values; each row is one device.
     --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
     {JSON}
@@ -92,7 +93,9 @@ def _answer(
         console.print_warnings(cautions_about(url, name))
     most, least = agreed["max_epsilon0"], agreed["least_batch"]
     limits = sdp.deploy.Limits(
-        max_epsilon0=float("inf") if most is None else most, least_batch=least or 1
+        max_epsilon0=float("inf") if most is None else most,
+        least_batch=2 if least is None else least,
+        operator_key=agreed["operator_key"],
     )
     with sdp.deploy.Client(made, store, limits=limits) as client:
         code = codes[0] if codes else None

@@ -31,23 +31,27 @@ _FINAL: Final = (Answer.ACCEPTED, Answer.REPLAYED, Answer.LATE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a user agrees to; the most permissive by default.
+    """What a user agrees to.
 
     Parameters
     ----------
     max_epsilon0 : float
         Largest local epsilon of a report, in nats: what protects the user if the shuffler does not.
     least_batch : int
-        Fewest reports among which theirs is to be released, at least 1.
+        Fewest reports among which theirs is to be released, at least 1; by default 2, since a
+        shuffler that releases single reports hides nobody.
+    operator_key : bytes, optional
+        The operator from whom a task is accepted, by the public key in it; by default any.
 
     Examples
     --------
     >>> Limits(max_epsilon0=2.0).least_batch
-    1
+    2
     """
 
     max_epsilon0: float = float("inf")
-    least_batch: int = 1
+    least_batch: int = 2
+    operator_key: bytes | None = None
 
 
 class Kept(NamedTuple):
@@ -69,7 +73,7 @@ class Client(Keeper):
         File for the randomized report, readable by its owner only. By default a file of the task
         in the user's folder for state, so that nobody answers twice by mistake.
     limits : Limits, optional
-        What the user agrees to, by default anything.
+        What the user agrees to, by default any task that releases no single reports.
 
     Raises
     ------
@@ -115,6 +119,9 @@ class Client(Keeper):
             agreed = f"{limits.max_epsilon0:g} and {limits.least_batch:,}"
             what = f"the task asks for {asked}; the limits are {agreed}: "
             raise Fault.OPERATOR.error(f"{what}leave it out, or agree to more", Reason.LIMIT)
+        if limits.operator_key not in {None, task.operator_key}:
+            what = f"the task is of the operator {task.operator_key.hex()}, not of the one that "
+            raise Fault.OPERATOR.error(f"{what}you named: send nothing", Reason.FORGED)
         self.task = task
         if store is None:
             store = default_store(task)
