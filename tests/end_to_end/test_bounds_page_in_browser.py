@@ -41,7 +41,7 @@ def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
     page.wait_for_load_state("networkidle")
     assert complaints == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-    assert page.locator("#chart-bounds .trace").count() == len(bound_lines(curves))
+    assert page.locator("#chart-bounds .wide .trace").count() == len(bound_lines(curves))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
 

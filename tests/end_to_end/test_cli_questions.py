@@ -22,17 +22,13 @@ ASKED = {
     "words": ["--dictionary", "words.txt"],
     "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
 }
+ENDS = [
+    "standard_error", "population_standard_error", "lower", "upper", "population_lower",
+    "population_upper",
+]  # fmt: skip
 KEYS = {
-    "mean": ["value", "mean", "standard_error", "population_standard_error", "lower", "upper"],
-    "words": [
-        "value",
-        "count",
-        "frequency",
-        "standard_error",
-        "population_standard_error",
-        "lower",
-        "upper",
-    ],
+    "mean": ["value", "mean", *ENDS],
+    "words": ["value", "count", "frequency", *ENDS],
 }
 KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"]}
 

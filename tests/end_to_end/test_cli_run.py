@@ -47,7 +47,7 @@ def test_the_command_of_the_issue(here, capsys, table):
     assert [row["value"] for row in record["estimates"]] == ["no", "refused", "yes"]
     assert list(record["estimates"][0]) == [
         "value", "count", "frequency", "standard_error", "population_standard_error", "lower",
-        "upper",
+        "upper", "population_lower", "population_upper",
     ]  # fmt: skip
     assert not record["is_simulation"]
     assert "warning: The list of answers was read from the data" in captured.err
@@ -56,7 +56,7 @@ def test_the_command_of_the_issue(here, capsys, table):
     assert {key: saved[key] for key in record} == record
     assert saved["parameters"]["table"] == table
     assert saved["parameters"]["domain_is_discovered"]
-    assert list(saved["about"]) == ["date"]
+    assert list(saved["about"]) == ["column", "date"]
 
 
 def test_the_report_and_the_record_say_who_asked_what(here):
@@ -71,7 +71,7 @@ def test_the_report_and_the_record_say_who_asked_what(here):
     saved = json.loads((here / "results" / "privacy.json").read_text())
     date = saved["about"].pop("date")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", date)
-    assert saved["about"] == words
+    assert saved["about"] == {**words, "column": "answer"}
     assert saved["epsilon0"] == 1.0
     report = (here / "results" / "report.html").read_text()
     for text in ("<h1>Commuting</h1>", "How do you commute?", "City &lt;of&gt; X", date):

@@ -50,9 +50,9 @@ def test_it_opens_without_network_complaint_or_sideways_scrolling(
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert widths[0] <= widths[1]
-    fills = page.locator("#chart-running .band").count()
+    fills = page.locator("#chart-running .wide .band").count()
     assert fills == (6 if name == "values" else 1)
     assert page.locator("main img, main script").count() == 0
-    ticks = page.locator("#chart-running .xtick").all_text_contents()
+    ticks = page.locator("#chart-running .wide .xtick").all_text_contents()
     assert 1 <= len(ticks) <= 8
     context.close()

@@ -19,7 +19,7 @@ ABOUT = About(
     contact="privacy at example.org",
     date="2026-11-23",
 )
-NEXT_PAGE = "What was asked, and what was done"
+NEXT_PAGE = "Estimates Bars are estimated frequencies"
 
 
 def objects_of(pdf):

@@ -126,25 +126,26 @@ def test_so_do_reports_of_means_and_plans(visit, request, name, size, scheme):
 
 def test_means_are_drawn_and_listed_in_their_unit(visit, means_report):
     page = visit(means_report).page
-    assert page.locator("#chart-estimates .bar").count() == 3
-    assert page.locator("#chart-estimates .whisker").count() == 3
-    ticks = page.locator("#chart-estimates .xtick").all_text_contents()
+    assert page.locator("#chart-estimates .wide .bar").count() == 3
+    assert page.locator("#chart-estimates .wide .whisker").count() == 3
+    ticks = page.locator("#chart-estimates .wide .xtick").all_text_contents()
     assert len(ticks) >= 3
     assert not any("%" in tick for tick in ticks)
     assert page.locator(".estimates tbody th").all_text_contents()[1] == HOSTILE[0]
     heads = page.locator(".estimates thead th").all_text_contents()
     assert heads == [
-        "Column", "Mean", "Standard error", "Population standard error", "95% interval",
+        "Column", "Mean", "Standard error", "95% interval", "Population standard error",
+        "95% population interval",
     ]  # fmt: skip
     assert page.locator("main script, main img").count() == 0
 
 
 def test_every_randomizer_of_a_plan_has_a_place_in_the_chart(visit, plan_page):
     page = visit(plan_page).page
-    names = page.locator("#chart-errors .ytick").all_text_contents()
+    names = page.locator("#chart-errors .wide .ytick").all_text_contents()
     rows = page.get_by_label("What each randomizer would give").locator("tbody tr")
     assert len(names) == rows.count() - 4 == 12
-    assert page.locator("#chart-errors .bar").count() == 12
+    assert page.locator("#chart-errors .wide .bar").count() == 12
     label = page.locator("#chart-errors").get_attribute("aria-label")
     assert label is not None
     assert "table" in label
@@ -186,7 +187,7 @@ def test_hostile_answers_are_shown_as_they_are(visit, hostile_report):
     assert rows[0] == HOSTILE[0]
     assert rows[4] == HOSTILE[4]
     assert page.locator("main img, main a, main script").count() == 0
-    ticks = page.locator("#chart-estimates .ytick").all_text_contents()
+    ticks = page.locator("#chart-estimates .wide .ytick").all_text_contents()
     assert len(ticks) == len(HOSTILE)
     assert HOSTILE[0] in ticks[0]
     assert page.locator("#chart-estimates a").count() == 0
@@ -194,8 +195,8 @@ def test_hostile_answers_are_shown_as_they_are(visit, hostile_report):
 
 def test_charts_hold_a_bar_and_a_whisker_for_each_answer_and_speak(visit, hostile_report):
     page = visit(hostile_report).page
-    assert page.locator("#chart-estimates .bar").count() == len(HOSTILE)
-    assert page.locator("#chart-estimates .whisker").count() == len(HOSTILE)
+    assert page.locator("#chart-estimates .wide .bar").count() == len(HOSTILE)
+    assert page.locator("#chart-estimates .wide .whisker").count() == len(HOSTILE)
     for name in CHARTS:
         label = page.locator(f"#{name}").get_attribute("aria-label")
         assert label is not None
@@ -204,7 +205,7 @@ def test_charts_hold_a_bar_and_a_whisker_for_each_answer_and_speak(visit, hostil
 
 def test_charts_follow_the_colour_scheme(visit, hostile_report):
     page = visit(hostile_report).page
-    label = page.locator("#chart-estimates .ytick").first
+    label = page.locator("#chart-estimates .wide .ytick").first
     expect(label).to_have_css("fill", SOFT_INK["light"])
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
@@ -218,8 +219,8 @@ def test_charts_follow_the_colour_scheme(visit, hostile_report):
 def test_on_paper_charts_fit_the_page_in_dark_ink(visit, hostile_report):
     page = visit(hostile_report, size=PHONE, scheme="dark").page
     page.emulate_media(media="print")
-    assert page.locator("#chart-estimates > svg").is_visible()
-    label = page.locator("#chart-estimates .ytick").first
+    assert page.locator("#chart-estimates > .wide").is_visible()
+    label = page.locator("#chart-estimates .wide .ytick").first
     expect(label).to_have_css("fill", SOFT_INK["light"])
     assert page.pdf(format="A4").startswith(b"%PDF")
 
@@ -290,7 +291,7 @@ def test_a_simulation_shows_its_banner_and_a_real_run_has_none(visit, hostile_re
 def test_of_a_thousand_answers_thirty_are_drawn_and_all_are_listed(visit, long_report):
     opened = visit(long_report, size=SMALL_PHONE)
     page = opened.page
-    assert page.locator("#chart-estimates .bar").count() == 30
+    assert page.locator("#chart-estimates .wide .bar").count() == 30
     assert page.locator(".estimates tbody tr").count() == 1000
     table = page.locator(".table.long")
     assert table.evaluate("t => t.scrollHeight > t.clientHeight")

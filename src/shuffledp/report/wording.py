@@ -23,6 +23,7 @@ from shuffledp.report.formatting import (
     odds_factor,
     percent,
     rounded,
+    shorten,
     shown_label,
 )
 
@@ -51,6 +52,8 @@ TRUE_ANSWERS = {
     "simulation": "with whoever ran this simulation",
     "planned": "with each user alone if devices randomize; with a table's holder if `run` does",
 }
+
+_LONGEST_NAMED = 40  # characters of a label in a sentence
 
 _KINDS_OF_MEANS = ("mean", "vector-mean")
 
@@ -168,6 +171,7 @@ def finding(result: Result) -> str:
     (*_, interval), rows = estimate_table(result, is_narrow=True)
     values, words = main_estimates(result), wording(result.question)
     label, *_, estimate, _, ends = rows[max(range(len(rows)), key=lambda place: values[place])]
+    label = shorten(label, _LONGEST_NAMED).replace("\u2026", "...")  # terminals may be ASCII
     what = f"{words.estimate} of {label}"
     if len(rows) > 1:
         what = f"Largest of {len(rows):,} estimated {words.plural}: {label}"
