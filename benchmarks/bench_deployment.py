@@ -183,7 +183,8 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
         (state,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
 
         def release():
-            shuffler.write(state, [open_page(page) for page in shuffler.to_open(state)[1]])
+            held, _, pages = shuffler.to_open(state)
+            shuffler.write(state, held, map(open_page, pages))
 
         taken, alone = beside(release, hpke)
         benchmark.pedantic(release, rounds=1)
@@ -201,7 +202,14 @@ def test_analyzer_opens_and_counts(benchmark, sealed, tmp_path):
     info = m.inner_info(task.task_id)
     signing = Ed25519PrivateKey.generate()
     batch = m.Batch.signed(
-        signing, task.task_id, records, number=1, epochs=(0, 0), record_size=m.sealed_size(1)
+        signing,
+        task.task_id,
+        records,
+        number=1,
+        epochs=(0, 0),
+        record_size=m.sealed_size(1),
+        num_opened=len(records),
+        num_dishonest=0,
     )
     data = b"".join(batch.encode())
     task.guarantee(NUM_OPENED)  # is found once a size

@@ -51,7 +51,7 @@ def make_task(**changes):
 
 
 TASK = make_task()
-SHUFFLER_KEY = m.SealKey(number=2, public_key=public(SEALING["shuffler"]))
+SHUFFLER_KEY = m.SealKey(number=2, public_key=public(SEALING["shuffler"]), first_epoch=2)
 ANALYZER_KEY = m.SealKey(number=9, public_key=public(SEALING["analyzer"]))
 REPORT_BYTES = TASK.asked.codec.num_report_bytes
 RECORD_SIZE = m.sealed_size(REPORT_BYTES)
@@ -67,7 +67,7 @@ def decoders():
     """Return, by kind of message, what takes its bytes apart, or refuses them."""
     return {
         "task": Task.decode,
-        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key, "shuffler"),
+        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key, "shuffler", TASK.task_id),
         "upload": lambda data: m.decode_upload(data, REPORT_BYTES),
         "batch": lambda data: m.Batch.decode(
             data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
@@ -79,7 +79,7 @@ def make_messages():
     """Return one message of each kind."""
     keys = m.SignedKeys(
         serial=3, not_after=1_900_000_000, keys=(SHUFFLER_KEY, ANALYZER_KEY)
-    ).signed(SIGNING["operator"], "shuffler")
+    ).signed(SIGNING["operator"], "shuffler", TASK.task_id)
     reports = [
         m.Report.sealed_for(
             TASK.task_id,
@@ -93,7 +93,14 @@ def make_messages():
     ]
     records = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in reports]
     batch = m.Batch.signed(
-        SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(2, 2), record_size=RECORD_SIZE
+        SIGNING["shuffler"],
+        TASK.task_id,
+        records,
+        number=1,
+        epochs=(2, 2),
+        record_size=RECORD_SIZE,
+        num_opened=3,
+        num_dishonest=1,
     )
     return {
         "task": TASK.encode(),
@@ -101,6 +108,32 @@ def make_messages():
         "upload": b"".join(each.encode() for each in reports),
         "batch": b"".join(batch.encode()),
     }
+
+
+def analyzer_keys():
+    """Return a list of the analyzer's in which a second key is used from epoch 5 on."""
+    later = m.SealKey(number=10, public_key=public(SEALING["shuffler"]), first_epoch=5)
+    made = m.SignedKeys(serial=2, not_after=1_900_000_000, keys=(later, ANALYZER_KEY))
+    return made.signed(SIGNING["operator"], "analyzer", TASK.task_id).encode()
+
+
+def honest():
+    """Return, of batches, how many reports of each part are honest for certain."""
+    rows = (
+        # millionths honest, opened, junk, valid ones of each part, and how many are honest
+        (1_000_000, 300, 0, [300], [300]),
+        (1_000_000, 300, 1, [299], [299]),
+        (900_000, 300, 1, [299], [270]),
+        (900_000, 300, 31, [269], [242]),
+        (900_000, 11_000, 0, [1_000, 10_000], [0, 8_900]),
+        (900_000, 1_205, 0, [1_200], [1_079]),
+    )
+    names = "honest_ppm", "num_opened", "num_junk", "num_valid", "num_honest"
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    for each in found:
+        opened, share = each["num_opened"], each["honest_ppm"]
+        each["num_dishonest"] = opened - opened * share // 1_000_000
+    return found
 
 
 def changed(data):
@@ -127,12 +160,22 @@ def main():
                 refused.append(
                     {"kind": kind, "what": what, "bytes": other.hex(), "reason": error.reason.value}
                 )
+    other = make_task(info="another of this operator's")
+    keys = m.SignedKeys(serial=3, not_after=1_900_000_000, keys=(SHUFFLER_KEY,))
+    foreign = keys.signed(SIGNING["operator"], "shuffler", other.task_id).encode()
+    what = {"kind": "keys", "what": "of another task of this operator's"}
+    refused.append({**what, "bytes": foreign.hex(), "reason": "forged"})
     vectors = {
         "private_keys": {name: seed.hex() for name, seed in SEEDS.items()},
         "task_id": TASK.task_id.hex(),
         "task": TASK.asked.to_json_dict() | {"min_batch": TASK.min_batch, "epsilon": TASK.epsilon},
         "messages": {kind: data.hex() for kind, data in written.items()},
         "reports": ["00", "01"],
+        "analyzer_keys": {
+            "bytes": analyzer_keys().hex(),
+            "number_by_epoch": [[0, 9], [4, 9], [5, 10], [29, 10]],
+        },
+        "honest": honest(),
         "refused": refused,
     }
     TARGET.parent.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
 """What a shuffler does in one step, as its server does it in several."""
 
-from shuffledp.core.errors import BudgetError
 from shuffledp.deploy.messages import decode_upload, outer_info
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.servers.batches import open_page
@@ -17,11 +16,8 @@ def advance(shuffler, now):
     """Close epochs that are over, seal what is closed; return what changed."""
     found = []
     for state in shuffler.closed(now):
-        _, pages = shuffler.to_open(state)
-        try:
-            written = shuffler.write(state, map(open_page, pages))
-        except BudgetError:
-            written = None
+        held, _, pages = shuffler.to_open(state)
+        written = shuffler.write(state, held, map(open_page, pages))
         found.append(shuffler.settle(state, written))
     return found
 

@@ -52,8 +52,8 @@ ASKED = [
 
 def read_keys(data):
     """Take the list of keys apart, signed by an operator who lies."""
-    signature = SIGNING["operator"].sign(b"sdp1 keys shuffler" + data)
-    return m.SignedKeys.decode(data + signature, TASK.operator_key, "shuffler")
+    signature = SIGNING["operator"].sign(b"sdp1 keys shuffler " + TASK.task_id + data)
+    return m.SignedKeys.decode(data + signature, TASK.operator_key, "shuffler", TASK.task_id)
 
 
 def read_batch(data):

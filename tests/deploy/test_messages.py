@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,24 @@ def test_kept_reports_open_to_what_was_randomized():
     batch = decoders()["batch"](bytes_of("batch"))
     assert batch.records == tuple(sorted(records))
     assert TASK.task_id.hex() == VECTORS["task_id"]
+
+
+def test_which_key_of_the_analyzer_a_device_uses_follows_from_the_epoch():
+    data = bytes.fromhex(VECTORS["analyzer_keys"]["bytes"])
+    found = m.SignedKeys.decode(data, TASK.operator_key, "analyzer", TASK.task_id)
+    for epoch, number in VECTORS["analyzer_keys"]["number_by_epoch"]:
+        assert found.key_from(epoch).number == number
+    with pytest.raises(ProtocolError, match="no key for epoch 1"):
+        replace(found, keys=found.keys[:1]).key_from(1)
+
+
+def test_how_many_reports_of_a_part_are_honest():
+    for each in VECTORS["honest"]:
+        task = make_task(honest_ppm=each["honest_ppm"])
+        most, num_opened = task.most_dishonest(each["num_opened"]), each["num_opened"]
+        hidden = task.most_hidden(most, num_junk=each["num_junk"], num_opened=num_opened)
+        found = [max(0, valid - hidden) for valid in each["num_valid"]]
+        assert (most, found) == (each["num_dishonest"], each["num_honest"])
 
 
 def test_what_other_languages_must_refuse():
@@ -234,9 +253,9 @@ def test_an_upload_has_one_to_a_thousand_reports():
 
 # ---------------------------------------------------------------- keys and batches
 def test_keys_need_the_operator_and_numbers_of_their_own():
-    def encode(*keys, signer="operator", role="shuffler"):
+    def encode(*keys, signer="operator", role="shuffler", task=TASK):
         made = m.SignedKeys(serial=1, not_after=2, keys=keys)
-        return made.signed(SIGNING[signer], role).encode()
+        return made.signed(SIGNING[signer], role, task.task_id).encode()
 
     decode = decoders()["keys"]
     assert decode(encode(SHUFFLER_KEY)).keys == (SHUFFLER_KEY,)
@@ -244,10 +263,10 @@ def test_keys_need_the_operator_and_numbers_of_their_own():
     for data in (
         encode(SHUFFLER_KEY, signer="shuffler"),
         encode(SHUFFLER_KEY, role="analyzer"),  # the other server's
+        encode(SHUFFLER_KEY, task=make_task(info="another of this operator's")),
         encode(),
-        encode(
-            SHUFFLER_KEY, m.SealKey(number=SHUFFLER_KEY.number, public_key=ANALYZER_KEY.public_key)
-        ),
+        encode(SHUFFLER_KEY, replace(ANALYZER_KEY, number=SHUFFLER_KEY.number)),
+        encode(SHUFFLER_KEY, replace(ANALYZER_KEY, first_epoch=SHUFFLER_KEY.first_epoch)),
         encode(low_order),
         encode(m.SealKey(number=1, public_key=b"short")),
     ):
@@ -260,13 +279,13 @@ def test_a_batch_is_a_function_of_the_multiset_alone(records):
     def batch_of(order):
         return m.Batch.signed(
             SIGNING["shuffler"], TASK.task_id, order, number=1, epochs=(0, 4),
-            record_size=RECORD_SIZE,
+            record_size=RECORD_SIZE, num_opened=9, num_dishonest=1,
         )  # fmt: skip
 
     assert batch_of(records) == batch_of(sorted(records))
 
 
-@pytest.mark.parametrize("what", ["order", "size", "epochs", "record"])
+@pytest.mark.parametrize("what", ["order", "size", "epochs", "record", "opened", "dishonest"])
 def test_a_signed_batch_that_is_none_is_refused(what):
     records = (b"b" * RECORD_SIZE, b"a" * RECORD_SIZE)
     records = records if what == "order" else tuple(sorted(records))
@@ -276,6 +295,8 @@ def test_a_signed_batch_that_is_none_is_refused(what):
         first_epoch=5 if what == "epochs" else 0,
         last_epoch=4,
         record_size=RECORD_SIZE + (what == "size"),
+        num_opened=1 if what == "opened" else 2,
+        num_dishonest=3 if what == "dishonest" else 0,
         records=records,
         root=hashlib.sha256(b"".join(records)).digest(),
         signature=b"",

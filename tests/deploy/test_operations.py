@@ -138,7 +138,7 @@ def test_a_shuffler_says_how_it_is(make, capsys):
         assert readiness(watch) == (200, "ok\n")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["event"] for line in lines] == [
-        "batch_short", "batch_sealed", "key_destroyed", "key_destroyed",
+        "batch_short", "key_destroyed", "batch_sealed", "key_destroyed",
     ]  # fmt: skip
     destroy_key(settings.sealing_keys, 3)
     with open_shuffler(settings) as shuffler:

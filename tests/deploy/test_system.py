@@ -35,6 +35,9 @@ from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}
 TASK = make_task(**SMALL)
+LAW = TASK.asked.randomizer.profile
+# Of which three reports keep what two do not.
+FEW = SMALL | {"delta": "0.05", "epsilon": "1.93"}
 DAY = TASK.epoch_seconds
 
 
@@ -263,7 +266,8 @@ def test_after_sealing_no_id_and_no_ciphertext_is_on_disk(tmp_path):
 
 
 # ---------------------------------------------------------------- the analyzer
-def batch_of(task, records, *, number=1, signer="shuffler"):
+def batch_of(task, records, *, number=1, signer="shuffler", num_held=0):
+    num_opened = len(records) + num_held
     batch = m.Batch.signed(
         SIGNING[signer],
         task.task_id,
@@ -271,6 +275,8 @@ def batch_of(task, records, *, number=1, signer="shuffler"):
         number=number,
         epochs=(0, 0),
         record_size=m.sealed_size(task.asked.codec.num_report_bytes),
+        num_opened=num_opened,
+        num_dishonest=task.most_dishonest(num_opened),
     )
     return b"".join(batch.encode())
 
@@ -300,28 +306,60 @@ def test_what_a_batch_says_counts_the_valid_the_new_and_the_honest(tmp_path):
         assert (again.counts["num_repeated"], again.reports.num_reports) == (6, 3)
 
 
-@pytest.mark.parametrize(("num_old", "num_counted", "num_reports"), [(4, 4, 9), (2, 5, 5)])
+@pytest.mark.parametrize(
+    ("num_old", "num_honest", "num_reports", "num_kept"), [(4, 4, 9, 0), (2, 5, 5, 2)]
+)
 def test_a_user_is_hidden_among_the_reports_of_one_key_only(
-    tmp_path, num_old, num_counted, num_reports
+    tmp_path, num_old, num_honest, num_reports, num_kept
 ):
-    info = m.inner_info(TASK.task_id)
-    records = [record(b"\0") for _ in range(5)]
+    task = make_task(**FEW)
+    info = m.inner_info(task.task_id)
+    records = [record(b"\0", task) for _ in range(5)]
     records += [b"\3" + m.seal(b"\1", SHUFFLER_KEY.public_key, info) for _ in range(num_old)]
     keys = {9: SEALING["analyzer"], 3: SEALING["shuffler"]}
-    with analyzer_for(TASK, tmp_path, opening_keys=keys) as analyzer:
-        opened = analyzer.take(batch_of(TASK, records))
+    with analyzer_for(task, tmp_path, opening_keys=keys) as analyzer:
+        opened = analyzer.take(batch_of(task, records))
     assert opened.reports.num_reports == num_reports
-    assert opened.counts["num_rare_key"] == 5 + num_old - num_reports
-    assert opened.guarantee == TASK.guarantee(num_counted)
+    assert opened.counts["num_kept"] == num_kept
+    assert opened.guarantee == task.guarantee(num_honest)
 
 
-@pytest.mark.parametrize("what", ["short", "number", "root", "signer"])
+def test_what_is_too_few_is_kept_and_counted_once_with_the_next(tmp_path):
+    """Also where the same batch comes again, or the ledger refuses one in between."""
+    ledger = tmp_path / "ledger.json"
+    save_ledger(Ledger(epsilon=2.2, delta=0.05), ledger)
+    task = make_task(**FEW)
+    batches = [
+        batch_of(task, [*(record(b"\0", task) for _ in range(good)), record(b"\7", task)], number=n)
+        for n, good in enumerate((2, 2, 2, 3), start=1)
+    ]
+    with analyzer_for(task, tmp_path, ledger=ledger) as analyzer:
+        assert analyzer.take(batches[0]) is None
+        assert list(analyzer.taken()) == []
+        for _ in range(2):
+            assert analyzer.take(batches[0]) is None
+            opened = analyzer.take(batches[1])
+            assert (opened.reports.num_reports, opened.counts["num_earlier"]) == (4, 2)
+            assert opened.guarantee == task.guarantee(2)
+        assert analyzer.take(batches[2]) is None
+        with pytest.raises(BudgetError):
+            analyzer.take(batches[3])
+    ledger.unlink()
+    save_ledger(Ledger(epsilon=9.0, delta=0.5), ledger)
+    with analyzer_for(task, tmp_path, ledger=ledger) as analyzer:
+        opened = analyzer.take(batches[3])
+        assert (opened.reports.num_reports, opened.counts["num_invalid"]) == (3, 1)
+        (entry,) = open_ledger(ledger).entries
+        assert entry.releases == ShuffledRelease(profile=LAW, num_users=3) * 1
+        assert list(analyzer.taken()) == [2, 4]
+
+
+@pytest.mark.parametrize("what", ["number", "root", "signer"])
 def test_a_shuffler_that_misbehaves_is_noticed(tmp_path, what):
     first = [record(b"\0") for _ in range(3)]
     with analyzer_for(TASK, tmp_path) as analyzer:
         analyzer.take(batch_of(TASK, first))
         data = {
-            "short": batch_of(TASK, [first[0], record(b"\0")], number=2),
             "number": batch_of(TASK, [record(b"\0") for _ in range(3)]),
             "root": batch_of(TASK, first, number=2),
             "signer": batch_of(TASK, first, number=2, signer="analyzer"),

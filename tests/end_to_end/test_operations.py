@@ -82,7 +82,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
         body = b"".join(
             upload(
                 task, b"\0", number=int.from_bytes(each, "big"), epoch=epoch,
-                key=sealing.key_of_epoch(epoch), analyzer=opening.keys[0],
+                key=sealing.key_of_epoch(epoch), analyzer=opening.key_from(epoch),
             )
             for each in ids
         )  # fmt: skip

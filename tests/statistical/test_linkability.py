@@ -39,6 +39,8 @@ def released(records):
         number=1,
         epochs=(0, 0),
         record_size=RECORD_SIZE,
+        num_opened=4,
+        num_dishonest=0,
     )
     return batch.records
 

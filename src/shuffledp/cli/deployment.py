@@ -43,7 +43,8 @@ def task() -> None:
         Take question, randomizer, epsilon0, epsilon and delta from `shuffledp plan --out`.
     --min-batch N     Fewest reports released.  [required]
     --honest-fraction SHARE
-        Share of a batch that is honest for certain: only these hide anybody.  [default: 1.0]
+        Share of an epoch's reports that is honest for certain: only these hide anybody.
+        [default: 1.0]
     epoch_seconds=--epoch DURATION  A batch covers so much time.  [default: 1d]
     --num-epochs N    [default: 30]
     --grace DURATION  After an epoch its reports are still taken in for so long.  [default: 1h]

@@ -18,25 +18,36 @@ def keys() -> None:
 
 @keys.command(epilog="Example: shuffledp keys rotate task/")
 @click.argument("folder", type=PATH)
-def rotate(*, folder: Path) -> None:
+@options(
+    click.option(
+        "--first-epoch",
+        type=click.IntRange(0),
+        help="The epoch from which devices seal to the analyzer's new key; by default the second "
+        "to begin from now.",
+    ),
+)
+def rotate(*, folder: Path, first_epoch: int | None) -> None:
     """Make new keys for the task in FOLDER, which has operator.key, and sign the new lists.
 
-    The analyzer gets a key under the next number; older ones open what is under way until they are
-    destroyed. The shuffler gets a key for each epoch to come that has none, as far as there are
-    numbers: 256 epochs from the present one. Keys of epochs are never replaced.
+    The analyzer gets a key under the next number, used from a later epoch on, unless one waits for
+    its epoch already; older ones open what is under way until they are destroyed. The shuffler gets
+    a key for each epoch to come that has none, as far as there are numbers: 256 epochs from the
+    present one. Keys of epochs are never replaced.
     """
     require_service()
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
 
-    made, number = rotate_keys(folder, time.time())
+    made, key = rotate_keys(folder, time.time(), first_epoch)
     epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
-    new = {
-        "analyzer": [f"analyzer/keys/{number}.key", "analyzer/keys.bin"],
-        "shuffler": ["shuffler/analyzer_keys.bin"],
-    }
+    said, new = "one is to come already, or no epoch is", dict[str, list[str]]()
+    if key is not None:
+        said = f"number {key.number}, from epoch {key.first_epoch} on"
+        new["analyzer"] = [f"analyzer/keys/{key.number}.key", "analyzer/keys.bin"]
+        new["shuffler"] = ["shuffler/analyzer_keys.bin"]
     if made:
-        new["shuffler"] += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
-    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {number}")]
+        files = ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
+        new.setdefault("shuffler", []).extend(files)
+    lines = [("keys of epochs", epochs), ("analyzer's key", said)]
     lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
     console.print_facts(lines)
 
@@ -67,7 +78,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     else:
         if number is None or epoch is not None:
             raise click.UsageError("name the key of the analyzer by --number")
-        is_done, what = servers.destroy_opening_key(settings, number), f"key {number}"
+        is_done, what = servers.destroy_opening_key(settings, number, time.time()), f"key {number}"
     click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
 
 

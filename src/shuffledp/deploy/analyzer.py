@@ -2,21 +2,26 @@
 
 It sees reports without names, order, time and ids. What it says of a batch counts, in this order:
 what the shuffler released, less what was released before, less what does not open, less what no
-randomizer makes, less what is sealed to a key that too few used; of the rest the share that is
-honest for certain hides each user, among those who used the same key.
+randomizer makes. Each user is hidden among the honest ones of the part in which the analyzer saw
+the report: a batch's records under one key. All that are dishonest may be in that part.
+
+A part with too few honest reports is kept until it can be counted with others, for the shuffler has
+forgotten it; the guarantee is that of the least part that is counted.
 
 Results lie in folders named by their batch's number, and are served to the operator.
 """
 
 import asyncio
 import hashlib
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate, takewhile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from starlette.exceptions import HTTPException
@@ -47,11 +52,28 @@ from shuffledp.deploy.wire import Fault, Reason
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
 _TABLES: Final = (
-    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE)",
+    # Of one that is kept as a whole there is no result.
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, "
+    "is_kept INTEGER NOT NULL DEFAULT 0)",
     # Of each record, so that none is counted in two batches; for the life of the task.
     "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
+    # Parts that were not counted with their batch: their valid reports, one after the other, and
+    # the batch that they were counted with.
+    "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
+    "reports BLOB NOT NULL, counted_in INTEGER, PRIMARY KEY (batch, key))",
 )
-_STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=1, tables=_TABLES)
+_STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=2, tables=_TABLES)
+
+
+class Part(NamedTuple):
+    """What the analyzer saw together: the reports of a batch under one key."""
+
+    batch: int
+    key: int
+    #: How many of them are valid, and how many of these honest for certain.
+    num_valid: int
+    num_honest: int
+    texts: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +83,11 @@ class Opened:
     number: int
     root: bytes
     reports: Reports
-    #: For the honest share of ``reports`` of the rarest key: central epsilon at the task's delta.
+    #: For the honest reports of the least part: central epsilon at the task's delta.
     guarantee: Guarantee
     #: How many records were released, and of these were in an earlier batch, do not open, are not
-    #: valid, or are left out because fewer than the least batch are sealed to their key.
+    #: valid, or are kept for a later batch; how many the shuffler holds back, or has dropped; and
+    #: how many reports of earlier batches are counted here.
     counts: Mapping[str, int]
     #: What has been spent and what is left, this batch included; None without a ledger.
     ledger: Ledger | None = None
@@ -98,17 +121,18 @@ class Analyzer(Keeper):
         """Open with other keys from now on."""
         self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
 
-    def take(self, data: bytes) -> Opened:
+    def take(self, data: bytes) -> Opened | None:
         """Open a batch; the same one again gives the same, and spends nothing more.
+
+        None if all its reports are kept, to be counted with those of later batches.
 
         Raises
         ------
         ProtocolError
-            The shuffler's fault, for what is no batch of this task, another batch under a number
-            that was taken, or fewer valid reports than the task's least batch: nothing is said of
-            them, nothing is spent, and none of them counts as seen.
+            The shuffler's fault, for what is no batch of this task, or another batch under a number
+            that was taken.
         BudgetError
-            If the ledger does not cover it.
+            If the ledger does not cover it: then none of its records counts as seen.
         """
         batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
         query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
@@ -116,32 +140,82 @@ class Analyzer(Keeper):
         if any(tuple(each) != (batch.number, batch.root) for each in known):
             what = "its number or its records were taken before, with others: there are two"
             raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
+        codec, ledger = self.task.asked.codec, None
         with self._store.transaction():
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
-            reports, rarest, num_invalid, num_rare_key = self._valid(texts)
-            if rarest < self.task.min_batch:
-                found = f"{rarest:,} valid reports of {len(batch.records):,} released"
-                what = f"batch {batch.number} has {found}, and the task promises at least "
-                what += f"{self.task.min_batch:,}: nothing is said of it"
-                raise Fault.SHUFFLER.error(what, Reason.EARLY)
-            ledger = None
-            if self._ledger is not None:
-                ledger = spend_for_batch(self._ledger, self.task, batch, num_reports=rarest)
+            own = self._parts(batch, texts, num_unopened)
+            num_invalid = len(fresh) - num_unopened - sum(part.num_valid for part in own)
+            if not known:
+                self._keep_all_but(_together(self.task, [*own, *self._kept()]), batch.number, own)
+            query = "SELECT key FROM parts WHERE batch = ?"
+            kept = {key for (key,) in self._store.rows(query, (batch.number,))}
+            earlier = self._kept(batch.number)
+            counted = [part for part in own if part.key not in kept] + earlier
+            least = max(1, min((part.num_honest for part in counted), default=1))
+            if counted and self._ledger is not None:
+                ledger = spend_for_batch(self._ledger, self.task, batch, num_honest=least)
+        if not counted:
+            return None
         return Opened(
             number=batch.number,
             root=batch.root,
-            reports=reports,
-            guarantee=self.task.guarantee(rarest),
+            reports=codec.decode_valid([text for part in counted for text in part.texts])[0],
+            guarantee=self.task.guarantee(least),
             counts={
                 "num_released": len(batch.records),
+                "num_held": batch.num_opened - len(batch.records),
                 "num_repeated": len(batch.records) - len(fresh),
                 "num_unopened": num_unopened,
                 "num_invalid": num_invalid,
-                "num_rare_key": num_rare_key,
+                "num_kept": sum(part.num_valid for part in own if part.key in kept),
+                "num_earlier": sum(part.num_valid for part in earlier),
             },
             ledger=ledger,
         )
+
+    def _parts(
+        self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
+    ) -> list[Part]:
+        """Return a batch's parts, each with as many honest reports as it has for certain."""
+        task, num_opened = self.task, batch.num_opened
+        num_valid = {
+            key: task.asked.codec.decode_valid(each)[0].num_reports for key, each in texts.items()
+        }
+        num_junk = num_unopened + sum(len(texts[key]) - num_valid[key] for key in texts)
+        most = max(batch.num_dishonest, task.most_dishonest(num_opened))
+        hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
+        return [
+            Part(batch.number, key, number, max(0, number - hidden), texts[key])
+            for key, number in num_valid.items()
+            if number
+        ]
+
+    def _keep_all_but(self, counted: Sequence[Part], number: int, own: Sequence[Part]) -> None:
+        """Note what is counted with a batch, and keep its own parts that are not."""
+        is_kept, decode = int(not counted), self.task.asked.codec.decode_valid
+        self._store.change("UPDATE batches SET is_kept = ? WHERE number = ?", (is_kept, number))
+        change = "UPDATE parts SET counted_in = ? WHERE batch = ? AND key = ?"
+        for part in counted:  # nothing is there of its own
+            self._store.change(change, (number, part.batch, part.key))
+        for part in own:
+            if part not in counted:
+                reports, _ = decode(part.texts)
+                data = b"".join(self.task.asked.codec.encode(reports))
+                row = (number, part.key, part.num_honest, data)
+                self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, NULL)", row)
+
+    def _kept(self, counted_in: int | None = None) -> list[Part]:
+        """Return parts that were not counted with their batch: with a later one, or not yet."""
+        size, found = self.task.asked.codec.num_report_bytes, []
+        query = "SELECT batch, key, num_honest, reports FROM parts WHERE counted_in "
+        rows = self._store.rows(query + "IS NULL ORDER BY batch, key")
+        if counted_in is not None:
+            rows = self._store.rows(query + "= ? ORDER BY batch, key", (counted_in,))
+        for batch, key, num_honest, data in rows:
+            texts = [data[at : at + size] for at in range(0, len(data), size)]
+            found.append(Part(batch, key, len(texts), num_honest, texts))
+        return found
 
     def _fresh(self, batch: Batch) -> Sequence[bytes]:
         """Return the records that were in no other batch, and note that they are in this one."""
@@ -169,25 +243,28 @@ class Analyzer(Keeper):
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))
 
-    def _valid(self, texts: Mapping[int, list[bytes]]) -> tuple[Reports, int, int, int]:
-        """Return the valid reports, and how many of the rarest key, not valid, of too rare keys.
-
-        A record tells its key, so whoever sees a batch can part it by keys, as old and new ones
-        stand beside each other for a while: a user is hidden among those of one key only.
-        """
-        decode = self.task.asked.codec.decode_valid
-        found = {key: decode(each) for key, each in texts.items()}
-        sizes = {key: reports.num_reports for key, (reports, _) in found.items()}
-        kept = [key for key in sizes if sizes[key] >= self.task.min_batch]
-        num_invalid = sum(number for _, number in found.values())
-        reports, _ = decode([text for key in kept for text in texts[key]])
-        rarest = min((sizes[key] for key in kept), default=max(sizes.values(), default=0))
-        num_rare = sum(sizes.values()) - reports.num_reports
-        return reports, rarest, num_invalid, num_rare
-
     def taken(self) -> dict[int, bytes]:
-        """Return the hash of the records of each batch that was taken, by number."""
-        return dict(self._store.rows("SELECT number, root FROM batches ORDER BY number"))
+        """Return the hash of the records of each batch that has a result, by number."""
+        query = "SELECT number, root FROM batches WHERE is_kept = 0 ORDER BY number"
+        return dict(self._store.rows(query))
+
+
+def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
+    """Return which parts are counted together: none if they have too few honest reports.
+
+    Those with most honest reports, until these are as many as in the least batch, and each other
+    one for which the task's promise holds. So a part that is too small for the promise weakens
+    nothing that is said of those that are not.
+    """
+    parts = sorted(parts, key=lambda part: part.num_honest, reverse=True)
+    sizes = [part.num_honest for part in parts]
+    ends = zip(sizes, accumulate(sizes), strict=True)
+    least = next((size for size, total in ends if total >= task.num_honest), math.inf)
+
+    def hides(part: Part) -> bool:
+        return part.num_honest >= least or task.keeps(max(1, part.num_honest))
+
+    return [] if least == math.inf else list(takewhile(hides, parts))
 
 
 def result_of(task: Task, opened: Opened) -> Result:
@@ -208,7 +285,36 @@ def result_of(task: Task, opened: Opened) -> Result:
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()
-    return replace(found, about=About(title=task.info, question=asked.text, date=today))
+    about = About(title=task.info, question=asked.text, date=today)
+    return replace(found, about=about, warnings=(*found.warnings, *_cautions(task, opened)))
+
+
+def _cautions(task: Task, opened: Opened) -> Iterator[str]:
+    """Yield what makes a batch another than the task describes."""
+    held, earlier, kept = (opened.counts[f"num_{name}"] for name in ("held", "earlier", "kept"))
+    guarantee = opened.guarantee
+    if held:
+        yield (
+            f"The shuffler opened {held:,} more reports for this batch, and holds them back or has "
+            "dropped them: too few have their key."
+        )
+    if kept:
+        yield (
+            f"{kept:,} more reports are kept for a later batch: too few of those beside them are "
+            "honest for certain."
+        )
+    if earlier:
+        yield (
+            f"{earlier:,} of these reports are of earlier batches, which had too few honest ones. "
+            f"The analyzer saw each by itself, so the guarantee counts the {guarantee.num_users:,} "
+            "honest reports of the least of them."
+        )
+    if guarantee.epsilon_upper > float(task.epsilon):
+        yield (
+            f"The task promised epsilon = {task.epsilon} at delta = {task.delta}, and for some of "
+            f"these reports only epsilon = {math.ceil(guarantee.epsilon_upper * 1e4) / 1e4:g} "
+            "holds: more reports were dishonest than its honest share allows."
+        )
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
@@ -249,9 +355,12 @@ def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
 def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
     """Open a batch, write what it says, and return how many reports it counts.
 
-    Done again it spends nothing, and leaves what was said as it is.
+    None is counted, and nothing written, of a batch that is kept. Done again it spends nothing, and
+    leaves what was said as it is.
     """
     opened, task = analyzer.take(data), analyzer.task
+    if opened is None:
+        return 0
     if not all((folder / name).exists() for name in FILES):
         with results_folder(folder, overwrite=True) as partial:
             write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
@@ -285,7 +394,10 @@ class AnalyzerWatch(Watch):
         self._is_away = True
 
     def published(self, number: int, num_reports: int) -> None:
-        """Note that a batch has its result."""
+        """Note that a batch has its result, or is kept and has none."""
+        if not num_reports:
+            self.say("batch_kept", batch=number)
+            return
         self.set("newest_batch_reports", num_reports)
         self.say("published", batch=number, reports=num_reports)
         self.store_works()

@@ -204,7 +204,7 @@ class Client(Keeper):
         with self._store.transaction():
             for name, each in lists.items():
                 self._store.set_fact(name, each.serial)
-        return shuffler.key_of_epoch(kept.epoch), analyzer.keys[0]
+        return shuffler.key_of_epoch(kept.epoch), analyzer.key_from(kept.epoch)
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""

@@ -36,7 +36,7 @@ NUM_KEYS: Final = 256
 
 # Of DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
 _SUITE: Final = bytes.fromhex("002000010001")
-_BATCH_MAGIC: Final = b"sdpB\x00\x01"
+_BATCH_MAGIC: Final = b"sdpB\x00\x02"
 _KEYS_LABEL: Final = b"sdp1 keys "
 
 #: Whose keys a list has: signed with it, so that one server's list does not pass for the other's.
@@ -66,38 +66,40 @@ class SealKey:
 
     number: int
     public_key: bytes
+    #: The epoch of a key of the shuffler's; the first in which one of the analyzer's is used.
+    first_epoch: int = 0
 
     def encode(self) -> bytes:
-        """Return it as DAP's HpkeConfig."""
-        return uint(self.number, 1) + _SUITE + opaque(self.public_key, 2)
+        """Return it as DAP's HpkeConfig, behind the epoch."""
+        config = uint(self.number, 1) + _SUITE + opaque(self.public_key, 2)
+        return uint(self.first_epoch, 4) + config
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Take one from a message."""
-        number = reader.uint(1)
+        first_epoch, number = reader.uint(4), reader.uint(1)
         reader.expect(_SUITE, "a key is of another suite: update shuffledp", Reason.MISMATCH)
         public_key = reader.opaque(2)
         if len(public_key) != wire.KEY_BYTES or not is_mail_key(public_key):
             raise reader.error("a key is no X25519 public key that can be sealed to")
-        return cls(number=number, public_key=public_key)
+        return cls(number=number, public_key=public_key, first_epoch=first_epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedKeys:
-    """The keys of one server, numbered and signed by the operator; newest first."""
+    """The keys of one server, numbered and signed for a task by its operator; newest first."""
 
-    #: How many keys the server was ever given: the newest is that of epoch ``serial - 1``, or the
-    #: analyzer's one. A later list has a larger serial.
+    #: How many keys the server was ever given. A later list has a larger serial.
     serial: int
     #: Seconds since 1970 after which it is not to be used.
     not_after: int
     keys: tuple[SealKey, ...]
     signature: bytes = b""
 
-    def signed(self, operator: Ed25519PrivateKey, role: Role) -> Self:
-        """Return the list as the operator has signed it for a server."""
-        text = replace(self, signature=b"").encode()
-        return replace(self, signature=operator.sign(_KEYS_LABEL + role.encode() + text))
+    def signed(self, operator: Ed25519PrivateKey, role: Role, task_id: bytes) -> Self:
+        """Return the list as the operator has signed it for a server of a task."""
+        text = _signed_keys(role, task_id, replace(self, signature=b"").encode())
+        return replace(self, signature=operator.sign(text))
 
     def encode(self) -> bytes:
         """Return it as bytes."""
@@ -105,31 +107,41 @@ class SignedKeys:
         return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
     @classmethod
-    def decode(cls, data: bytes, operator_key: bytes, role: Role) -> Self:
-        """Return the list if the task's operator has signed it for a server; raise for all else."""
+    def decode(cls, data: bytes, operator_key: bytes, role: Role, task_id: bytes) -> Self:
+        """Return the list if the operator has signed it for a server of a task; raise else."""
         reader = Reader(data, "list of keys", Fault.OPERATOR)
         serial, not_after = reader.uint(8), reader.uint(8)
         inner = Reader(reader.opaque(2), "list of keys", Fault.OPERATOR)
         text = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
         reader.finish()
-        if not is_signed(signature, operator_key, _KEYS_LABEL + role.encode() + text):
-            reason = f"the task's operator has not signed it as the {role}'s"
+        if not is_signed(signature, operator_key, _signed_keys(role, task_id, text)):
+            reason = f"the task's operator has not signed it as the {role}'s of this task"
             raise reader.error(reason, Reason.FORGED)
         keys = []
         while not inner.is_at_end:
             keys.append(SealKey.read(inner))
-        if not keys or len({key.number for key in keys}) != len(keys):
-            raise reader.error("it has no key, or two of one number")
+        if not len(keys) == len({k.number for k in keys}) == len({k.first_epoch for k in keys}) > 0:
+            raise reader.error("it has no key, or two of one number or epoch")
         return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
 
     def key_of_epoch(self, epoch: int) -> SealKey:
         """Return the shuffler's key of an epoch; raise if the list has none."""
-        found = {each.number: each for each in self.keys}.get(epoch % NUM_KEYS)
-        if found is None or not self.serial - NUM_KEYS <= epoch < self.serial:
-            what = f"the shuffler's list has no key for epoch {epoch}: its operator should run "
-            raise Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
+        found = self.key_from(epoch)
+        if found.first_epoch != epoch:
+            raise self._lacks(epoch)
         return found
+
+    def key_from(self, epoch: int) -> SealKey:
+        """Return the analyzer's key of an epoch: the newest that is used by then."""
+        begun = [each for each in self.keys if each.first_epoch <= epoch]
+        if not begun:
+            raise self._lacks(epoch)
+        return max(begun, key=lambda key: key.first_epoch)
+
+    def _lacks(self, epoch: int) -> wire.ProtocolError:
+        what = f"the list has no key for epoch {epoch}: its operator should run "
+        return Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
         """Raise for a list that is over, or older than one that was seen before."""
@@ -141,6 +153,11 @@ class SignedKeys:
             what = f"the list of keys has serial {self.serial}, and {least_serial} was seen "
             what += "before: an old list is put forward; send nothing, and ask the operator"
             raise Fault.OPERATOR.error(what, Reason.CONFLICT)
+
+
+def _signed_keys(role: Role, task_id: bytes, text: bytes) -> bytes:
+    """Return what an operator signs of a list of keys."""
+    return _KEYS_LABEL + role.encode() + b" " + task_id + text
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +244,10 @@ class Batch:
     last_epoch: int
     #: Bytes of each record.
     record_size: int
+    #: How many distinct reports were opened for the batch, those held back or dropped included, and
+    #: how many of these may be dishonest.
+    num_opened: int
+    num_dishonest: int
     records: tuple[bytes, ...]
     #: SHA-256 of the records: names the batch, and what is spent for it.
     root: bytes
@@ -242,17 +263,21 @@ class Batch:
         number: int,
         epochs: tuple[int, int],
         record_size: int,
+        num_opened: int,
+        num_dishonest: int,
     ) -> Self:
         """Sort records and sign them."""
         in_order = tuple(sorted(records))
         root = hashlib.sha256(b"".join(in_order)).digest()
-        batch = cls(task_id, number, *epochs, record_size, in_order, root, signature=b"")
+        sizes = record_size, num_opened, num_dishonest
+        batch = cls(task_id, number, *epochs, *sizes, in_order, root, signature=b"")
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
         """Return what is signed: all but the records, for which their root stands."""
         numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
-        return _BATCH_MAGIC + self.task_id + numbers + uint(len(self.records), 8) + self.root
+        counts = (uint(n, 8) for n in (self.num_opened, self.num_dishonest, len(self.records)))
+        return _BATCH_MAGIC + self.task_id + numbers + b"".join(counts) + self.root
 
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""
@@ -266,13 +291,18 @@ class Batch:
         reader.expect(_BATCH_MAGIC, "it is no batch of this version", Reason.MISMATCH)
         reader.expect(task_id, "it is of another task", Reason.MISMATCH)
         first, last, number, size = (reader.uint(4) for _ in range(4))
-        count, root = reader.uint(8), reader.take(wire.DIGEST_BYTES)
+        num_opened, num_dishonest, count = (reader.uint(8) for _ in range(3))
+        root = reader.take(wire.DIGEST_BYTES)
         head = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, shuffler_key, head):
             raise reader.error("the shuffler has not signed it", Reason.FORGED)
         if size != record_size or first > last:
             raise reader.error("its records have another size, or its epochs run backwards")
+        if not max(count, num_dishonest) <= num_opened:
+            raise reader.error(
+                "it has more records than were opened for it, or more dishonest ones"
+            )
         body = reader.take(count * size)
         reader.finish()
         records = tuple(body[at : at + size] for at in range(0, len(body), size))
@@ -280,7 +310,8 @@ class Batch:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
         if list(records) != sorted(records):  # O(n) of what is sorted
             raise reader.error("its records are not sorted")
-        return cls(task_id, number, first, last, size, records, root, signature)
+        sizes = size, num_opened, num_dishonest
+        return cls(task_id, number, first, last, *sizes, records, root, signature)
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:

@@ -57,7 +57,7 @@ class Server(HttpClient):
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
         role = self._role if name == "keys" else "analyzer"
         data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
-        return SignedKeys.decode(data, self._task.operator_key, role)
+        return SignedKeys.decode(data, self._task.operator_key, role, self._task.task_id)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
@@ -146,7 +146,10 @@ def send_values(
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
-                keys = {"shuffler": sealing.key_of_epoch(epoch), "analyzer": opening.keys[0]}
+                keys = {
+                    "shuffler": sealing.key_of_epoch(epoch),
+                    "analyzer": opening.key_from(epoch),
+                }
                 body = b""
                 for place, report in enumerate(some, done):
                     report_id = report_id_of(codes[place] if codes else None, task_id, epoch)

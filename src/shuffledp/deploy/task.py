@@ -70,7 +70,8 @@ class Task:
     min_batch : int
         Fewest distinct valid reports in a batch that is released.
     honest_ppm : int
-        Millionths of a batch that are honest for certain, 1 to 1,000,000; only these hide anybody.
+        Millionths of the distinct reports of any epoch that are honest for certain, 1 to 1,000,000;
+        only these hide anybody. All others may be in the part of a batch that somebody chooses.
     short_batch : {"hold", "drop"}
         What becomes of a batch that is too small: it waits for the next epoch's reports, or is
         deleted.
@@ -144,6 +145,20 @@ class Task:
         """Reports of the smallest batch that hide each other, rounded down."""
         return honest_users(self.min_batch, self.honest_ppm / _MILLION)
 
+    def most_dishonest(self, num_reports: int) -> int:
+        """Return how many of so many distinct reports may be dishonest, rounded up."""
+        return num_reports - num_reports * self.honest_ppm // _MILLION
+
+    def most_hidden(self, num_dishonest: int, *, num_junk: int, num_opened: int) -> int:
+        """Return how many of the valid reports may be dishonest, wherever they are.
+
+        ``num_junk`` of ``num_opened`` reports are seen to be dishonest. Where these alone are more
+        than may be, the promise is broken, and is taken to hold of the rest.
+        """
+        if num_junk <= num_dishonest:
+            return num_dishonest - num_junk
+        return self.most_dishonest(num_opened - num_junk)
+
     @property
     def task_id(self) -> bytes:
         """SHA-256 of the task: another number anywhere is another task."""
@@ -154,23 +169,30 @@ class Task:
         epoch = int((seconds - self.start) // self.epoch_seconds)
         return epoch if 0 <= epoch < self.num_epochs else None
 
-    def guarantee(self, num_reports: int | None = None) -> Guarantee:
-        """Return what holds for a batch: of so many reports, or of the smallest that is released.
+    def guarantee(self, num_honest: int | None = None) -> Guarantee:
+        """Return what holds among so many honest reports, or those of the smallest batch.
 
-        Epsilon is a proved upper bound at the task's delta, counting honest reports only.
+        Epsilon is a proved upper bound at the task's delta.
         """
-        reports = self.min_batch if num_reports is None else num_reports
-        return account(
-            self.asked.randomizer.profile,
-            num_users=honest_users(reports, self.honest_ppm / _MILLION),
-            delta=float(self.delta),
-        )
+        honest = self.num_honest if num_honest is None else num_honest
+        law = self.asked.randomizer.profile
+        return account(law, num_users=honest, delta=float(self.delta))
 
-    def check(self) -> None:
-        """Prove the promise anew for the smallest batch; raise if it does not hold.
+    def keeps(self, num_honest: int) -> bool:
+        """Return whether what the task promises is proved for so many honest reports.
 
         One bound on delta at the promised epsilon costs a fraction of the search for the least
         epsilon, which matters on devices: only where it does not settle the promise is there one.
+        """
+        epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
+        asked = float_below(min(epsilon, Fraction(law.epsilon0)))
+        claimed = guarantee_for(law, num_honest, epsilon=asked, with_lower=False)
+        if claimed.delta_upper <= _decimal("delta", self.delta):
+            return True
+        return self.guarantee(num_honest).epsilon_upper <= epsilon
+
+    def check(self) -> None:
+        """Prove the promise anew for the smallest batch; raise if it does not hold.
 
         Raises
         ------
@@ -178,18 +200,14 @@ class Task:
             The operator's fault, if epsilon is below what is proved. Nothing else is wrong with
             such a task, but no client should answer it and no server should serve it.
         """
-        epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
-        asked = float_below(min(epsilon, Fraction(law.epsilon0)))
-        claimed = guarantee_for(law, self.num_honest, epsilon=asked, with_lower=False)
-        if claimed.delta_upper <= _decimal("delta", self.delta):
+        if self.keeps(self.num_honest):
             return
+        said = f"epsilon = {self.epsilon} at delta = {self.delta}"
         found = self.guarantee().epsilon_upper
-        if not found <= epsilon:
-            said = f"epsilon = {self.epsilon} at delta = {self.delta}"
-            proved = f"{found:.6g} for {self.num_honest:,} honest reports"
-            what = f"the task promises {said} and what is proved is {proved}: "
-            remedy = "raise epsilon or the least batch, or lower epsilon0"
-            raise Fault.OPERATOR.error(what + remedy, Reason.FORGED)
+        proved = f"{found:.6g} for {self.num_honest:,} honest reports"
+        what = f"the task promises {said} and what is proved is {proved}: "
+        remedy = "raise epsilon or the least batch, or lower epsilon0"
+        raise Fault.OPERATOR.error(what + remedy, Reason.FORGED)
 
     def encode(self) -> bytes:
         """Return the task as bytes; equal tasks have equal bytes."""

@@ -30,7 +30,7 @@ from shuffledp.deploy.wire import ProtocolError, Reason
 def sent(task, settings, *, epoch, numbers):
     """Return an upload of reports sealed to the keys that the servers list."""
     sealing = read_list(settings.public_keys, task, "shuffler").key_of_epoch(epoch)
-    opening = read_list(settings.analyzer_keys, task, "analyzer").keys[0]
+    opening = read_list(settings.analyzer_keys, task, "analyzer").key_from(epoch)
     return b"".join(
         upload(task, b"\0", number=number, epoch=epoch, key=sealing, analyzer=opening)
         for number in numbers
@@ -38,7 +38,7 @@ def sent(task, settings, *, epoch, numbers):
 
 
 # ---------------------------------------------------------------- destroyed
-def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
+def test_a_key_goes_when_all_of_its_epoch_is_opened(make):
     task, settings, _ = make()
     folder = settings.sealing_keys
     with open_shuffler(settings) as shuffler:
@@ -46,12 +46,12 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
             take(shuffler, sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
         assert list(destroy_finished(shuffler, folder)) == []
         advance(shuffler, at(0, OVER))
-        assert list(destroy_finished(shuffler, folder)) == []
-        assert shuffler.unreleased() == [0, 1]
+        assert (shuffler.unreleased(), shuffler.num_unreleased()) == ([1], 3)
         assert shuffler.num_short_epochs() == 1
+        assert list(destroy_finished(shuffler, folder)) == [0]  # what waits is opened
         advance(shuffler, at(1, OVER))
         assert shuffler.sealed_after(0) == [2]
-        assert list(destroy_finished(shuffler, folder)) == [0, 1]
+        assert list(destroy_finished(shuffler, folder)) == [1]
         assert list(destroy_finished(shuffler, folder)) == []
         late = sent(task, settings, epoch=0, numbers=(1,))
         assert take(shuffler, late, at(1, OVER)) == [Answer.LATE]
@@ -85,7 +85,7 @@ def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp
 
     with open_shuffler(settings) as shuffler:
         take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2)), at(0))
-        advance(shuffler, at(0, OVER))
+        shuffler.closed(at(0, OVER))  # and then it was stopped
         assert "in use by another program" in destroy("--epoch", "0")[1]
     status, said = destroy("--epoch", "0")
     assert status == 2
@@ -130,25 +130,40 @@ def _same(one, other):
 
 
 def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_goes(
-    make, tmp_path, capsys
+    make, tmp_path, capsys, monkeypatch
 ):
+    """The new key is used from an epoch to come on, so that each batch has one."""
     task, settings, analyzer_settings = make()
-    old = sent(task, settings, epoch=0, numbers=(1, 2, 3))
+    config, clock = str(tmp_path / "task" / "analyzer.toml"), [at(0)]
+    monkeypatch.setattr("time.time", lambda: clock[0])
     assert main(["keys", "rotate", str(tmp_path / "task")]) == 0
-    assert "number 1" in capsys.readouterr().out
-    new = sent(task, settings, epoch=0, numbers=(4, 5, 6))
+    assert "number 1, from epoch 2 on" in capsys.readouterr().out
+    assert main(["keys", "rotate", str(tmp_path / "task")]) == 0
+    assert "one is to come already" in capsys.readouterr().out
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
-        take(shuffler, old + new, at(0))
-        advance(shuffler, at(0, OVER))
-        assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 6
-    config = str(tmp_path / "task" / "analyzer.toml")
-    assert main(["keys", "destroy", "--number", "1", "--config", config]) == 2
-    assert "devices seal to now" in capsys.readouterr().err
+        for epoch, key in enumerate((0, 0, 1)):
+            body = sent(task, settings, epoch=epoch, numbers=range(3))
+            take(shuffler, body, at(epoch, GRACE_SECONDS))
+            advance(shuffler, at(epoch, OVER))
+            data = shuffler.fetch(epoch + 1)
+            size = m.sealed_size(task.asked.codec.num_report_bytes)
+            assert {data[at] for at in range(len(data) - 3 * size, len(data), size)} == {key}
+            assert analyzer.take(data).reports.num_reports == 3
+    for now, number in ((at(1), "0"), (at(1), "1"), (at(2), "1")):
+        clock[0] = now
+        assert main(["keys", "destroy", "--number", number, "--config", config]) == 2
+        assert "devices seal to now or later" in capsys.readouterr().err
     for said in ("destroyed", "gone already"):
         assert main(["keys", "destroy", "--number", "0", "--config", config]) == 0
         assert said in capsys.readouterr().out
     assert main(["keys", "destroy", "--epoch", "0", "--config", config]) == 2
     assert list(sealing_keys(analyzer_settings.opening_keys)) == [1]
+    # An epoch that has begun, or has a newer key, gets none any more.
+    for epoch in ("2", "30"):
+        assert main(["keys", "rotate", str(tmp_path / "task"), "--first-epoch", epoch]) == 2
+        assert "is not in [3, 29]" in capsys.readouterr().err
+    assert main(["keys", "rotate", str(tmp_path / "task"), "--first-epoch", "3"]) == 0
+    assert "number 2, from epoch 3 on" in capsys.readouterr().out
 
 
 def test_a_stopped_rotation_is_run_again(make, tmp_path, monkeypatch):
@@ -183,7 +198,7 @@ def lists(*serials, until=2**40):
     key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
     return [
         m.SignedKeys(serial=serial, not_after=until, keys=(key,)).signed(
-            SIGNING["operator"], "shuffler"
+            SIGNING["operator"], "shuffler", make_task(**SMALL).task_id
         )
         for serial in serials
     ]

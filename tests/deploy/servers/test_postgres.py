@@ -93,7 +93,8 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
     ):
         take(slow, b"".join(bodies), at(0))
         (state,) = slow.closed(at(0, OVER))
-        written = slow.write(state, [open_page(page) for page in slow.to_open(state)[1]])
+        held, _, pages = slow.to_open(state)
+        written = slow.write(state, held, map(open_page, pages))
         cut()
         with pytest.raises(OutputError):
             other.closed(at(0, OVER))

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
-from shuffledp.accounting.release import ShuffledRelease, honest_users
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.task import Task
@@ -87,16 +87,15 @@ def note_of(task: Task, number: int) -> str:
     return f"task {task.task_id.hex()[:16]}, batch {number}"
 
 
-def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_reports: int) -> Ledger:
+def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_honest: int) -> Ledger:
     """Take a batch off the budget of those who answer; return the ledger.
 
-    Once: under the hash of its records.
+    Once: under the hash of its records. ``num_honest`` are the honest reports of its least part.
 
     Raises
     ------
     BudgetError
         If the budget does not cover it; nothing is spent.
     """
-    honest = honest_users(num_reports, task.honest_ppm / 1_000_000)
-    release = ShuffledRelease(profile=task.asked.randomizer.profile, num_users=honest)
+    release = ShuffledRelease(profile=task.asked.randomizer.profile, num_users=num_honest)
     return spend(ledger, release, note_of(task, batch.number), key=batch.root.hex())

@@ -229,7 +229,7 @@ def key_path(folder: Path, number: int) -> Path:
 
 def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
     """Read a server's list of keys, which the task's operator has signed."""
-    return SignedKeys.decode(bytes_of(path), task.operator_key, role)
+    return SignedKeys.decode(bytes_of(path), task.operator_key, role, task.task_id)
 
 
 def _key_of(path: Path) -> bytes:
@@ -258,7 +258,7 @@ def write_task(
     sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
-    opening_list = signer.signed("analyzer", sealed_to({0: opening}), 1)
+    opening_list = signer.signed("analyzer", [SealKey(number=0, public_key=_public(opening))], 1)
     folder.mkdir(parents=True)
     for role in ("shuffler", "analyzer"):
         for name in (role, f"{role}/keys", f"{role}/store"):
@@ -314,7 +314,7 @@ def write_key(path: Path, key: Any) -> None:
 def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
     """Return the public keys of epochs, newest first."""
     return [
-        SealKey(number=epoch % NUM_KEYS, public_key=_public(key))
+        SealKey(number=epoch % NUM_KEYS, public_key=_public(key), first_epoch=epoch)
         for epoch, key in sorted(keys.items(), reverse=True)
     ]
 
@@ -327,15 +327,14 @@ class _Operator(NamedTuple):
     grace: float
 
     def signed(self, role: Role, keys: list[SealKey], serial: int) -> bytes:
-        """Sign the list of keys of epochs below ``serial``, or of the analyzer's newest alone.
+        """Sign the list of keys of epochs below ``serial``, or of the analyzer's.
 
-        Older ones of the analyzer would split batches. A list ends an epoch after the last report
-        of its last epoch is taken in.
+        A list ends an epoch after the last report of its last epoch is taken in.
         """
         last = serial if role == "shuffler" else self.task.num_epochs
         until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
         made = SignedKeys(serial=serial, not_after=until, keys=tuple(keys))
-        return made.signed(self.key, role).encode()
+        return made.signed(self.key, role, self.task.task_id).encode()
 
 
 def _public(key: Any) -> bytes:
@@ -375,11 +374,14 @@ def destroy_key(folder: Path, number: int) -> bool:
     return True
 
 
-def destroy_opening_key(settings: AnalyzerSettings, number: int) -> bool:
-    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is the newest."""
-    newest = read_list(settings.public_keys, settings.read_task(), "analyzer").keys[0].number
-    if number == newest:
-        raise DataError(f"key {number} is what devices seal to now: run shuffledp keys rotate")
+def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float) -> bool:
+    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is of use."""
+    task = settings.read_task()
+    listed, present = read_list(settings.public_keys, task, "analyzer"), _present(task, now)
+    used = listed.key_from(max(0, present)).first_epoch
+    if number in {key.number for key in listed.keys if key.first_epoch >= used}:
+        what = f"key {number} is what devices seal to now or later"
+        raise DataError(f"{what}: run shuffledp keys rotate, and wait until the next key is used")
     return destroy_key(settings.opening_keys, number)
 
 
@@ -404,18 +406,33 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
     return keys
 
 
-def rotate(folder: Path, now: float) -> tuple[range, int]:
+def _present(task: Task, now: float) -> int:
+    """Return the epoch of a time, as if the task had no first or last one."""
+    return int((now - task.start) // task.epoch_seconds)
+
+
+def rotate(
+    folder: Path, now: float, first_epoch: int | None = None
+) -> tuple[range, SealKey | None]:
     """Make the analyzer's next key, and keys of epochs as far as numbers reach; sign the lists.
 
-    Return which epochs have a key now, none if each had one, and the number of the analyzer's.
-    Private keys are on disk before the lists name them. Stopped in between it can be run again.
+    The analyzer's is used from an epoch on, by default the second to begin from now, so that the
+    lists are with both servers in time and each epoch has one key. Return which epochs have a key
+    now, none if each had one, and the analyzer's; none if one is to come, or no epoch. Private keys
+    are on disk before the lists name them. Stopped in between it can be run again.
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
     signer = _Operator(operator, task, grace)
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
+    listed, present = read_list(analyzer / "keys.bin", task, "analyzer"), _present(task, now)
+    last = max(key.first_epoch for key in listed.keys)
+    if first_epoch is not None and not max(present, last) < first_epoch < task.num_epochs:
+        allowed = f"[{max(present, last) + 1}, {task.num_epochs - 1}]"
+        what = f"first_epoch = {first_epoch} is not in {allowed}"
+        raise DataError(f"{what}: name an epoch to come, after the newest key's")
     before = read_list(shuffler / "keys.bin", task, "shuffler")
-    first = max(0, int((now - grace - task.start) // task.epoch_seconds))
+    first = max(0, _present(task, now - grace))
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
     made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
     _write_keys(shuffler / "keys", made)
@@ -423,13 +440,17 @@ def rotate(folder: Path, now: float) -> tuple[range, int]:
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
         known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
         _replace(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
-    serial = read_list(analyzer / "keys.bin", task, "analyzer").serial + 1
-    opening, number = X25519PrivateKey.generate(), (serial - 1) % NUM_KEYS
+    used_from = max(0, present + 2) if first_epoch is None else first_epoch
+    if not last < used_from < task.num_epochs:
+        return epochs, None
+    opening, number = X25519PrivateKey.generate(), listed.serial % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
-    after = signer.signed("analyzer", sealed_to({serial - 1: opening}), serial)
+    key = SealKey(number=number, public_key=_public(opening), first_epoch=used_from)
+    keys = [key, *(each for each in listed.keys if each.number != number)]
+    after = signer.signed("analyzer", keys, listed.serial + 1)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         _replace(path, after)
-    return epochs, number
+    return epochs, key
 
 
 def _write_keys(folder: Path, keys: dict[int, X25519PrivateKey]) -> None:

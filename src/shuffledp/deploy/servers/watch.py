@@ -32,6 +32,7 @@ EVENTS: Final = {
     "clock_jumped": "error",
     "clock_back": "info",
     "published": "info",
+    "batch_kept": "warning",
     "batch_refused": "error",
     "budget_refused": "error",
     "shuffler_away": "warning",

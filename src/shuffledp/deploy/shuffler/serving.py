@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from shuffledp.core.errors import BudgetError, DataError, OutputError, ShuffledpError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
@@ -26,7 +26,8 @@ from shuffledp.deploy.servers.batches import opened_in, workers
 from shuffledp.deploy.servers.clock import LEAST_JUMP_SECONDS, Clock
 from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
-from shuffledp.deploy.shuffler.shuffler import BatchState, Shuffler
+from shuffledp.deploy.shuffler.shuffler import BatchState, Held, Shuffler
+from shuffledp.deploy.task import Task
 
 #: Most reports that wait to be stored, and bytes; beyond them clients are told to come back.
 MOST_WAITING: Final = 20_000
@@ -62,7 +63,14 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         batches=settings.batches,
     )
     shuffler.max_epoch_reports = settings.max_epoch_reports
+    shuffler.inner_keys = _inner_keys(settings, task)
     return shuffler
+
+
+def _inner_keys(settings: ShufflerSettings, task: Task) -> frozenset[int]:
+    """Return the numbers of the analyzer's keys."""
+    listed = files.read_list(settings.analyzer_keys, task, "analyzer")
+    return frozenset(key.number for key in listed.keys)
 
 
 def serve_shuffler(
@@ -87,11 +95,13 @@ def serve_shuffler(
             new = settings.read_again(read)
             task, known = shuffler.task, new.lists()
             keys, admission = files.keys_of(new, task), new.admission(task)
+            inner_keys = _inner_keys(new, task)
             if admission is not None:
                 admission.prepare(shuffler.epochs_around(time.time()))
 
             def use() -> None:
                 shuffler.replace_keys(keys, admission)
+                shuffler.inner_keys = inner_keys
                 shuffler.max_epoch_reports = new.max_epoch_reports
                 lists.update(known)
 
@@ -363,7 +373,7 @@ async def _release_batches(
     shuffler: Shuffler, watch: ShufflerWatch, now: Now, tick_seconds: float
 ) -> None:
     """Release batches as epochs end; others come in while their reports are opened."""
-    opened: dict[int, list[list[bytes | None]]] = {}  # not again where only writing failed
+    opened: dict[int, tuple[Held, list[list[bytes | None]]]] = {}  # not again if writing failed
     while True:
         seen = now()
         watch.clock_jumped(seen is None)
@@ -371,14 +381,12 @@ async def _release_batches(
             for state in shuffler.closed(seen) if seen is not None else ():
                 watch.closed(state.number)
                 if state.number not in opened:
-                    number, pages = shuffler.to_open(state)
+                    held, number, pages = shuffler.to_open(state)
                     with workers(number) as executor:
-                        opened = {state.number: await opened_in(executor, pages)}
-                try:
-                    written = await asyncio.to_thread(shuffler.write, state, opened[state.number])
-                except BudgetError as error:
-                    written = None
-                    watch.say("budget_refused", batch=state.number, reason=str(error))
+                        opened = {state.number: (held, await opened_in(executor, pages))}
+                written = await asyncio.to_thread(shuffler.write, state, *opened[state.number])
+                if written.refusal:
+                    watch.say("budget_refused", batch=state.number, reason=written.refusal)
                 watch.released(shuffler.settle(state, written))
                 opened = {}
             if seen is not None:

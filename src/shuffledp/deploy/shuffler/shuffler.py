@@ -8,12 +8,16 @@ from then on nobody opens what was copied from here.
 A batch is *closed* when its members are fixed, *sealed* when its file is on disk, *fetched* when
 the analyzer says that it has it, and then only its counts are left. Whatever happens in between,
 the step can be done again.
+
+A record tells the number of the analyzer's key, so the analyzer can part a batch by it. Each such
+class is released only if it alone is enough; what is not is *held*, stripped of all but the inner
+seal, for the next batch, or dropped.
 """
 
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
+from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
@@ -44,8 +49,10 @@ _TABLES: Final = (
     # Several rows a count, so that processes which count do not wait for each other.
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
+    # Opened in the batch that ended with the epoch, and in no batch released.
+    "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID",
 )
-_STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=3, tables=_TABLES)
+_STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES)
 _NUM_PARTS: Final = 32
 _NOTING_SECONDS: Final = 15.0
 
@@ -61,12 +68,24 @@ class BatchState(NamedTuple):
     root: bytes | None
 
 
+class Held(NamedTuple):
+    """Records that were opened before and wait, and how many of them may be dishonest."""
+
+    records: frozenset[bytes] = frozenset()
+    num_dishonest: int = 0
+
+
 class Written(NamedTuple):
-    """A batch as it was written, and how many reports it lacks, by reason."""
+    """What became of all that was opened for a batch, and how many reports did not open, and so on.
+
+    No root where nothing is released, and then why the budget refuses it, if that is why.
+    """
 
     size: int
-    root: bytes
+    root: bytes | None
+    held: Held
     counted: Mapping[str, int]
+    refusal: str = ""
 
 
 class Shuffler(Keeper):
@@ -85,7 +104,7 @@ class Shuffler(Keeper):
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
-        """``sealing_keys`` are by epoch: those of epochs whose reports are not all released.
+        """``sealing_keys`` are by epoch: those of epochs that are not all opened.
 
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
@@ -106,6 +125,8 @@ class Shuffler(Keeper):
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
+        #: Numbers of the analyzer's keys: what is sealed to another is no report.
+        self.inner_keys: Collection[int] = range(NUM_KEYS)
 
     # ------------------------------------------------------------ taking in
     def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
@@ -225,13 +246,13 @@ class Shuffler(Keeper):
         return [each for each in self.epochs_with_keys if each < closed and each not in unreleased]
 
     def unreleased(self) -> list[int]:
-        """Return which epochs have reports that are stored and not released."""
+        """Return which epochs have reports that are stored and not opened."""
         return [epoch for (epoch,) in self._store.rows("SELECT epoch FROM epochs ORDER BY epoch")]
 
     def num_unreleased(self) -> int:
         """Return how many reports are stored; reads them all."""
         self._num_in = Counter({epoch: self._num_stored(epoch) for epoch in self.unreleased()})
-        return self._num_in.total()
+        return self._num_in.total() + int(self._store.value("SELECT count(*) FROM held"))
 
     def _num_stored(self, epoch: int) -> int:
         """Return how many reports of an epoch are stored."""
@@ -259,7 +280,12 @@ class Shuffler(Keeper):
     def num_short_epochs(self) -> int:
         """Return how many epochs closed since the first whose reports wait for more."""
         closed = self._num_closed
-        return max(0, closed - min(self.unreleased(), default=closed))
+        return max(0, closed - self._waiting_since(closed))
+
+    def _waiting_since(self, default: int) -> int:
+        """Return the first epoch with reports that are stored."""
+        held = self._store.value("SELECT min(epoch) FROM held")
+        return min([*self.unreleased(), default if held is None else held], default=default)
 
     # ------------------------------------------------------------ batches
     def closed(self, now: float) -> list[BatchState]:
@@ -295,7 +321,7 @@ class Shuffler(Keeper):
         if num_over <= self._num_closed:
             return
         with self._store.transaction():
-            first, waiting = self._num_closed, min(self.unreleased(), default=num_over)
+            first, waiting = self._num_closed, self._waiting_since(num_over)
             self._store.set_fact("epochs_closed", num_over)
             if waiting < num_over:
                 # Numbered by time, so that a store put back from a backup gives no number twice.
@@ -309,16 +335,16 @@ class Shuffler(Keeper):
         first, last = state.first_epoch, state.last_epoch
         return [epoch for epoch in self.unreleased() if first <= epoch <= last]
 
-    def to_open(self, state: BatchState) -> tuple[int, Iterator[Page]]:
-        """Return how many reports of a closed batch are to be opened, and pages of them.
-
-        None if they are too few whether or not they open, as those that wait often are.
-        """
-        epochs = self._epochs_of(state)
-        number = sum(self._num_stored(epoch) for epoch in epochs)
-        if number < self.task.min_batch:
-            return 0, iter(())
-        return number, (page for epoch in epochs for page in self._pages(epoch))
+    def to_open(self, state: BatchState) -> tuple[Held, int, Iterator[Page]]:
+        """Return what is held for a closed batch, how many reports are to be opened, and pages."""
+        with self._store.transaction():
+            if self.batch(state.number).state != "closed":  # another process was faster
+                return Held(), 0, iter(())
+            epochs = self._epochs_of(state)
+            records = frozenset(row[0] for row in self._store.rows("SELECT record FROM held"))
+            held = Held(records, int(self._store.fact("held_dishonest") or 0))
+            number = sum(self._num_stored(epoch) for epoch in epochs)
+        return held, number, (page for epoch in epochs for page in self._pages(epoch))
 
     def _pages(self, epoch: int) -> Iterator[Page]:
         """Yield the reports of an epoch, some at a time."""
@@ -331,64 +357,92 @@ class Shuffler(Keeper):
             yield Page(key, list(zip(infos, (sealed for _, sealed in rows), strict=True)))
             last = rows[-1][0]
 
-    def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
-        """Sort what was opened and write the batch; None if it is too small. Uses no database.
+    def write(
+        self, state: BatchState, held: Held, opened: Iterable[Sequence[bytes | None]]
+    ) -> Written:
+        """Sort what is released of what was opened, and write the batch. Uses no database.
 
-        Too small is what has fewer distinct reports that open than the task's least batch.
-
-        Raises
-        ------
-        BudgetError
-            If there is a ledger that does not cover it: nothing is spent, and nothing written.
+        Released is each class of records under one key of the analyzer's that has the least batch
+        and, if all that may be dishonest are in it, as many honest reports as the least batch.
         """
-        records: set[bytes] = set()
+        new: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
-            found = [record for record in page if record is not None]
-            records.update(found)
+            found = [each for each in page if each is not None and self._is_record(each)]
+            new.update(found)
             num_opened, num_reports = num_opened + len(found), num_reports + len(page)
-        if len(records) < self.task.min_batch:
-            return None
+        records = held.records | new
+        num_new = len(records) - len(held.records)
+        counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
+        # Of what was opened for earlier batches all that is dishonest may be among what was held.
+        num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
+        sizes = Counter(record[0] for record in records)
+        least = max(self.task.min_batch, self.task.num_honest + num_dishonest)
+        keys = {key for key, size in sizes.items() if size >= least}
+        if not keys:
+            return Written(0, None, Held(records, num_dishonest), counted)
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
-            records,
+            (record for record in records if record[0] in keys),
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
             record_size=self._record_size,
+            num_opened=len(records),
+            num_dishonest=num_dishonest,
         )
         if self._ledger is not None:
-            spend_for_batch(self._ledger, self.task, batch, num_reports=len(records))
+            num_honest = min(sizes[key] for key in keys) - num_dishonest
+            try:
+                spend_for_batch(self._ledger, self.task, batch, num_honest=num_honest)
+            except BudgetError as error:
+                return Written(0, None, Held(records, num_dishonest), counted, str(error))
         self._batches.write(state.number, b"".join(batch.encode()))
-        lacking = {"unopened": num_reports - num_opened, "duplicate": num_opened - len(records)}
-        return Written(len(records), batch.root, lacking)
+        left = records - set(batch.records)
+        waiting = Held(left, min(len(left), num_dishonest))
+        return Written(len(batch.records), batch.root, waiting, counted)
 
-    def settle(self, state: BatchState, written: Written | None) -> BatchState:
-        """Note what became of a batch, and forget its reports unless they wait for more.
+    def _is_record(self, opened: bytes) -> bool:
+        """Return whether it differs from others in nothing but the analyzer's key and the seal."""
+        return len(opened) == self._record_size and opened[0] in self.inner_keys
 
-        What is too small waits for the next epoch's reports, or is dropped, as the task says.
+    def settle(self, state: BatchState, written: Written) -> BatchState:
+        """Note what became of a batch, and forget its reports but those that wait for more.
+
+        What is too few waits for the next epoch's reports, or is dropped, as the task says.
         """
         is_last = state.last_epoch == self.task.num_epochs - 1
-        waits = written is None and self.task.short_batch == "hold" and not is_last
-        found, size, root = "short" if waits else "dropped", None, None
-        if written is not None:
-            found, size, root = "sealed", written.size, written.root
+        holds = self.task.short_batch == "hold" and not is_last
+        short = "short" if holds else "dropped"
+        found, size = ("sealed", written.size) if written.root else (short, None)
+        held = written.held if holds else Held()
+        counted = {**written.counted, "dropped": len(written.held.records) - len(held.records)}
         with self._store.transaction():
             is_first = self._store.change(
                 "UPDATE batches SET state = ?, size = ?, root = ? "
                 "WHERE number = ? AND state = 'closed'",
-                (found, size, root, state.number),
+                (found, size, written.root, state.number),
             )
-            if is_first and not waits:  # the ids go with their reports
-                for epoch in self._epochs_of(state):
+            if is_first:
+                self._hold(held, state.last_epoch)
+                for epoch in self._epochs_of(state):  # the ids go with their reports
+                    if found == "short" and epoch not in self._sealing_keys:
+                        continue  # it may be put back
                     self._store.change(f"DROP TABLE reports_{epoch:d}")
                     self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
                     self._epochs.discard(epoch)
-            if is_first and written is not None:
-                counted = Counter(written.counted).elements()
-                self._count((state.last_epoch, name) for name in counted)
+                names = Counter(counted).elements()
+                self._count((state.last_epoch, name) for name in names)
         self._store.wipe_log()
         return self.batch(state.number)
+
+    def _hold(self, held: Held, epoch: int) -> None:
+        """Keep these records, and no others, for the next batch."""
+        known = dict(self._store.rows("SELECT record, epoch FROM held"))
+        self._store.change("DELETE FROM held")
+        rows = [(record, known.get(record, epoch)) for record in sorted(held.records)]
+        self._store.insert_new("held", "record, epoch", rows)
+        self._store.set_fact("held_dishonest", held.num_dishonest)
 
     def batch(self, number: int) -> BatchState:
         """Return what is known of a batch; raise if there is none of that number."""
