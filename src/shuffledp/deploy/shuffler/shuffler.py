@@ -42,6 +42,8 @@ GRACE_SECONDS: Final = 3600
 # Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
 # order of ids, which are random, so that the order of arrival is nowhere on disk.
 _REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
+# Opened in the batch that ended with the epoch, and released in none; made anew with each batch.
+_HELD: Final = "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID"
 _TABLES: Final = (
     "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
@@ -49,8 +51,7 @@ _TABLES: Final = (
     # Several rows a count, so that processes which count do not wait for each other.
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
-    # Opened in the batch that ended with the epoch, and in no batch released.
-    "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID",
+    _HELD,
 )
 _STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES)
 _NUM_PARTS: Final = 32
@@ -439,7 +440,8 @@ class Shuffler(Keeper):
     def _hold(self, held: Held, epoch: int) -> None:
         """Keep these records, and no others, for the next batch."""
         known = dict(self._store.rows("SELECT record, epoch FROM held"))
-        self._store.change("DELETE FROM held")
+        self._store.change("DROP TABLE held")
+        self._store.change(_HELD)
         rows = [(record, known.get(record, epoch)) for record in sorted(held.records)]
         self._store.insert_new("held", "record, epoch", rows)
         self._store.set_fact("held_dishonest", held.num_dishonest)
