@@ -60,7 +60,7 @@ _ANY = Opened(
     root=b"",
     reports=TASK.asked.codec.decode([b"\0"] * 3),
     guarantee=TASK.guarantee(3),
-    counts={"num_released": 3},
+    counts=dict.fromkeys(("num_held", "num_kept", "num_earlier"), 0),
 )
 with tempfile.TemporaryDirectory() as _folder:
     write_results(result_of(TASK, _ANY), Path(_folder))

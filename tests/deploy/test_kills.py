@@ -6,9 +6,20 @@ import pytest
 
 from deploy.databases import ENGINES, store_of
 from deploy.killed import Victim, run_analyzer, run_client, run_shuffler
-from deploy.make_vectors import SEALING, make_task, open_record
+from deploy.make_vectors import ANALYZER_KEY, SEALING, make_task, open_record
 from deploy.steps import advance, open_outer
-from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
+from deploy.test_parts import BOTH_KEYS, NEW_KEY
+from deploy.test_system import (
+    FEW,
+    OVER,
+    SMALL,
+    analyzer_for,
+    at,
+    batch_of,
+    record,
+    shuffler_for,
+    upload,
+)
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.collection.questions import Categories
@@ -95,6 +106,72 @@ def test_an_analyzer_says_each_batch_once_and_spends_once_for_it(tmp_path, engin
         (privacy,) = (tmp_path / "results" / str(number)).glob("privacy.json")
         assert json.loads(privacy.read_bytes())["num_users"] == 3
     assert len(open_ledger(tmp_path / "ledger.json").entries) == num_batches
+
+
+def insisted(victim, message, draw, kills):
+    """Ask until there is an answer, killed at random moments while there are kills left."""
+    while True:
+        if kills and not draw.integers(2):
+            victim.die_after(draw.uniform(0.0, 0.05))
+        if (answer := victim.ask(message)) is not None:
+            return answer, kills
+        kills -= kills > 0
+
+
+@KILLS
+@ON_EACH
+def test_what_waits_for_more_of_its_key_is_released_once(tmp_path, engine, num_kills, draw):
+    """Two keys, of which one has enough reports in each third epoch."""
+    num_epochs, kills = max(6, num_kills // 50), num_kills
+    task = make_task(**SMALL | {"num_epochs": num_epochs + 1, "asked": TASK.asked, "min_batch": 5})
+    database, sent = store_of(engine, tmp_path), 0
+    shuffler = Victim(run_shuffler, task, tmp_path, database)
+    for epoch in range(num_epochs):
+        keys = [ANALYZER_KEY] * 5 + [NEW_KEY] * 2
+        bodies = [
+            upload(task, bytes([number % 250]), number=number, epoch=epoch, analyzer=key)
+            for number, key in enumerate(keys, start=sent)
+        ]
+        for body in bodies:
+            (answer,), kills = insisted(shuffler, ("take", body, at(epoch, 3600)), draw, kills)
+            assert answer.name == "ACCEPTED"
+        _, kills = insisted(shuffler, ("advance", at(epoch, OVER)), draw, kills)
+        sent += len(bodies)
+    shuffler.kill()
+    released = 0
+    with (
+        shuffler_for(task, tmp_path, database=database) as shuffler,
+        analyzer_for(task, tmp_path, opening_keys=BOTH_KEYS, database=database) as analyzer,
+    ):
+        numbers = shuffler.sealed_after(0)
+        assert numbers == list(range(1, num_epochs + 1))
+        for number in numbers:
+            opened = analyzer.take(shuffler.fetch(number))
+            assert opened.counts["num_repeated"] == opened.counts["num_kept"] == 0
+            assert opened.counts["num_held"] == 2 * (number % 3)
+            released += opened.reports.num_reports
+        assert released + shuffler.num_unreleased() == sent
+
+
+@KILLS
+@ON_EACH
+def test_what_an_analyzer_keeps_is_counted_once(tmp_path, engine, num_kills, draw):
+    """Batches of too few reports, of which each second one is counted with the one before."""
+    task, kills = make_task(**FEW), num_kills
+    database, num_batches = store_of(engine, tmp_path), max(4, num_kills // 10)
+    save_ledger(Ledger(epsilon=1e6, delta=0.4), tmp_path / "ledger.json")
+    analyzer = Victim(run_analyzer, task, tmp_path, database)
+    for number in range(1, num_batches + 1):
+        records = [record(each, task) for each in (b"\0", b"\1", b"\7")]
+        message = number, batch_of(task, records, number=number)
+        _, kills = insisted(analyzer, message, draw, kills)
+    analyzer.kill()
+    found = {int(path.parent.name): path for path in (tmp_path / "results").glob("*/privacy.json")}
+    assert sorted(found) == list(range(2, num_batches + 1, 2))
+    for path in found.values():
+        said = json.loads(path.read_bytes())
+        assert (said["num_users"], said["parameters"]["num_honest"]) == (4, 2)
+    assert len(open_ledger(tmp_path / "ledger.json").entries) == num_batches // 2
 
 
 @KILLS

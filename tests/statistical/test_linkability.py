@@ -19,7 +19,7 @@ from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.shuffler.shuffler import Shuffler
 
-# A binomial count further than 5.7 standard deviations from its mean; eight of them.
+# A binomial count further than 5.7 standard deviations from its mean; eleven of them.
 FALSE_POSITIVE_RATE = 1e-7
 DEVIATIONS = 5.7
 
@@ -93,10 +93,15 @@ def no_waiting_for_disks(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-def play(folder, games, leak=None, *, seed=2):
+# Numbers of the analyzer's keys: of which the last is used once a game, as by a straggler.
+TWO_KEYS = (9, 9, 9, 10, 10, 10, 11)
+
+
+def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9)):
     """Return how often each guess was right, with a batch a game from one running shuffler.
 
-    ``leak`` puts the records in another order, given them and their ids as they arrived.
+    ``leak`` puts the records in another order, given them and their ids as they arrived. No key is
+    in a batch with fewer records than the least batch has.
     """
     task = make_task(**SMALL, epoch_seconds=1, num_epochs=games)
     draw, right = Entropy.from_seed(seed).generator(), Counter()
@@ -111,10 +116,10 @@ def play(folder, games, leak=None, *, seed=2):
         for epoch in range(games):
             # Sealed anew: where a record lies among the sorted ones is drawn with its seal.
             inner = [
-                bytes([9]) + m.seal(b"\0", ANALYZER_KEY.public_key, m.inner_info(task.task_id))
-                for _ in range(3)
+                bytes([key]) + m.seal(b"\0", ANALYZER_KEY.public_key, m.inner_info(task.task_id))
+                for key in keys
             ]
-            order = draw.permutation(3)
+            order = draw.permutation(len(keys))
             ids = [draw.bytes(16) for _ in inner]
             uploads = [b"", b""]
             for place, index in enumerate(order):
@@ -125,8 +130,10 @@ def play(folder, games, leak=None, *, seed=2):
             for late, body in enumerate(uploads):
                 take(shuffler, body, task.start + epoch + 0.4 * late)
             (state,) = advance(shuffler, task.start + epoch + 1)
-            batch = shuffler.fetch(state.number)[-3 * RECORD_SIZE :]
+            batch = shuffler.fetch(state.number)[-state.size * RECORD_SIZE :]
             shuffler.forget(state.number)
+            sizes = Counter(batch[at] for at in range(0, len(batch), RECORD_SIZE))
+            assert min(sizes.values()) >= task.min_batch
             if leak is not None:
                 batch = b"".join(leak([(inner[index], ids[index]) for index in order]))
             zero_is_first = batch.index(inner[0]) < batch.index(inner[1])
@@ -138,15 +145,16 @@ def play(folder, games, leak=None, *, seed=2):
     return right
 
 
+@pytest.mark.parametrize("keys", [(9, 9, 9), TWO_KEYS], ids=["one key", "two keys"])
 @pytest.mark.parametrize(
     "games", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games):
+def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games, keys):
     right = Counter()
     for seed in range(-(-games // AT_ONCE)):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        right += play(folder, min(games, AT_ONCE), seed=seed)
+        right += play(folder, min(games, AT_ONCE), seed=seed, keys=keys)
     for guess in GUESSES:
         assert excess(right[guess], games) <= DEVIATIONS, guess
 
