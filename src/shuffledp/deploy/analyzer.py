@@ -51,6 +51,8 @@ from shuffledp.deploy.wire import Fault, Reason
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
+_NOT_YET: Final = -1
+
 _TABLES: Final = (
     # Of one that is kept as a whole there is no result.
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, "
@@ -60,7 +62,7 @@ _TABLES: Final = (
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
     "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
-    "reports BLOB NOT NULL, counted_in INTEGER, PRIMARY KEY (batch, key))",
+    "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, PRIMARY KEY (batch, key))",
 )
 _STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=2, tables=_TABLES)
 
@@ -202,20 +204,17 @@ class Analyzer(Keeper):
             if part not in counted:
                 reports, _ = decode(part.texts)
                 data = b"".join(self.task.asked.codec.encode(reports))
-                row = (number, part.key, part.num_honest, data)
-                self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, NULL)", row)
+                row = (number, part.key, part.num_honest, data, _NOT_YET)
+                self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", row)
 
-    def _kept(self, counted_in: int | None = None) -> list[Part]:
+    def _kept(self, counted_in: int = _NOT_YET) -> list[Part]:
         """Return parts that were not counted with their batch: with a later one, or not yet."""
         size, found = self.task.asked.codec.num_report_bytes, []
-        query = "SELECT batch, key, num_honest, reports FROM parts WHERE counted_in "
-        rows = self._store.rows(query + "IS NULL ORDER BY batch, key")
-        if counted_in is not None:
-            rows = self._store.rows(query + "= ? ORDER BY batch, key", (counted_in,))
-        for batch, key, num_honest, data in rows:
+        query = "SELECT batch, key, num_honest, reports FROM parts WHERE counted_in = ?"
+        for batch, key, num_honest, data in self._store.rows(query, (counted_in,)):
             texts = [data[at : at + size] for at in range(0, len(data), size)]
             found.append(Part(batch, key, len(texts), num_honest, texts))
-        return found
+        return sorted(found)
 
     def _fresh(self, batch: Batch) -> Sequence[bytes]:
         """Return the records that were in no other batch, and note that they are in this one."""
@@ -309,7 +308,7 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
             f"The analyzer saw each by itself, so the guarantee counts the {guarantee.num_users:,} "
             "honest reports of the least of them."
         )
-    if guarantee.epsilon_upper > float(task.epsilon):
+    if not task.keeps(guarantee.num_users):
         yield (
             f"The task promised epsilon = {task.epsilon} at delta = {task.delta}, and for some of "
             f"these reports only epsilon = {math.ceil(guarantee.epsilon_upper * 1e4) / 1e4:g} "

@@ -127,21 +127,15 @@ class SignedKeys:
 
     def key_of_epoch(self, epoch: int) -> SealKey:
         """Return the shuffler's key of an epoch; raise if the list has none."""
-        found = self.key_from(epoch)
-        if found.first_epoch != epoch:
-            raise self._lacks(epoch)
-        return found
+        return self.key_from(epoch, first=epoch)
 
-    def key_from(self, epoch: int) -> SealKey:
+    def key_from(self, epoch: int, first: int = 0) -> SealKey:
         """Return the analyzer's key of an epoch: the newest that is used by then."""
-        begun = [each for each in self.keys if each.first_epoch <= epoch]
+        begun = [each for each in self.keys if first <= each.first_epoch <= epoch]
         if not begun:
-            raise self._lacks(epoch)
+            what = f"the list has no key for epoch {epoch}: its operator should run "
+            raise Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
         return max(begun, key=lambda key: key.first_epoch)
-
-    def _lacks(self, epoch: int) -> wire.ProtocolError:
-        what = f"the list has no key for epoch {epoch}: its operator should run "
-        return Fault.OPERATOR.error(f"{what}shuffledp keys rotate", Reason.UNKNOWN)
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
         """Raise for a list that is over, or older than one that was seen before."""

@@ -380,8 +380,9 @@ class Shuffler(Keeper):
         sizes = Counter(record[0] for record in records)
         least = max(self.task.min_batch, self.task.num_honest + num_dishonest)
         keys = {key for key, size in sizes.items() if size >= least}
+        nothing = Written(0, None, Held(records, num_dishonest), counted)
         if not keys:
-            return Written(0, None, Held(records, num_dishonest), counted)
+            return nothing
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
@@ -397,7 +398,7 @@ class Shuffler(Keeper):
             try:
                 spend_for_batch(self._ledger, self.task, batch, num_honest=num_honest)
             except BudgetError as error:
-                return Written(0, None, Held(records, num_dishonest), counted, str(error))
+                return nothing._replace(refusal=str(error))
         self._batches.write(state.number, b"".join(batch.encode()))
         left = records - set(batch.records)
         waiting = Held(left, min(len(left), num_dishonest))
