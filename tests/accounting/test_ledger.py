@@ -1,13 +1,15 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oracles import profiles
+from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -136,9 +138,10 @@ def test_failures_have_a_tenth_of_delta_of_their_own():
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     small, large = StatedRelease(epsilon=0.1, delta=1e-8), StatedRelease(epsilon=0.1, delta=2e-7)
     assert ledger.fits(small) in {9, 10}
-    assert ledger.fits(large) == 0
+    begun = ledger.spend(small)
+    assert begun.fits(large) == 0
     with pytest.raises(OutOfRegimeError, match="a tenth of delta"):
-        ledger.cost(large)
+        begun.cost(large)
     planned = Ledger(epsilon=1.0, delta=1e-6, adaptive=False)
     assert planned.fits(large) in {4, 5}
 
@@ -146,6 +149,87 @@ def test_failures_have_a_tenth_of_delta_of_their_own():
 def test_reports_that_hide_nothing_have_no_renyi_divergence_worth_adding():
     loud = ShuffledRelease(epsilon0=300.0, num_users=10)
     assert Ledger(epsilon=400.0, delta=1e-6).cost(loud).upper == pytest.approx(300.0)
+
+
+@given(
+    epsilon=st.floats(0.05, 5.0),
+    delta=st.floats(-30.0, -2.0).map(lambda exponent: 10.0**exponent),
+    num_users=st.floats(0.0, 9.0).map(lambda exponent: round(10.0**exponent)),
+)
+@example(1.0, 1e-6, 1_200)
+@example(1.0, 1e-6, 100_000)
+def test_a_plan_fits_its_own_budget(epsilon, delta, num_users):
+    # The Renyi filter takes the first example to 2.67 and the second to 7.26.
+    epsilon0 = largest_epsilon0(
+        epsilon=epsilon,
+        delta=delta,
+        num_users=num_users,
+        profile_for=lambda loss: profiles.k_rr(loss, 2),
+    )
+    release = ShuffledRelease(profile=profiles.k_rr(epsilon0, 2), num_users=num_users)
+    ledger = Ledger(epsilon=epsilon, delta=delta)
+    assert ledger.fits(release) >= 1
+    spent = ledger.spend(release)
+    assert spent.spent.upper <= epsilon * (1.0 + 1e-12)
+    assert spent.cost(release) == ledger.cost(release)
+    assert Ledger.from_json_dict(json.loads(json.dumps(spent.to_json_dict()))) == spent
+
+
+def test_sums_are_counted_in_order_and_at_deltas_fixed_before():
+    release = ShuffledRelease(profile=profiles.k_rr(7.9, 2), num_users=100_000)
+    ledger = Ledger(epsilon=3.0, delta=1e-6)
+    first = ledger.spend(release)
+    assert (ledger.order is None, first.order) == (False, None)
+    assert first.spent.method == "basic composition"
+    second = first.spend(release)
+    each = [release.epsilon(delta, with_lower=False).upper for delta in (5e-7, 2.5e-7)]
+    assert second.spent.upper == pytest.approx(sum(each), rel=1e-12)
+    with pytest.raises(BudgetError):  # three together have three times 1e-6 at 0.96 each
+        second.spend(release)
+    # What is left of epsilon is for losses that hold with delta = 0, too.
+    full = second.spend(StatedRelease(epsilon=second.remaining))
+    assert full.remaining < 1e-6  # at a delta above 0 it costs a little less
+
+
+def test_a_stated_guarantee_of_exactly_the_budget_fits():
+    ledger = Ledger(epsilon=1.0, delta=1e-6).spend(StatedRelease(epsilon=1.0, delta=1e-6))
+    assert ledger.spent.upper == pytest.approx(1.0, rel=1e-15)
+    assert ledger.fits(StatedRelease(epsilon=1e-9)) == 0
+
+
+def counts(epsilon0, num_users, ones):
+    """Laws of the number of ones, the victim holding a zero and a one, with some ones beside."""
+    keep, law = 1.0 / (1.0 + math.exp(-epsilon0)), np.ones(1)
+    for chance in [keep] * ones + [1.0 - keep] * (num_users - 1 - ones):
+        law = np.convolve(law, [1.0 - chance, chance])
+    return [np.convolve(law, pair) for pair in ([keep, 1.0 - keep], [1.0 - keep, keep])]
+
+
+@pytest.mark.parametrize("num_users", [3, 6])
+@pytest.mark.parametrize(("epsilon", "delta", "part"), [(1.0, 0.05, 0.5), (2.0, 0.1, 0.7)])
+def test_sums_hold_against_every_adaptive_adversary(num_users, epsilon, delta, part):
+    def release(epsilon0):
+        return ShuffledRelease(profile=profiles.k_rr(epsilon0, 2), num_users=num_users)
+
+    first = largest_epsilon0(
+        epsilon=epsilon * part,
+        delta=delta / 2,
+        num_users=num_users,
+        profile_for=lambda loss: profiles.k_rr(loss, 2),
+    )
+    ledger = replace(Ledger(epsilon=epsilon, delta=delta).spend(release(first)), order=None)
+    losses = [loss for loss in np.linspace(0.05, 4.0, 80) if ledger.fits(release(float(loss)))]
+    assert losses
+    factor = math.exp(epsilon)
+    for ones, later in itertools.product(range(num_users), repeat=2):
+        for turned in (1, -1):
+            p, q = counts(first, num_users, ones)[::turned]
+            best = np.maximum(p - factor * q, 0.0)  # whoever stops there
+            for loss in losses:
+                after_p, after_q = counts(float(loss), num_users, later)[::turned]
+                gains = np.multiply.outer(p, after_p) - factor * np.multiply.outer(q, after_q)
+                best = np.maximum(best, np.maximum(gains, 0.0).sum(axis=1))
+            assert best.sum() <= delta
 
 
 def test_a_key_is_spent_once():
@@ -188,6 +272,7 @@ def test_orders_suit_the_budget_and_stay():
     assert Ledger(epsilon=1e-9, delta=1e-300).order is None
     assert Ledger(epsilon=1.0, delta=1e-6).order == pytest.approx(24.0, rel=0.2)
     assert Ledger(epsilon=1.0, delta=1e-6, order=7.0).order == 7.0
+    assert Ledger(epsilon=1.0, delta=1e-6).spend(ONCE).order == pytest.approx(24.0, rel=0.2)
     assert Ledger(epsilon=1.0, delta=0.0, order=7.0).spend(ONCE).spent.upper == 0.25
 
 
@@ -215,7 +300,7 @@ GOOD = Ledger(epsilon=1.0, delta=1e-6).spend(ONCE, note="a", key="b").to_json_di
         [],
         {},
         GOOD | {"format": "other"},
-        GOOD | {"version": 2},
+        GOOD | {"version": 3},
         GOOD | {"version": "1"},
         GOOD | {"more": 1},
         GOOD | {"adaptive": 1},

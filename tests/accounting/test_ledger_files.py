@@ -105,7 +105,7 @@ def edited(path, change):
         (lambda p: p.write_text("[]", encoding="utf-8"), "no ledger"),
         (lambda p: p.write_bytes(b"\xff\xfe\x00"), "not text in UTF-8"),
         (lambda p: p.write_text("[" * 100_000, encoding="utf-8"), "cut short"),
-        (lambda p: edited(p, lambda w: w.update(version=2)), "version"),
+        (lambda p: edited(p, lambda w: w.update(version=3)), "version"),
         (lambda p: edited(p, lambda w: w.update(epsilon=2.0)), "checksum"),
         (lambda p: edited(p, lambda w: w.update(epsilon=float("nan"))), "cut short"),
         (lambda p: edited(p, lambda w: w.update(entries=[])), "checksum"),

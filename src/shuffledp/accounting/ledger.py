@@ -2,26 +2,19 @@
 
 Whoever looks at one result before choosing the next collection composes *adaptively chosen
 parameters*. The composed privacy loss of whatever happened to be chosen is then no valid bound
-(arXiv:2602.06756v2 proves this of every exact, f-DP, accounting). Two rules are valid, and the
-ledger lets a release through if one of them does:
+(arXiv:2602.06756v2 proves this of every exact, f-DP, accounting). Two filters are valid, each
+proved in docs/results/composition.md. The first spending chooses, before which nothing was seen.
 
-1. The sum of the losses that hold with delta = 0 is at most epsilon (Rogers, Roth, Ullman, Vadhan
-   2016, arXiv:1605.08294).
-2. At one order a > 1, fixed when the ledger is opened, the sum of the Renyi divergences is at most
-   R, where R converts to (epsilon, delta): a Renyi filter (Feldman, Zrnic 2021, arXiv:2008.11193).
-
-*Proof that both together are valid.* Let P and Q be the laws of the whole transcript for two
-neighbouring datasets, and r_t the Renyi divergence of order a of release t, which the earlier
-releases determine. By the tower rule E_Q[(P/Q)^a exp(-(a - 1) sum r_t)] <= 1, hence on the set A of
-transcripts with sum r_t <= R, E_Q[(P/Q)^a; A] <= e^((a - 1) R). With z = (P/Q) and e = e^epsilon,
-(z - e)_+ <= z^a max_z (z - e) / z^a = z^a e^(1 - a) (a - 1)^(a - 1) / a^a, so A contributes to
-E_Q[(P/Q - e)_+] at most
-
-    e^((a - 1) (R - epsilon)) (1 - 1/a)^(a - 1) / a,                                            (*)
-
-the conversion of Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12. Outside A the
-first rule held, so P/Q <= e and nothing is added. Stated guarantees that fail with probability f
-reveal all; their total is kept below a tenth of delta, and (*) below the rest. QED
+1. *Renyi*, unless sums admit more spendings like the first: the losses that hold with delta = 0
+   add up to at most epsilon, or the Renyi divergences of one order, fixed beforehand, add up to at
+   most what converts to (epsilon, delta) (Rogers, Roth, Ullman, Vadhan 2016, arXiv:1605.08294;
+   Feldman, Zrnic 2021, arXiv:2008.11193; Canonne, Kamath, Steinke 2020, arXiv:2004.00010,
+   Proposition 12). Stated guarantees that fail with probability f reveal all; their total is kept
+   below a tenth of delta.
+2. *Sums*: each spending is charged an epsilon_i that it has, exactly composed, at a
+   delta_i fixed before it is made, and both add up to at most the budget (Rogers et al., basic
+   composition). delta_i is half of what is left, or all of it where half does not suffice. So a
+   first spending of exactly the budget's size fits.
 
 A schedule whose parameters were fixed before the first result was seen needs no such care:
 ``adaptive=False`` composes it exactly, which is some per cent better.
@@ -32,7 +25,7 @@ analysis, may find that it cost less. Floats keep every bit.
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -48,7 +41,8 @@ from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
-FORMAT, VERSION = "shuffledp-ledger", 1
+# In version 1 there was no filter by sums.
+FORMAT, VERSION = "shuffledp-ledger", 2
 _NUMBER = int | float
 
 # Share of delta that is kept for failures of stated guarantees where parameters are adaptive.
@@ -56,6 +50,9 @@ _FAILURE_SHARE = 0.1
 
 # A budget is a number of a few digits, and ten times 0.1 is to fit into 1.
 _SAME = 1.0 + 1e-12
+
+# Sums are worse for more spendings than this: delta_i has become very small.
+_FEW = 20
 
 _ADAPTIVE = (
     "Each release, its parameters included, may be chosen in the light of what earlier ones "
@@ -65,6 +62,11 @@ _FILTER = (
     "Renyi filter: Feldman, Zrnic 2021, arXiv:2008.11193; conversion: Canonne, Kamath, Steinke "
     "2020, arXiv:2004.00010, Proposition 12"
 )
+_ADAPTIVE_SUMS = (
+    "Each release, its parameters included, may be chosen in the light of what earlier ones "
+    "showed: epsilons and deltas add up, each at a delta fixed before the release."
+)
+_SUMS = "basic composition as a filter: Rogers, Roth, Ullman, Vadhan 2016, arXiv:1605.08294"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,8 @@ class Ledger:
     entries : tuple of LedgerEntry
         What has been spent.
     order : float, optional
-        Renyi order of the filter, > 1; chosen to suit the budget, and kept from then on.
+        Renyi order of the filter, > 1, by default to suit the budget. None from the first spending
+        on if sums of epsilons and deltas admit more spendings like that: then they are counted.
 
     Raises
     ------
@@ -130,9 +133,9 @@ class Ledger:
         set_field("epsilon", require_positive("epsilon", self.epsilon))
         set_field("delta", require_delta(self.delta))
         set_field("entries", tuple(self.entries))
-        if self.order is None:
+        if self.order is None and not self.entries:
             set_field("order", _best_order(self.epsilon, self.delta))
-        elif not 1.0 < self.order < math.inf:
+        elif self.order is not None and not 1.0 < self.order < math.inf:
             raise ParameterError(f"order = {self.order} is not in (1, inf): try 10")
         keys = [entry.key for entry in self.entries if entry.key]
         if len(keys) != len(set(keys)):
@@ -151,7 +154,7 @@ class Ledger:
     @property
     def spent(self) -> Bound:
         """Epsilon that has been spent at the ledger's delta; errs upwards."""
-        return self.cost(self.total)
+        return self._after(Composition())
 
     @property
     def remaining(self) -> float:
@@ -181,10 +184,9 @@ class Ledger:
         OutOfRegimeError
             If no epsilon is known at the ledger's delta.
         """
-        if not self.adaptive:
-            return releases.epsilon(self.delta, with_lower=False)
-        order = math.inf if self.order is None or self.delta == 0.0 else self.order
-        return _adaptive_cost(releases, self.delta, order)
+        if self._counts_sums(releases):
+            return _summed_cost([releases], self.epsilon, self.delta)
+        return self._filtered(releases)
 
     def spend(self, releases: Composable, *, note: str = "", key: str = "") -> "Ledger":
         """Return a ledger with one more entry, if the budget covers it.
@@ -223,7 +225,8 @@ class Ledger:
         if self._cost_with(wanted) > self.epsilon * _SAME:
             raise BudgetError(self._refusal(wanted))
         entry = LedgerEntry(releases=wanted, note=str(note), key=str(key))
-        return replace(self, entries=(*self.entries, entry))
+        order = None if self._counts_sums(wanted) else self.order
+        return replace(self, entries=(*self.entries, entry), order=order)
 
     def fits(self, releases: Composable) -> int:
         """Return how many more times this could be spent, at most a million.
@@ -236,11 +239,12 @@ class Ledger:
         Returns
         -------
         int
-            Errs downwards, by less than one part in ten thousand; exact below 10,000.
+            Errs downwards, by less than one part in ten thousand; exact below 10,000. All of them
+            in one spending: where sums are counted, fewer fit one by one.
 
         Notes
         -----
-        With ``adaptive`` a few milliseconds; otherwise some ten compositions.
+        A few milliseconds under a Renyi filter; otherwise some ten compositions.
         """
         unit = storable(releases)
         most = composed.MOST_ROUNDS - self.total.rounds
@@ -248,7 +252,9 @@ class Ledger:
             return most
         allowed = self.epsilon * _SAME
         return last_within(
-            lambda number: self._cost_with(unit * number), allowed, most=most // unit.rounds
+            lambda number: self._cost_with(unit * number, first=unit),
+            allowed,
+            most=most // unit.rounds,
         )
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -281,10 +287,10 @@ class Ledger:
         """
         if not isinstance(written, Mapping) or written.get("format") != FORMAT:
             raise ParameterError(f"this is no ledger: its format is not {FORMAT!r}")
-        if written.get("version") != VERSION:
+        if written.get("version") not in (1, VERSION):
             raise ParameterError(
                 f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
-                f"version {VERSION}: use the shuffledp that wrote it"
+                f"versions 1 and {VERSION}: use the shuffledp that wrote it"
             )
         kept = {name: each for name, each in written.items() if name not in ("format", "version")}
         budget = {"epsilon": _NUMBER, "delta": _NUMBER, "order": _NUMBER | None}
@@ -294,12 +300,34 @@ class Ledger:
             entry["releases"] = releases_from_json(entry["releases"])
         return cls(**fields | {"entries": tuple(LedgerEntry(**entry) for entry in entries)})
 
-    def _cost_with(self, releases: Composition) -> float:
-        """Return epsilon after all that was spent and these; ``inf`` where none is known."""
-        try:
-            return self.cost(self.total + releases).upper
-        except OutOfRegimeError:
-            return math.inf
+    def _filtered(self, total: Composable) -> Bound:
+        """Bound epsilon of all that is counted, whatever its order."""
+        if not self.adaptive:
+            return total.epsilon(self.delta, with_lower=False)
+        order = math.inf if self.order is None or self.delta == 0.0 else self.order
+        return _adaptive_cost(total, self.delta, order)
+
+    def _counts_sums(self, releases: Composable) -> bool:
+        """Tell whether sums are counted, also if the first spending, these, chooses them."""
+        if not self.adaptive or self.delta == 0.0 or self.order is None:
+            return self.adaptive and self.delta > 0.0
+        if self.entries:
+            return False
+        return _prefers_sums(self.epsilon, self.delta, self.order, Composition(releases.parts))
+
+    def _after(self, releases: Composition, first: Composition | None = None) -> Bound:
+        """Bound epsilon after all that was spent and these, under the filter that suits the first.
+
+        Without it, all of these.
+        """
+        if not self._counts_sums(releases if first is None else first):
+            return self._filtered(self.total + releases)
+        spendings = [*(entry.releases for entry in self.entries), releases]
+        return _summed_cost(spendings, self.epsilon, self.delta)
+
+    def _cost_with(self, releases: Composition, first: Composition | None = None) -> float:
+        """Return the upper end of `_after`; ``inf`` where none is known."""
+        return _known(lambda: self._after(releases, first))
 
     def _refusal(self, releases: Composition) -> str:
         """Say why something is not covered, in one line."""
@@ -319,8 +347,33 @@ def _total(entries: tuple[LedgerEntry, ...]) -> Composition:
     return Composition(part for entry in entries for part in entry.releases.parts)
 
 
+def _known(bound: Callable[[], Bound]) -> float:
+    """Return the upper end of a bound; ``inf`` where none is known."""
+    try:
+        return bound().upper
+    except OutOfRegimeError:
+        return math.inf
+
+
+@functools.lru_cache(maxsize=256)
+def _prefers_sums(epsilon: float, delta: float, order: float, first: Composition) -> bool:
+    """Tell whether sums admit more such spendings than the Renyi filter, if those are few."""
+    if first.rounds == 0:
+        return False
+    number, allowed = 0, epsilon * _SAME
+    most = min(_FEW, composed.MOST_ROUNDS // first.rounds)
+    for number in range(most):
+        times = first * (number + 1)
+        if _known(functools.partial(_adaptive_cost, times, delta, order)) > allowed:
+            break
+    else:
+        return False
+    sums = functools.partial(_summed_cost, [first] * (number + 1), epsilon, delta)
+    return number == 0 or _known(sums) <= allowed
+
+
 def conversion_cost(order: float, delta: float) -> float:
-    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above."""
+    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up."""
     found = math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
     return found + 16.0 * math.ulp(1.0) * (1.0 - math.log(delta)) * (1.0 + 1.0 / (order - 1.0))
 
@@ -339,8 +392,35 @@ def _best_order(epsilon: float, delta: float) -> float | None:
     return largest if room[largest] > 0.0 else None
 
 
+def _summed_cost(spendings: Sequence[Composable], epsilon: float, delta: float) -> Bound:
+    """Return the sum of epsilons under the second filter, which was charged in this order."""
+    charged: list[float] = []
+    left = delta
+    for releases in spendings:
+        share = 0.5 * left
+        cost = _known(lambda: releases.epsilon(share, with_lower=False))  # noqa: B023  # at once
+        if math.fsum([*charged, cost]) > epsilon * _SAME:
+            share, cost = left, releases.epsilon(left, with_lower=False).upper
+        left -= share
+        charged.append(cost)
+    return Bound(
+        lower=None,
+        upper=round_up(math.fsum(charged), operations=1),
+        method="basic composition",
+        source=_SUMS,
+        assumptions=_assumptions(_ADAPTIVE_SUMS, *spendings),
+    )
+
+
+def _assumptions(rule: str, *spendings: Composable) -> tuple[str, ...]:
+    """Return what a filter assumes, and the releases that it counts."""
+    releases = [release for each in spendings for release, _ in each.parts]
+    told = dict.fromkeys(text for release in releases for text in release.assumptions)
+    return (composed.SAME_USERS[0], rule, *told)
+
+
 def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
-    """Return the smaller epsilon of the two rules that stay valid under adaptive parameters."""
+    """Return the smaller epsilon of the two rules of the first filter."""
     parts = releases.parts
     failure = composed.failure_of(parts)
     if failure > _FAILURE_SHARE * delta:
@@ -357,13 +437,12 @@ def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
             upper, method = max(round_up(converted, operations=2), 0.0), "renyi filter"
     if math.isinf(upper):
         raise OutOfRegimeError("a release here has no finite epsilon and no Renyi divergence")
-    assumptions = dict.fromkeys(each for release, _ in parts for each in release.assumptions)
     return Bound(
         lower=None,
         upper=upper,
         method=method,
         source=_FILTER,
-        assumptions=(composed.SAME_USERS[0], _ADAPTIVE, *assumptions),
+        assumptions=_assumptions(_ADAPTIVE, releases),
     )
 
 

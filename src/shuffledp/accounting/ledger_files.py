@@ -176,7 +176,10 @@ def _checksum(written: dict[str, Any]) -> str:
 
 def _require_continuation(old: Ledger, new: Ledger, target: Path) -> None:
     """Raise unless ``new`` is ``old`` with further entries."""
-    budget_of = [(each.epsilon, each.delta, each.adaptive, each.order) for each in (old, new)]
+    # Until the first spending nothing has been seen, and any order will do.
+    budget_of = [
+        (each.epsilon, each.delta, each.adaptive, old.entries and each.order) for each in (old, new)
+    ]
     if budget_of[0] != budget_of[1] or new.entries[: len(old.entries)] != old.entries:
         raise OutputError(
             f"{target} holds another ledger, with {len(old.entries)} entries, and is not "

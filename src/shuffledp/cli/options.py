@@ -378,8 +378,9 @@ def require_target(
 
 
 def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given, and in its range."""
-    require_target(epsilon=epsilon, delta=delta)
+    """Raise unless exactly one of the two is given, and in its range; 0 asks for all of delta."""
+    if epsilon != 0.0:
+        require_target(epsilon=epsilon, delta=delta)
     if (epsilon is None) == (delta is None):
         raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
 

@@ -50,7 +50,7 @@ class Scenario:
         set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
         set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
         if self.epsilon is not None:
-            set_field("epsilon", checks.require_positive("epsilon", self.epsilon))
+            set_field("epsilon", checks.require_non_negative("epsilon", self.epsilon))
         if self.delta is not None:
             set_field("delta", checks.require_open_unit("delta", self.delta))
         self.profile()  # raises where randomizer, k and dimension do not fit together
@@ -184,7 +184,7 @@ def compare_bounds(
     num_users : int
         Number of honest users in the batch, 1 to 1e15.
     epsilon : float, optional
-        Central epsilon, > 0: deltas are compared.
+        Central epsilon, >= 0: deltas are compared.
     delta : float, optional
         Failure probability, in (0, 1): epsilons are compared. Give one of the two.
     randomizer, k, dimension
