@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shuffledp.cli.options import options
+from shuffledp.cli.options import cli, options
 
 TABLE = """
     --num-users N  How many
@@ -74,3 +74,31 @@ def test_help_is_the_table():
 def test_an_unknown_kind_is_no_option():
     with pytest.raises(KeyError, match="NUMBR"):
         options("--num-users NUMBR  How many.")
+
+
+def commands(group=cli, path=()):
+    """All commands, each with its path."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield pytest.param(command, id=" ".join((*path, name)))
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_a_single_option_is_given_once(command):
+    singles = [
+        each
+        for each in command.params
+        if isinstance(each, click.Option) and not (each.multiple or each.is_flag)
+    ]
+    for option in singles:
+        flag = option.opts[0]
+        outcome = CliRunner().invoke(command, [flag, "1", f"{flag}=2"])
+        assert outcome.exit_code == 2
+        assert f"{flag} is given twice: give it once" in outcome.output
+    repeated = [each.opts[0] for each in command.params if getattr(each, "multiple", False)]
+    for flag in repeated:
+        outcome = CliRunner().invoke(command, [flag, "clip", flag, "simplex"])
+        assert "is given twice" not in outcome.output

@@ -15,6 +15,7 @@ from shuffledp.collection.question import EstimateOptions, chosen_candidates, re
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
+from shuffledp.report.wording import error_text, expected_errors
 
 # ---------------- questions
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -332,3 +333,22 @@ def test_answer_sets(name):
     column = question.column([["a", "b"], [], ["c"], ["d"]] * 8)  # each answer: one user in four
     values = np.concatenate(list(column.blocks()))
     assert_error_of_collections(question, question.candidates()[name](EPSILON0), values, 0.25)
+
+
+@pytest.mark.parametrize("name", ["sampled:k-rr", "split:k-rr", "sampled:optimized-unary"])
+@pytest.mark.parametrize("epsilon0", [0.5, 6.0])
+def test_the_worst_error_of_a_share_of_sets_is_the_largest_and_is_said(name, epsilon0):
+    plan = sdp.plan(
+        sdp.AnswerSets(list("abcde"), max_answers=3),
+        num_users=10_000, epsilon0=epsilon0, delta=1e-6, randomizer=name,
+    )  # fmt: skip
+    worst = plan.question.worst_error(plan.randomizer, 10_000)
+    shares = [index / 20 for index in range(21)]
+    errors = [
+        plan.randomizer.expected_standard_error(num_users=10_000, frequency=share)
+        for share in shares
+    ]
+    assert worst == max(errors) >= plan.expected_standard_error
+    assert ("worst case", f"standard error {error_text(plan, worst)}, whatever the answers") in (
+        expected_errors(plan)
+    )

@@ -105,7 +105,9 @@ def test_a_device_says_what_it_is_asked_and_is_counted_once_however_often_it_is_
             assert said in done.stdout
         capsys.readouterr()
         assert main(["send", str(TASK), "--value", "no", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        said = capsys.readouterr()
+        assert "this device has answered already, so --value was not used" in said.err
+        found = json.loads(said.out)
         assert "value" not in found["inputs"]  # the answer goes into no log
         assert {name: n for name, n in found["answers"].items() if n} == {"accepted": 1}
     assert _kept(task) == kept
@@ -233,8 +235,8 @@ def plan_file(**target):
     return asked
 
 
-def create(*options):
-    return main(["task", "create", "--plan", "plan.json", "--min-batch", "10000", "--out", "task",
+def create(*options, batch="10000", out="task"):
+    return main(["task", "create", "--plan", "plan.json", "--min-batch", batch, "--out", out,
                  *options])  # fmt: skip
 
 
@@ -256,8 +258,8 @@ def test_a_plan_that_no_longer_holds_says_what_to_change(capsys):
     assert "for 9,000 honest reports" in said
     assert "give --min-batch 11112" in said
     assert not Path("task").exists()
-    assert create("--honest-fraction", "0.9", "--min-batch", "11112") == 0
-    assert create("--honest-fraction", "0.9", "--epsilon", "0.33", "--out", "more") == 0
+    assert create("--honest-fraction", "0.9", batch="11112") == 0
+    assert create("--honest-fraction", "0.9", "--epsilon", "0.33", out="more") == 0
 
 
 @pytest.mark.parametrize(

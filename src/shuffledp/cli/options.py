@@ -25,8 +25,27 @@ from shuffledp.core.errors import MissingPackageError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Commands(click.Group):
+class _Command(click.Command):
+    """A command that refuses a single option which is given twice: click takes the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at the options as they were given, then have click parse them."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for each in given:
+            is_single = isinstance(each, click.Option) and not (each.multiple or each.is_flag)
+            if is_single and given.count(each) > 1:
+                raise click.UsageError(f"{each.opts[0]} is given twice: give it once", ctx)
+        return super().parse_args(ctx, args)
+
+
+class _Group(click.Group):
+    command_class = _Command
+
+
+class _Commands(_Group):
     """Commands, which the modules of this folder add when they are imported."""
+
+    group_class = _Group
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command's name alone, if that is enough."""

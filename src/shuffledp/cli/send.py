@@ -23,6 +23,12 @@ _MEANINGS = {
     "then send again with --codes",
 }
 
+_ANSWERED = (
+    "this device has answered already, so --value was not used: its first report is kept, cannot "
+    "be changed, and is the one that is sent. Leave --value out to send it again; for another "
+    "person's answer give a --store of their own"
+)
+
 
 @cli.command(epilog="Example: shuffledp send task/task.bin --value yes")
 @click.argument("task_file", type=PATH)
@@ -99,11 +105,14 @@ def _answer(
     )
     with sdp.deploy.Client(made, store, limits=limits) as client:
         code = codes[0] if codes else None
+        was_sent = client.is_done
         if client.kept() is None:
             said = str(click.prompt("Answer")) if value is None else value
             has_parts = made.asked.question.kind in ("vector-mean", "answer-sets")
             client.report(answer_list(said) if has_parts else said, code=code)
         else:
+            if value is not None:
+                console.print_warnings([_ANSWERED])
             client.report(None, code=code)  # the kept one, under the code's id if it needs one
         answer = client.send()
     # What was typed is not repeated among the inputs: the true answer belongs in no log.
@@ -113,7 +122,7 @@ def _answer(
     if answer.name not in ("ACCEPTED", "REPLAYED"):
         raise DataError(f"the report was not taken in: {_MEANINGS[answer.name]}")
     if not is_printed:
-        console.print_facts([("sent", _MEANINGS[answer.name])])
+        console.print_facts([("sent before" if was_sent else "sent", _MEANINGS[answer.name])])
 
 
 def _send_table(

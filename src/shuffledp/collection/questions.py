@@ -484,12 +484,18 @@ class AnswerSets(_Shares):
 
     def expected_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
+        return self._error_at(randomizer, num_users, 1.0 / len(self.domain))
+
+    def worst_error(self, randomizer: Any, num_users: int) -> float:
+        """Return the largest standard error that a share has: the variance is linear in it."""
+        return max(self._error_at(randomizer, num_users, share) for share in (0.0, 1.0))
+
+    @staticmethod
+    def _error_at(randomizer: answer_sets.SetRandomizer, num_users: int, frequency: float) -> float:
         p, q = randomizer.support_probabilities
         if not p > q:
             return math.inf
-        return randomizer.expected_standard_error(
-            num_users=num_users, frequency=1.0 / len(self.domain)
-        )
+        return randomizer.expected_standard_error(num_users=num_users, frequency=frequency)
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step but ``"clip"``."""

@@ -276,11 +276,21 @@ def curve_table(
 
 
 def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
-    """Return both expected errors with their names: about these users, and about a population."""
+    """Return both expected errors with their names: about these users, and about a population.
+
+    Where the first is of one case, as for sets, the worst case too.
+    """
+    from shuffledp.collection.questions import AnswerSets
+
     about_users = error_text(plan, plan.expected_standard_error)
     about_population = error_text(plan, plan.expected_population_standard_error)
+    worst = []
+    if isinstance(plan.question, AnswerSets):
+        error = plan.question.worst_error(plan.randomizer, plan.num_users)
+        worst = [("worst case", f"standard error {error_text(plan, error)}, whatever the answers")]
     return [
         ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        *worst,
         ("population", f"standard error {about_population} expected, with sampling"),
     ]
 

@@ -1,0 +1,69 @@
+"""Numbers that pages state in words: each is computed again, and the words are looked for."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import shuffledp as sdp
+from oracles import profiles
+from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.randomizers import registry
+
+ROOT = Path(__file__).parents[2]
+
+
+def says(page, words):
+    """Whether a page has these words, wherever its lines break."""
+    return words in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_two_people_together_have_the_stated_delta():
+    page, users = "docs/explanation/privacy-statement.md", 1000
+    epsilon = sdp.account(
+        epsilon0=2.0, num_users=users, delta=1e-6, randomizer="k-rr", domain_size=2
+    ).epsilon_upper
+    keep, factor, exact = 1.0 / (1.0 + math.exp(-2.0)), math.exp(2.0 * epsilon), 0.0
+    # Both zeros become ones, beside others of whom some hold a one.
+    before, after = (np.convolve(one, one) for one in ((keep, 1.0 - keep), (1.0 - keep, keep)))
+    for ones in range(users - 1):
+        high = binom.pmf(np.arange(ones + 1), ones, keep)
+        low = binom.pmf(np.arange(users - 1 - ones), users - 2 - ones, 1.0 - keep)
+        others = np.convolve(high, low)
+        excess = np.convolve(others, before) - factor * np.convolve(others, after)
+        exact = max(exact, float(np.maximum(excess, 0.0).sum()))
+    limit = 1e-6 * math.expm1(2.0 * epsilon) / math.expm1(epsilon)
+    assert 2e-6 < exact <= limit  # twice the delta would be no bound
+    assert says(page, r"$(m\varepsilon,\ \delta\,(e^{m\varepsilon}-1)/(e^\varepsilon-1))$")
+    assert says(
+        page, f"epsilon is {epsilon:.3f} at delta = 1e-6, have delta = {exact * 1e6:.2f}e-6"
+    )
+    assert says(page, f"the limit is {limit * 1e6:.2f}e-6")
+
+
+def test_the_number_of_randomizers():
+    kinds = [registry.RANDOMIZERS, registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS]
+    alone = sum(map(len, [*kinds, registry.STRING_RANDOMIZERS]))
+    assert (alone, alone + 2 * len(registry.RANDOMIZERS)) == (10, 22)
+    assert says("README.md", "ten randomizers to choose from (22 names, with those for several")
+
+
+@pytest.mark.parametrize(
+    ("profile", "num_users", "percent", "page", "words"),
+    [
+        (profiles.k_rr(4.0, 3), 10**3, 0.1, "k-rr-blanket", r"while $\varepsilon_0\le4$"),
+        (profiles.k_rr(1.0, 3), 10**3, 0.1, "k-rr-blanket", "within 0.1 % for a thousand users"),
+        (profiles.k_rr(1.0, 3), 10**5, 1e-3, "k-rr-blanket", "from a hundred thousand on"),
+        (profiles.k_rr(5.0, 3), 10**3, 4.7, "k-rr-blanket", "4.7 % at a thousand users, $k=3$"),
+        (profiles.k_rr(8.0, 4), 10**4, 3.95, "k-rr-blanket", "3.9 % at ten thousand, $k=4$"),
+        (profiles.any_randomizer(2.0), 10**5, 6.0, "lower-ends", "6 % at 2"),
+        (profiles.any_randomizer(4.0), 10**5, 1.0, "lower-ends", "1 % at 4"),
+        (profiles.any_randomizer(4.0), 10**3, 3.1, "lower-ends", "With a thousand it is 3 % at 4"),
+    ],
+)
+def test_how_near_the_ends_are(profile, num_users, percent, page, words):
+    gap = account_epsilon(profile, num_users=num_users, delta=1e-6).gap
+    assert 0.7 * percent / 100.0 < gap <= percent / 100.0
+    assert says(f"docs/results/{page}.md", words)
