@@ -1,6 +1,7 @@
 """``shuffledp account`` prints the accountant's numbers, for people and for programs."""
 
 import json
+import math
 import warnings
 
 import pytest
@@ -78,6 +79,16 @@ def test_numbers_of_users_may_be_written_as_people_do(capsys, number):
     assert "users    10,000" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["account", "bounds"])
+def test_at_an_epsilon_of_0_delta_is_the_total_variation(capsys, command):
+    one = ["--epsilon0", "1", "--num-users", "1", "--epsilon", "0", "--json"]
+    assert main([command, *one]) == 0
+    found = capsys.readouterr().out
+    exact = math.tanh(0.5)
+    assert f"{exact:.6f}" in found
+    assert sdp.account(epsilon0=1.0, num_users=1, epsilon=0.0).delta_upper == pytest.approx(exact)
+
+
 def test_a_large_delta_is_warned_about_on_stderr(capsys):
     assert main([*BASE, "--delta", "1e-4", "--json"]) == 0
     captured = capsys.readouterr()
@@ -93,7 +104,7 @@ def test_a_large_delta_is_warned_about_on_stderr(capsys):
         ([*BASE, "--delta", "0"], "delta = 0.0 is not in (0, 1)"),
         ([*BASE, "--delta", "1"], "delta = 1.0 is not in (0, 1)"),
         ([*BASE, "--delta", "nan"], "delta = nan"),
-        ([*BASE, "--epsilon", "0"], "epsilon = 0.0 is not in (0, inf)"),
+        ([*BASE, "--epsilon", "-1"], "epsilon = -1.0 is not in [0, inf)"),
         ([*BASE, "--epsilon", "-1"], "epsilon = -1.0"),
         ([*BASE, "--epsilon", "inf"], "epsilon = inf"),
         ([*BASE, "--delta", "1e-6", "--k", "3"], "makes no difference without a randomizer"),

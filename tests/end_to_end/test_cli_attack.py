@@ -28,7 +28,8 @@ def survey(tmp_path):
 def run(survey, *arguments, alpha="1"):
     attack.main(
         [
-            str(survey), "--column", "answer", "--epsilon0", "1.5", *QUICK,
+            str(survey), "--column", "answer", "--epsilon0", "1.5",
+            *(QUICK[2:] if "--trials" in arguments else QUICK),
             *(["--alpha", alpha] if alpha else []), *arguments,
         ],
         standalone_mode=False,

@@ -18,7 +18,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp._version import __version__
-from shuffledp.core.checks import require_open_unit, require_positive
+from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
 
@@ -397,9 +397,10 @@ def require_target(
 
 
 def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given, and in its range; 0 asks for all of delta."""
-    if epsilon != 0.0:
-        require_target(epsilon=epsilon, delta=delta)
+    """Raise unless exactly one of the two is given, and in its range."""
+    require_target(epsilon=None, delta=delta)
+    if epsilon is not None:
+        require_non_negative("epsilon", epsilon)
     if (epsilon is None) == (delta is None):
         raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
 
