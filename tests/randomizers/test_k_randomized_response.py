@@ -10,6 +10,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import KRandomizedResponse
 from shuffledp.randomizers.checks import LARGEST_K, code_type
+from shuffledp.randomizers.k_randomized_response import histogram
 from shuffledp.randomizers.registry import make_randomizer
 
 
@@ -163,3 +164,11 @@ def test_counting_needs_less_than_a_byte_a_report(name):
     finally:
         tracemalloc.stop()
     assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**16, 2**19, 2**19 + 1, 2**20 + 7])
+@pytest.mark.parametrize("num_codes", [3, 256])
+def test_codes_are_counted_in_pairs_as_one_by_one(size, num_codes):
+    drawn = Entropy.from_seed(7).generator().integers(0, num_codes, 2 * size).astype(np.uint8)
+    for codes in (drawn[:size], drawn[::2], drawn[:size].astype(np.uint16)):
+        assert np.array_equal(histogram(codes, num_codes), np.bincount(codes, minlength=num_codes))

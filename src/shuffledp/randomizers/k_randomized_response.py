@@ -157,7 +157,13 @@ def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words
 def histogram(codes: NDArray[Any], size: int) -> Integers:
     """Return how often each whole number below ``size`` occurs; the caller has checked them."""
     counts = np.zeros(size, dtype=np.int64)
-    step = max(_COUNTED, size)
+    if codes.dtype == np.uint8 and codes.flags.c_contiguous and codes.size >= 8 * _COUNTED:
+        # Two codes at a time, as one number of two bytes, are half as many steps.
+        even = codes.size // 2 * 2
+        pairs = histogram(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
+        counts += (pairs.sum(axis=0) + pairs.sum(axis=1))[:size]
+        codes = codes[even:]
+    step = max(_COUNTED, 8 * size)
     for start in range(0, codes.size, step):
         counts += np.bincount(codes[start : start + step], minlength=size)
     return counts
