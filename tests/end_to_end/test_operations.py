@@ -164,7 +164,14 @@ class Services:
         self.running = {}
 
     def do(self, verb, role):
-        """Start, stop or restart one."""
+        """Start, stop, restart or reload one."""
+        if verb == "reload":
+            log = Path(f"{role}.log")
+            number = log.read_text().count('"reloaded"')
+            self.running[role].send_signal(signal.SIGHUP)
+            while log.read_text().count('"reloaded"') == number:
+                time.sleep(0.05)
+            return
         if verb != "start":
             process = self.running.pop(role)
             process.send_signal(signal.SIGTERM)
