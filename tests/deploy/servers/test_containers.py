@@ -1,4 +1,4 @@
-"""Files for containers: what is mounted is made, what is proxied listens, extras are those needed."""
+"""Files for containers: what is mounted is made, what is proxied listens, extras suffice."""
 
 import re
 import shutil
