@@ -1,8 +1,10 @@
 """A program of its own hears once of compilations, loads no BLAS for them, and starts without."""
 
+import itertools
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -76,7 +78,12 @@ def outer(x):
 class TestPatience:
     @pytest.fixture
     def loops(self, heard, monkeypatch, tmp_path):
-        """Two patient loops, of which one calls the other, as where numba is not loaded yet."""
+        """Two patient loops, of which one calls the other, as where numba is not loaded yet.
+
+        Each call of a loop takes 0.06 seconds of its clock.
+        """
+        clock = itertools.count(step=0.06)
+        monkeypatch.setattr(compiled, "time", SimpleNamespace(thread_time=lambda: next(clock)))
         path = tmp_path / "some_kernels.py"
         path.write_text(LOOPS)
         spec = spec_from_file_location("some_kernels", path)
@@ -96,14 +103,17 @@ class TestPatience:
         assert np.isnan(loops[1](np.float64(-1.0)))
         assert not self.is_compiled(loops[0])
         assert not self.is_compiled(loops[1])
-        assert 0.0 < compiled._Patient.waited < 0.2
+        assert compiled._Patient.waited == pytest.approx(0.12)
 
     def test_with_patience_at_its_end_it_is_compiled_and_what_it_calls(self, loops):
-        compiled._Patient.waited = 0.3
+        for _ in range(4):
+            assert not self.is_compiled(loops[1])
+            assert loops[1](4.0) == 2.0
+        before = compiled._Patient.waited
         assert loops[1](4.0) == 2.0
         assert self.is_compiled(loops[0])
         assert self.is_compiled(loops[1])
-        assert compiled._Patient.waited == 0.3
+        assert compiled._Patient.waited == before
 
     def test_long_arrays_do_not_wait(self, loops):
         assert np.all(loops[0](np.full(1001, 4.0)) == 1.0)
@@ -111,7 +121,9 @@ class TestPatience:
 
     def test_one_batch_is_accounted_for_without_numba(self):
         program = (
-            "import sys; from shuffledp.cli import start; "
+            "import math, sys; from shuffledp.cli import start; "
+            "from shuffledp.core import compiled; "
+            "compiled._PATIENCE = math.inf; "  # on any machine
             "start('account --epsilon0 1 --num-users 20 --delta 1e-6'.split()); "
             "sys.exit('numba' in sys.modules)"
         )

@@ -119,6 +119,7 @@ def test_a_large_delta_is_warned_about_on_stderr(capsys):
         (["account", "--epsilon0", "x", "--num-users", "9", "--delta", "0.1"], "'x' is not"),
         (["account", "--delta", "0.1"], "num_users is missing"),
         (["account", "--nonsense"], "No such option"),
+        (["account", "--nonsense"], "(see 'shuffledp account --help')\n"),
         (["acount"], "No such command 'acount'"),
     ],
 )

@@ -30,7 +30,7 @@ network curve      2
 network exchange   3
 network run        7
 plan              16
-refused           31
+refused           30
 run               24
 subsample         10
 """

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(error: Exception) -> int:
     """Say what is wrong on one line of stderr, and return the exit code."""
     message = str(error)
-    if type(error).__name__ == "NoArgsIsHelpError":  # not in click 8.1
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(message)
         return 0
     if isinstance(error, OSError) and not isinstance(error, ShuffledpError):

@@ -192,7 +192,6 @@ REFUSED = [
     " --epsilon0 2 --delta 1e-6 --out o --json",
     "attack survey.csv --column answer --groups-by age --radius 1 --alpha -4 --epsilon0 1.5 --json",
     "nothing",
-    "account --nothing",
 ]
 MORE_RUNS = [
     ("ledger", "run survey.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --seed 1"
