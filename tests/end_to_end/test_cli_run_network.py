@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from given_once import given_once
 from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
@@ -42,10 +43,10 @@ def nobody_guesses(monkeypatch):
 
 
 def run(*arguments, graph=("--graph", "edges.csv"), epsilon=("--epsilon0", "2")):
-    return main(
+    return main(given_once(
         ["run", "survey.csv", "--column", "answer", "--domain", "yes,no", *epsilon,
-         "--delta", "1e-6", "--shuffler", "network", *graph, "--out", "out", *arguments]
-    )  # fmt: skip
+         "--delta", "1e-6", "--shuffler", "network", *graph, "--out", "out"], arguments,
+    ))  # fmt: skip
 
 
 def saved(folder):

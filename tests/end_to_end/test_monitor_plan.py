@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from given_once import given_once
 from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.monitoring.plan import plan_monitoring
@@ -12,7 +13,7 @@ SIZE = ("--periods", "16", "--max-changes", "2", "--num-users", "5000", "--delta
 
 
 def plan(capsys, *arguments):
-    status = main(["monitor", "plan", *SIZE, *map(str, arguments)])
+    status = main(given_once(["monitor", "plan", *SIZE], arguments))
     return status, capsys.readouterr()
 
 

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from given_once import given_once
 from oracles.made_histories import outage
 from report.pages import Page
 from shuffledp.cli.main import main
@@ -33,7 +34,7 @@ def simulate(histories, tmp_path, capsys):
 
     def run(*arguments, table=histories, reading=READING, privacy=PRIVACY, out="out"):
         parts = ["monitor", "simulate", table, *reading, *privacy, "--out", tmp_path / out]
-        status = main([*map(str, parts), *map(str, arguments)])
+        status = main(given_once(parts, arguments))
         return status, capsys.readouterr()
 
     return run
