@@ -36,21 +36,23 @@ def serving(role, folder):
                     return said["event"], said.get("reason", "")
             raise AssertionError
 
-        yield url, reload
-        process.terminate()
-        process.stderr.read()
+        try:
+            yield url, reload
+        finally:
+            process.terminate()
+            process.stderr.read()
     assert process.returncode == TERMINATED
 
 
 @pytest.mark.parametrize("role", ["shuffler", "analyzer"])
 def test_lists_of_keys_are_read_again_and_what_is_wrong_changes_nothing(make, role):
-    task, settings, _ = make()
+    task, settings, _ = make(start=int(time.time()) - 60)
     folder = settings.task.parent
 
     def serial(url, name="keys"):
         owner = role if name == "keys" else "analyzer"
         answer = httpx.get(f"{url}/{name}", trust_env=False).content
-        return SignedKeys.decode(answer, task.operator_key, owner).serial
+        return SignedKeys.decode(answer, task.operator_key, owner, task.task_id).serial
 
     with serving(role, folder) as (url, reload):
         before = serial(url)
