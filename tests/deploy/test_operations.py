@@ -9,6 +9,7 @@ import sys
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
 from deploy.servers.test_key_files import sent
 from deploy.steps import advance, take
@@ -20,6 +21,7 @@ from shuffledp.cli.main import main
 from shuffledp.core.errors import BudgetError, DataError, OutputError
 from shuffledp.deploy.analyzer import AnalyzerWatch, open_analyzer, publish
 from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.http_server import inner_app
 from shuffledp.deploy.servers.settings import destroy_key
 from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
@@ -107,6 +109,32 @@ def number_of(watch, name):
     _, text = asyncio.run(asked(inner_app(watch), "/metrics"))
     found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return float(found[f"shuffledp_{name}"])
+
+
+def test_requests_are_told_by_endpoint_status_and_time():
+    watch = Watch("analyzer")
+
+    async def fails(_):
+        raise HTTPException(404, "there is none")
+
+    endpoints = {("GET", "/keys"): http.constant(b"k"), ("GET", "/results/{number:number}"): fails}
+    app = http.application(endpoints, watch=watch)
+    for path in ("/keys", "/keys", "/results/1", "/elsewhere"):
+        asyncio.run(asked(app, path))
+    name = "analyzer_requests_total"
+    assert number_of(watch, name + '{endpoint="GET /keys",status="200"}') == 2
+    assert number_of(watch, name + '{endpoint="GET /results/{number:number}",status="404"}') == 1
+    assert number_of(watch, 'analyzer_request_seconds_count{endpoint="GET /keys"}') == 2
+    assert number_of(watch, 'analyzer_request_seconds_sum{endpoint="GET /keys"}') > 0
+
+
+def test_a_report_that_is_sent_again_is_counted_once(make):
+    task, settings, _ = make()
+    with open_shuffler(settings) as shuffler:
+        body = sent(task, settings, epoch=0, numbers=(1, 2))
+        for _ in range(2):
+            assert take(shuffler, body, at(0)) == [Answer.ACCEPTED, Answer.ACCEPTED]
+        assert shuffler.counts() == {"accepted": 2, "repeated": 2}
 
 
 def test_a_shuffler_says_how_it_is(make, capsys):

@@ -148,8 +148,17 @@ class Shuffler(Keeper):
         if new:
             with self._store.transaction(is_shared=self._epochs.issuperset(new)):
                 self._known_closed = self._num_closed
+                before = Counter(self._num_in)
                 stored = {epoch: self._stored(epoch, some) for epoch, some in new.items()}
-                self._count((at, each.name.lower()) for at, some in stored.items() for each in some)
+                became_of = (
+                    (at, each.name.lower()) for at, some in stored.items() for each in some
+                )
+                counts = Counter(became_of)
+                for epoch in new:  # what is sent again is accepted again, and counted once
+                    num_new = self._num_in[epoch] - before[epoch]
+                    counts[epoch, "repeated"] = counts[epoch, "accepted"] - num_new
+                    counts[epoch, "accepted"] = num_new
+                self._count(+counts)
             self._epochs.update(new)
         became = {epoch: iter(some) for epoch, some in stored.items()}
         both = zip(reports, refusals, strict=True)
@@ -267,6 +276,10 @@ class Shuffler(Keeper):
         """Write something of no meaning; raise `OutputError` if that fails."""
         with self._store.transaction():
             self._store.set_fact("tried", 1)
+
+    def leads(self) -> bool:
+        """Whether this process, of all that share the store, closes epochs."""
+        return bool(self._store.leads())
 
     def states(self) -> dict[str, int]:
         """Return how many batches are in which state."""
