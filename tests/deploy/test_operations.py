@@ -117,7 +117,10 @@ def test_requests_are_told_by_endpoint_status_and_time():
     async def fails(_):
         raise HTTPException(404, "there is none")
 
-    endpoints = {("GET", "/keys"): http.constant(b"k"), ("GET", "/results/{number:number}"): fails}
+    endpoints = {
+        ("GET", "/keys"): http.listed({"keys": b"k"}, "keys"),
+        ("GET", "/results/{number:number}"): fails,
+    }
     app = http.application(endpoints, watch=watch)
     for path in ("/keys", "/keys", "/results/1", "/elsewhere"):
         asyncio.run(asked(app, path))

@@ -193,7 +193,7 @@ def test_each_upload_is_answered_report_by_report(tmp_path):
             take(shuffler, first[:-1], at(0))
         assert caught.value.fault is Fault.CLIENT
         assert shuffler.counts() == {
-            "accepted": 2, "replayed": 1, "early": 2, "unknown_key": 1, "late": 3,
+            "accepted": 1, "repeated": 1, "replayed": 1, "early": 2, "unknown_key": 1, "late": 3,
         }  # fmt: skip
 
 

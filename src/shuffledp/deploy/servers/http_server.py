@@ -409,6 +409,21 @@ def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> R
     return JSONResponse({"error": " ".join(message.split())}, status_code=status, headers=headers)
 
 
+def told(watch: Watch, name: str, endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint of which the watch learns how it answers, and in what time."""
+
+    async def answer(request: Request) -> Response:
+        begun = time.monotonic()
+        try:
+            response = await endpoint(request)
+        except EXPECTED as error:
+            response = refusal(error, watch.store_failed)
+        watch.answered(name, response.status_code, time.monotonic() - begun)
+        return response
+
+    return answer
+
+
 def application(
     endpoints: Mapping[tuple[str, str], Endpoint],
     work: Sequence[Callable[[], Awaitable[None]]] = (),
@@ -448,7 +463,11 @@ def application(
 
     app = Starlette(
         routes=[
-            Route(base + path, endpoint, methods=[method])
+            Route(
+                base + path,
+                endpoint if watch is None else told(watch, f"{method} {path}", endpoint),
+                methods=[method],
+            )
             for (method, path), endpoint in endpoints.items()
         ],
         lifespan=lifespan,

@@ -52,9 +52,16 @@ FIELDS: Final = (
     "time", "level", "role", "event", "url", "task", "epoch", "batch", "reports", "reason",
 )  # fmt: skip
 
-# By role and name: kind, the name of its label if it has one, and what it is.
+# Of either role.
+_OF_BOTH: Final = {
+    "requests_total": ("counter", "endpoint status", "Requests, by endpoint and status."),
+    "request_seconds": ("summary", "endpoint", "Time to answer, by endpoint."),
+}
+
+# By role and name: kind, the names of its labels if it has any, and what it is.
 _LISTED: Final = {
     "shuffler": {
+        **_OF_BOTH,
         "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "reports_total": ("counter", "outcome", "Reports by what became of them."),
         "queue_reports": ("gauge", "", "Reports that wait to be stored."),
@@ -71,6 +78,7 @@ _LISTED: Final = {
         "clock_believed": ("gauge", "", "Whether the clock is where it should be."),
     },
     "analyzer": {
+        **_OF_BOTH,
         "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "batches": ("gauge", "state", "Batches published, and refused."),
         "shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
@@ -114,24 +122,32 @@ class Watch:
         METRICS[self._prefix + name]
         self._values[name, label] = value
 
-    def observe(self, name: str, value: float) -> None:
+    def observe(self, name: str, value: float, label: str = "") -> None:
         """Add one to the count of a summary, and a value to its sum."""
         METRICS[self._prefix + name]
-        for part, amount in ((f"{name}_sum", value), (f"{name}_count", 1)):
-            self._values[part, ""] = self._values.get((part, ""), 0) + amount
+        self._add(f"{name}_sum", value, label)
+        self._add(f"{name}_count", 1, label)
+
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """Note an answer to a request."""
+        self._add("requests_total", 1, f"{endpoint}\0{status}")
+        self.observe("request_seconds", seconds, endpoint)
+
+    def _add(self, name: str, amount: float, label: str) -> None:
+        """Add to a number, whose labels are joined by a zero byte."""
+        self._values[name, label] = self._values.get((name, label), 0) + amount
 
     def numbers(self) -> str:
         """Return all numbers with their explanations, as Prometheus reads them."""
         values, lines = sorted(self._values.items()), []
-        for full, (kind, label_name, explanation) in METRICS.items():
+        for full, (kind, label_names, explanation) in METRICS.items():
             name = full.removeprefix(self._prefix)
             parts = {f"{name}_sum", f"{name}_count"} if kind == "summary" else {name}
             found = [
-                f"{self._prefix}{part}" + (f'{{{label_name}="{label}"}}' if label_name else "")
-                + f" {value}"
+                f"{self._prefix}{part}{_labelled(label_names, label)} {value}"
                 for (part, label), value in values
                 if part in parts
-            ]  # fmt: skip
+            ]
             if found:
                 lines += [f"# HELP {full} {explanation}", f"# TYPE {full} {kind}", *found]
         return "".join(line + "\n" for line in lines)
@@ -155,6 +171,13 @@ class Watch:
         """Note that work in the background ended, and that the server will."""
         self.problems["background"] = f"work in the background ended: {type(error).__name__}"
         self.say("server_failed", reason=self.problems["background"])
+
+
+def _labelled(names: str, values: str) -> str:
+    """Return labels as Prometheus reads them."""
+    pairs = zip(names.split(), values.split("\0"), strict=True) if names else ()
+    said = ",".join(f'{name}="{value}"' for name, value in pairs)
+    return f"{{{said}}}" if said else ""
 
 
 class EventHandler(logging.Handler):

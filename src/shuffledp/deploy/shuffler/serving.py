@@ -192,7 +192,8 @@ class ShufflerWatch(Watch):
         if "store" in self.problems:  # who waits until it is ready sends nothing meanwhile
             shuffler.try_store()
             self.store_works()
-        for outcome, number in shuffler.counts().items():
+        # Of all processes that share the store, so that one of them alone says it.
+        for outcome, number in shuffler.counts().items() if shuffler.leads() else ():
             self.set("reports_total", number, outcome)
         if time.monotonic() >= self._next_count:
             begun = time.monotonic()
@@ -346,7 +347,7 @@ def shuffler_app(
         base=base,
         watch=watch,
     )
-    return Shortcut(app, f"{base}/reports", reports, watch)
+    return Shortcut(app, f"{base}/reports", http.told(watch, "POST /reports", reports))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,16 +357,12 @@ class Shortcut:
     app: Starlette
     path: str
     reports: http.Endpoint
-    watch: ShufflerWatch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI has it."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
             return await self.app(scope, receive, send)
-        try:
-            response = await self.reports(Request(scope, receive))
-        except http.EXPECTED as error:
-            response = http.refusal(error, self.watch.store_failed)
+        response = await self.reports(Request(scope, receive))
         return await response(scope, receive, send)
 
 
