@@ -19,6 +19,8 @@ from deploy.databases import url_for
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
+from shuffledp.core.errors import DataError
+from shuffledp.deploy import remote
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
 from shuffledp.deploy.remote import Server, checked_record, collect_results
@@ -181,6 +183,30 @@ def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, b"ZeroDivisionError" in done.stderr) == (1, True)
+
+
+def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answers, monkeypatch):
+    assert main([*CREATE, "--num-epochs", "1", "--epoch", "1h"]) == 0
+    task = Task.decode(Path("task/task.bin").read_bytes())
+    nothing = {"batches": [], "refused": {}}
+    monkeypatch.setattr(Server, "results", lambda _: nothing)
+    clock = {"now": task.start + 1800.0}
+    monkeypatch.setattr(remote.time, "time", lambda: clock["now"])
+    told = []
+
+    def sleep(seconds):
+        clock["now"] += 1000.0
+
+    key = signing_key(Path("task/operator.key"))
+    with pytest.raises(
+        DataError, match=r"no result yet, 3 seconds on: .* over: .* ended 1,200 sec"
+    ):
+        collect_results(task, key, Path(), wait_seconds=3.0, sleep=sleep, on_wait=told.append)
+    assert [each.split("the task ")[1] for each in told] == [
+        "goes on: its last epoch ends in 1,800 seconds",
+        "is over: its last epoch ended 200 seconds ago",
+    ]
+    assert task.state_at(task.start - 5).endswith("not begun: its first epoch begins in 5 seconds")
 
 
 HOSTILE = {

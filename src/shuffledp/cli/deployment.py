@@ -301,6 +301,11 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
         serve_analyzer(lambda: AnalyzerSettings.read(config), say_url)
 
 
+def _say_waiting(message: str) -> None:
+    """Say what a command waits for, where no program reads."""
+    click.echo(message, err=True)
+
+
 def say_url(url: str) -> None:
     """Print where a server is, at once also into a pipe."""
     click.echo(url)
@@ -332,7 +337,9 @@ def collect(
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
     with console.new_folder(out, overwrite=overwrite) as partial:
-        number, record = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
+        number, record = collect_results(
+            made, key, partial, batch=batch, wait_seconds=wait, on_wait=_say_waiting
+        )
     if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]

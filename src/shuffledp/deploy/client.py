@@ -155,7 +155,7 @@ class Client(Keeper):
         epoch = self.task.epoch_at(now)
         if epoch is None:
             reason = Reason.EARLY if now < self.task.start else Reason.LATE
-            raise Fault.CALLER.error("the task takes no reports at this time", reason)
+            raise Fault.CALLER.error(self.task.state_at(now), reason)
         asked, entropy = self.task.asked, entropy or Entropy.from_operating_system()
         reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy)
         report_id = report_id_of(code, self.task.task_id, epoch)

@@ -24,6 +24,9 @@ from shuffledp.deploy.wire import Fault, Reason, uint
 #: What a result is made of.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
 
+# So many letters of what `Task.state_at` says tell its three cases apart.
+_KIND: Final = 12
+
 #: Seconds to try again while a server does not answer.
 PATIENCE_SECONDS = 60.0
 _MOST_KEYS_BYTES = 1 << 14
@@ -145,7 +148,7 @@ def send_values(
                 some = reports[start : start + at_once]
                 epoch = task.epoch_at(now())
                 if epoch is None:
-                    raise DataError("the task takes no reports at this time")
+                    raise DataError(f"{task.state_at(now())}; {done:,} reports were sent")
                 keys = {
                     "shuffler": sealing.key_of_epoch(epoch),
                     "analyzer": opening.key_from(epoch),
@@ -172,14 +175,15 @@ def collect_results(
     batch: int | None = None,
     wait_seconds: float | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    on_wait: Callable[[str], None] | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Fetch the newest result, or that of one batch, into a folder.
 
     Return the batch's number and the privacy record, whose guarantee is recomputed from the task
     for as many honest reports as the analyzer says. Waits until there is one, at most
-    ``wait_seconds``.
+    ``wait_seconds``; ``on_wait`` is told what for, and when the task is over.
     """
-    waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
+    waited, step, said = 0.0, min(1.0, task.epoch_seconds / 10), ""
     with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
         while True:
             found = analyzer.results()
@@ -190,14 +194,22 @@ def collect_results(
                 reasons = "; ".join(found["refused"].values())
                 raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
             if wait_seconds is not None and waited >= wait_seconds:
-                when = "when its epoch and the time of grace are over, if it has enough reports"
-                raise DataError(f"no result yet, {waited:g} seconds on: a batch is released {when}")
+                raise DataError(f"no result yet, {waited:g} seconds on: {_awaited(task)}")
+            if on_wait is not None and task.state_at(time.time())[:_KIND] != said:
+                said = task.state_at(time.time())[:_KIND]
+                on_wait(f"no result yet: {_awaited(task)}")
             sleep(step)
             waited += step
         number = numbers[-1] if batch is None else batch
         for name in FILES:
             (folder / name).write_bytes(analyzer.file(number, name))
     return number, checked_record(task, (folder / PRIVACY_FILE).read_bytes())
+
+
+def _awaited(task: Task) -> str:
+    """Say what a result waits for."""
+    when = "when its epoch and the time of grace are over, if it has enough reports"
+    return f"a batch is released {when}; {task.state_at(time.time())}"
 
 
 def checked_record(task: Task, data: bytes) -> dict[str, Any]:

@@ -169,6 +169,16 @@ class Task:
         epoch = int((seconds - self.start) // self.epoch_seconds)
         return epoch if 0 <= epoch < self.num_epochs else None
 
+    def state_at(self, seconds: float) -> str:
+        """Say in words whether the task has begun, goes on, or is over, at a time since 1970."""
+        begun = seconds - self.start
+        left = self.num_epochs * self.epoch_seconds - begun
+        if begun < 0:
+            return f"the task has not begun: its first epoch begins in {-begun:,.0f} seconds"
+        if left > 0:
+            return f"the task goes on: its last epoch ends in {left:,.0f} seconds"
+        return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
+
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
         """Return what holds among so many honest reports, or those of the smallest batch.
 
