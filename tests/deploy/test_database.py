@@ -8,8 +8,10 @@ import pytest
 from deploy.databases import ENGINES, store_of
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.deploy import analyzer
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.shuffler import shuffler
 
 OLD = Layout(kind="shelf", mark=b"book", version=1, tables=("CREATE TABLE books (title TEXT)",))
 
@@ -31,6 +33,38 @@ def opened(request, tmp_path):
 def test_other_versions_are_refused(opened, version):
     with pytest.raises(DataError, match=r"a shelf of version \d, and this program knows"):
         opened(replace(OLD, version=version))
+
+
+def test_an_older_version_is_brought_up_step_by_step_and_a_newer_one_is_refused(opened):
+    steps = {
+        1: ("ALTER TABLE books ADD COLUMN pages INTEGER NOT NULL DEFAULT 0",),
+        2: ("CREATE TABLE readers (name TEXT)", "UPDATE books SET pages = 474"),
+    }
+    now = replace(OLD, version=3, steps=steps)
+    for _ in range(2):
+        with opened(now) as store:
+            assert store.rows("SELECT title, pages FROM books") == [("Emma", 474)]
+            assert store.rows("SELECT * FROM readers") == []
+    with pytest.raises(DataError, match="a shelf of version 3, and this program knows version 1"):
+        opened(OLD)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine):
+    """The tables of shuffler and analyzer as they were before parts were told apart."""
+    url = store_of(engine, tmp_path)
+    for layout, added in ((shuffler._STORE, ("held",)), (analyzer._STORE, ("parts",))):
+        version, tables = max(layout.steps), layout.tables
+        assert version == layout.version - 1
+        before = [each for each in tables if not any(f"TABLE {name} (" in each for name in added)]
+        before = [each.replace(", is_kept INTEGER NOT NULL DEFAULT 0", "") for each in before]
+        old = replace(layout, version=version, tables=tuple(before), steps={})
+        with closing(open_store(tmp_path, url, old, collection=b"a" * 32)) as store:
+            store.set_fact("epochs_closed", 7)
+        for _ in range(2):
+            with closing(open_store(tmp_path, url, layout, collection=b"a" * 32)) as store:
+                assert store.fact("epochs_closed") == 7
+                assert store.value(f"SELECT count(*) FROM {added[0]}") == 0  # noqa: S608  # ours
 
 
 def test_rows_whose_keys_are_there_are_not_inserted(opened):

@@ -53,18 +53,27 @@ _POLL_PATIENCE_SECONDS: Final = 1.0
 
 _NOT_YET: Final = -1
 
+_PARTS: Final = (
+    "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
+    "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, PRIMARY KEY (batch, key))"
+)
+_KEPT: Final = "is_kept INTEGER NOT NULL DEFAULT 0"
 _TABLES: Final = (
     # Of one that is kept as a whole there is no result.
-    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, "
-    "is_kept INTEGER NOT NULL DEFAULT 0)",
+    f"CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, {_KEPT})",
     # Of each record, so that none is counted in two batches; for the life of the task.
     "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
-    "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
-    "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, PRIMARY KEY (batch, key))",
+    _PARTS,
 )
-_STORE: Final = Layout(kind="analyzer store", mark=b"sdpa", version=2, tables=_TABLES)
+_STORE: Final = Layout(
+    kind="analyzer store",
+    mark=b"sdpa",
+    version=2,
+    tables=_TABLES,
+    steps={1: (f"ALTER TABLE batches ADD COLUMN {_KEPT}", _PARTS)},
+)
 
 
 class Part(NamedTuple):

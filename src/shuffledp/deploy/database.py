@@ -4,9 +4,9 @@ import errno
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,9 +27,18 @@ class Layout:
     # What it holds, for messages, such as "relay store", and four bytes that tell it from others.
     kind: str
     mark: bytes
-    # Of the tables; files of other versions are refused. The statements that make them, but facts.
+    # Of the tables; newer files are refused. The statements that make them, but facts.
     version: int
     tables: tuple[str, ...]
+    # By version: the statements that lead to the next one.
+    steps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def steps_from(self, version: Any) -> list[str] | None:
+        """Return the statements that lead here from another version; None if some are unknown."""
+        versions = range(int(version), self.version) if version < self.version else [version]
+        if not all(each in self.steps for each in versions):
+            return None
+        return [statement for each in versions for statement in self.steps[each]]
 
 
 class Keeper:
@@ -193,11 +202,14 @@ class Database(Keeper):
             elif found != mark:
                 raise DataError(f"{self._path} is no {self._kind}: name another file")
             elif (written := self.value("PRAGMA user_version")) != layout.version:
-                raise DataError(
-                    f"{self._path} is a {self._kind} of version {written}, and this program knows "
-                    f"version {layout.version}: use the version of shuffledp that made it"
-                )
-            elif collection and self.fact("collection") != collection:
+                if (steps := layout.steps_from(written)) is None:
+                    raise DataError(
+                        f"{self._path} is a {self._kind} of version {written}, and this program "
+                        f"knows version {layout.version}: use the version of shuffledp that made it"
+                    )
+                for statement in (*steps, f"PRAGMA user_version = {layout.version:d}"):
+                    self._connection.execute(statement)
+            if collection and self.fact("collection") != collection:
                 raise DataError(f"{self._path} is of a collection with other terms: name another")
             self._connection.execute("COMMIT")
 

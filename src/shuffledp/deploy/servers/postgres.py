@@ -130,10 +130,14 @@ class PostgresDatabase:
                 self.set_fact("collection", collection)
                 self.set_fact("version", layout.version)
             if (version := self.fact("version")) != layout.version:
-                raise DataError(
-                    f"the database has a {self._kind} of version {version}, and this program knows "
-                    f"version {layout.version}: use the version of shuffledp that made it"
-                )
+                if (steps := layout.steps_from(version)) is None:
+                    raise DataError(
+                        f"the database has a {self._kind} of version {version}, and this program "
+                        f"knows version {layout.version}: use the version of shuffledp that made it"
+                    )
+                for statement in steps:
+                    self.change(statement)
+                self.set_fact("version", layout.version)
             if self.fact("collection") != collection:
                 raise DataError(f"the database has a {self._kind} of another task's: name another")
 

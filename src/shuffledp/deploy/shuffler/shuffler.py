@@ -53,7 +53,9 @@ _TABLES: Final = (
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     _HELD,
 )
-_STORE: Final = Layout(kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES)
+_STORE: Final = Layout(
+    kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES, steps={3: (_HELD,)}
+)
 _NUM_PARTS: Final = 32
 _NOTING_SECONDS: Final = 15.0
 
