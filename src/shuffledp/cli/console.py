@@ -3,10 +3,12 @@
 rich is imported when something is printed, since ``--json`` and ``--help`` do without.
 """
 
+import codecs
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,11 +89,36 @@ def print_warnings(warnings: Iterable[str]) -> None:
         say("warning", warning)
 
 
-def new_folder(out: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
-    """Return `results_folder`, which holds none of the files that the command's options name."""
+#: Folders of results that are complete: what follows, such as printing, cannot undo them.
+published: list[Path] = []
+
+
+@contextmanager
+def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield `results_folder`, which holds none of the files that the command's options name."""
     given = click.get_current_context().params.values()
     read = [each for each in given if isinstance(each, Path) and each != out]
-    return results_folder(out, overwrite=overwrite, inputs=read)
+    with results_folder(out, overwrite=overwrite, inputs=read) as folder:
+        yield folder
+    published.append(out)
+
+
+def prepare_stdout() -> None:
+    """Have stdout take any text: what its encoding lacks is escaped as in JSON, in any output."""
+    published.clear()
+    codecs.register_error("shuffledp.escaped", _escaped)
+    if sys.stdout is None:  # closed by whoever started this
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+    elif hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="shuffledp.escaped")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return what cannot be encoded as the escapes of JSON, and where it ends."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units), error.end
 
 
 def show(*renderables: "RenderableType") -> None:

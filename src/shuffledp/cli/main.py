@@ -1,7 +1,7 @@
 """The command group, and the one place where errors become a line on stderr and an exit code.
 
-Exit codes: 0 done; 2 what was asked for cannot be done; 130 Ctrl-C; 141 nobody reads the output;
-143 SIGTERM.
+Exit codes: 0 done, also where results are written and cannot be printed; 2 what was asked for
+cannot be done; 130 Ctrl-C; 141 nobody reads the output; 143 SIGTERM.
 """
 
 import gc
@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from shuffledp.cli import console
 from shuffledp.cli.console import say
 from shuffledp.cli.options import cli
 from shuffledp.core import progress
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     previous = signal.signal(signal.SIGTERM, _terminate)
     gc.set_threshold(200_000, 50, 100)  # importing makes many objects and no garbage
     progress.compiling[:] = [_say_compiling]
+    console.prepare_stdout()
     try:
         with _warnings_printed():
             status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         if isinstance(leaving.code, str):
             return FAILED
-        return UNREAD if leaving.code == 1 else TERMINATED  # click leaves a closed pipe with 1
+        return _unprinted(UNREAD) if leaving.code == 1 else TERMINATED  # click's, of closed pipes
     except (click.ClickException, ShuffledpError, OSError) as error:
         return _failed(error)
     finally:
@@ -70,8 +72,8 @@ def _failed(error: Exception) -> int:
         return 0
     if isinstance(error, OSError) and not isinstance(error, ShuffledpError):
         _abandon_stdout()
-        if isinstance(error, BrokenPipeError):
-            return UNREAD
+        if isinstance(error, BrokenPipeError) or console.published:
+            return _unprinted(UNREAD)
         message = f"{error.filename or 'cannot write output'}: {error.strerror or error}"
     elif isinstance(error, click.ClickException):
         message = error.format_message()
@@ -80,6 +82,13 @@ def _failed(error: Exception) -> int:
         message = message.rstrip(".") + where
     say("error", message)
     return REFUSED
+
+
+def _unprinted(status: int) -> int:
+    """Return the exit code where output failed: 0 if the results themselves are complete."""
+    if console.published:
+        say("warning", f"the results in {console.published[-1]} are complete, but not printed")
+    return 0 if console.published else status
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Options that several commands share stand here, with the kinds of values and che
 """
 
 import csv
+import io
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -158,15 +159,15 @@ def rounds_or_auto(text: str) -> int | str:
 
 
 def answer_list(text: str) -> tuple[str, ...]:
-    """Return answers separated by commas; one with a comma in it stands in double quotes.
+    """Return answers separated by commas or lines; one with those in it is in double quotes.
 
     Examples
     --------
     >>> answer_list('yes, no,"no, thanks"')
     ('yes', 'no', 'no, thanks')
     """
-    row = next(csv.reader([text], skipinitialspace=True), [])
-    return tuple(answer.strip() for answer in row)
+    rows = csv.reader(io.StringIO(text), skipinitialspace=True)
+    return tuple(answer.strip() for row in rows for answer in row)
 
 
 def digest(text: str) -> bytes:

@@ -29,6 +29,8 @@ _READING = {
     "truncate": False,
     "csv_separator": None,
     "header": True,
+    "decimal": None,
+    "missing_texts": (),
 }
 
 
@@ -55,6 +57,9 @@ _READING = {
     --csv-separator C  Between the columns of TABLE, where it is not seen.
     header=--no-header
         TABLE begins with values; its columns are column_1, column_2 and so on.  [=True]
+    --decimal [.|,]  Decimal mark of all numbers in TABLE, where it is not seen.
+    missing_texts=--missing-text TEXT
+        A text that stands for no answer, such as NA, beside empty, nan and null.  [repeated]
     {SHUFFLER}
     {GROUPING}
     {SHUFFLED}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.question import Candidates, EstimateOptions, Question, candidates_of
-from shuffledp.collection.source import columns, single, tables
+from shuffledp.collection.source import columns, labels, single, tables
 from shuffledp.collection.source.columns import Ball, Column, Range
 from shuffledp.collection.source.tables import Source
 from shuffledp.core.entropy import Entropy
@@ -287,7 +287,7 @@ class VectorMean(_Means):
     norm_bound: float
 
     def __init__(self, names: Iterable[str], *, norm_bound: float = 1.0) -> None:
-        tables.require_list("names", names)
+        labels.require_list("names", names)
         names = tuple(names)
         if len(names) < 2 or len(set(names)) < len(names):
             raise ParameterError(
@@ -376,8 +376,8 @@ class Words(_Shares):
     key: bytes
 
     def __init__(self, dictionary: Iterable[object], *, key: bytes | None = None) -> None:
-        tables.require_list("dictionary", dictionary)
-        words = tables.checked_domain(dictionary, "dictionary")
+        labels.require_list("dictionary", dictionary)
+        words = labels.checked_domain(dictionary, "dictionary")
         if not words:
             raise DomainError("dictionary is empty: list at least one word to ask for")
         object.__setattr__(self, "dictionary", words)
@@ -404,16 +404,16 @@ class Words(_Shares):
 
     def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
         """Return a column of texts, checked."""
-        return columns.words(source, report, **reading)
+        return columns.words(source, self.dictionary, report, **reading)
 
     def value_of_one(self, answer: object) -> NDArray[np.object_]:
         """Return one user's text, shape (1,)."""
-        return single.text_of(answer)
+        return single.text_of(answer, self.dictionary)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
         """What a column of texts has to be checked for."""
-        return ("texts",)
+        return columns.texts_checked_for(self.dictionary)
 
     def _asked(self) -> dict[str, Any]:
         """Return the words to estimate."""
@@ -545,8 +545,8 @@ def question_from_json(particulars: Any, labels: Iterable[str]) -> Question:
 
 def _answers(domain: Iterable[object]) -> tuple[str, ...]:
     """Return the labels of at least two possible answers."""
-    tables.require_list("domain", domain)
-    return tables.require_two_answers(tables.checked_domain(domain), "domain")
+    labels.require_list("domain", domain)
+    return labels.require_two_answers(labels.checked_domain(domain), "domain")
 
 
 def _error_at(chances: tuple[float, float], num_users: int, frequency: float) -> float:

@@ -21,6 +21,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.labels import label_expression
 from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -206,7 +207,7 @@ def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
     column, labels = pl.col(COLUMN), list(plan.question.labels)
     if plan.randomizer.name == "k-rr":
         dtype = frame.collect_schema()[COLUMN]
-        return tables.label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
+        return label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
     drawn = to_frame(plan.randomizer.randomize(_no_values(plan), Entropy.from_seed(0)))
     return column.cast(drawn.schema[COLUMN], strict=False)
 

@@ -16,6 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.labels import (
+    checked_domain,
+    label_expression,
+    place_expression,
+    present,
+)
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -251,7 +257,7 @@ def open_histories(  # one keyword an option
 
 def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
     """Return the labels of categories; none for booleans."""
-    labels = () if categories is None else tables.checked_domain(categories)
+    labels = () if categories is None else checked_domain(categories)
     if categories is not None and len(labels) < 2:
         raise DomainError(
             f"categories has {len(labels)}, fewer than two: list all the values that can occur "
@@ -268,7 +274,7 @@ def _user_expression(name: str, dtype: "pl.DataType", origin: str) -> "pl.Expr":
     if dtype.is_integer():
         return pl.col(name).cast(pl.Int64)
     if dtype in (pl.String, pl.Categorical, pl.Enum):
-        return pl.col(name).cast(pl.String)
+        return present(label_expression(name, dtype))
     raise DataError(
         f"column {name!r} of {origin} is of type {dtype}: name users by whole numbers or text"
     )
@@ -281,11 +287,10 @@ def _value_expression(
     import polars as pl
 
     if labels:
-        texts = tables.label_expression(name, dtype)
-        return texts.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
+        return place_expression(name, dtype, labels).cast(pl.Int64)
     column = pl.col(name)
     if dtype == pl.String:
-        text = column.str.strip_chars().str.to_lowercase()
+        text = label_expression(name, dtype).str.to_lowercase()
         is_true, is_false = text.is_in(["1", "true"]), text.is_in(["0", "false"])
     elif dtype == pl.Boolean or dtype.is_numeric():
         is_true, is_false = column == 1, column == 0
@@ -311,8 +316,8 @@ def _refuse(
     place = int(rows.select(is_bad.arg_true().first()).collect().item())
     raw = frame.select(names).slice(place, 1).collect().row(0)
     where = f"row {place + 1:,} of {origin}"
-    for name, given in zip(names, raw, strict=True):
-        if given is None:
+    for name, given, read in zip(names, raw, rows.slice(place, 1).collect().row(0), strict=True):
+        if given is None or (name == names[0] and read is None):
             raise DataError(
                 f"{where} has nothing in column {name!r}: fill it, or leave the row out if the "
                 "value goes on as it was"

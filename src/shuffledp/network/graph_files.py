@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shuffledp.collection.source.edge_files import numbers_of, read_edges, read_two_columns
+from shuffledp.collection.source.edge_files import (
+    numbers_of,
+    read_edges,
+    read_two_columns,
+    require_named,
+)
 from shuffledp.collection.source.tables import PARQUET
 from shuffledp.core.arrays import Integers
 from shuffledp.core.errors import DataError
@@ -17,7 +22,7 @@ from shuffledp.network.graph import Graph
 if TYPE_CHECKING:
     import polars as pl
 
-_WHOLE_NUMBER = re.compile(r'\s*"?\s*[+-]?[0-9]+\s*"?\s*')
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -> Graph:
@@ -40,7 +45,7 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
         neighbours. Without ``ids``:
 
         - if all names are whole numbers, users are in increasing order of these, whatever numbers
-          are left out: people 5, 7 and 30 are users 0, 1 and 2. "007" is the number 7;
+          are left out: people 5, 7 and 30 are users 0, 1 and 2. "007" is no number but a name;
         - else users are in the order in which their names first appear, line by line.
 
         ``labels`` holds the names, unless they are exactly 0, 1, ..., n - 1.
@@ -48,7 +53,8 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     Raises
     ------
     DataError
-        If the file cannot be read, has weights or other further columns, a negative number, or
+        If the file cannot be read, names somebody by a text for a missing name such as ``nan`` or
+        ``NA``, has weights or other further columns, a negative number, or
         with ``ids`` an edge names somebody unknown; the message counts them.
     ParameterError
         If ``ids`` holds a label twice.
@@ -73,6 +79,8 @@ def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
 
     if location.suffix.lower() not in PARQUET and _starts_with_header(table, location.name):
         table = table[1:]
+    for name in ("first", "second"):
+        require_named(table[name], location.name)
     columns = [numbers_of(table[name], None) for name in ("first", "second")]
     if all(is_known.all() for _, is_known in columns):
         return _graph_of_numbers(np.stack([found for found, _ in columns], axis=1), location.name)

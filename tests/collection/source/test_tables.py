@@ -10,15 +10,15 @@ import pytest
 
 from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.source import columns, tables
-from shuffledp.collection.source.tables import (
+from shuffledp.collection.source.labels import (
     checked_domain,
     label_expression,
     label_of,
     read_domain,
-    reading,
     require_two_answers,
     sorted_labels,
 )
+from shuffledp.collection.source.tables import reading
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 # ---------------- tables

@@ -4,7 +4,8 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
@@ -12,9 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.source import labels as spelt
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.labels import label_expression, label_series, place_expression
 from shuffledp.collection.source.lazy_polars import pl
-from shuffledp.collection.source.tables import MISSING_TEXTS, Source, rows_text
+from shuffledp.collection.source.tables import Source, rows_text
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
@@ -60,6 +63,8 @@ def open_column(
     *,
     csv_separator: str | None = None,
     header: bool = True,
+    decimal: str | None = None,
+    missing_texts: Sequence[str] = (),
     on_progress: Progress | None = None,
     **reading: Any,
 ) -> Column:
@@ -78,10 +83,14 @@ def open_column(
         the data, which the ``cautions`` of the column say.
     csv_separator : str, optional
         What stands between the fields of text, one character; by default that of comma, semicolon,
-        tab and bar which the first two rows tell. With semicolons 12,5 is 12.5, unless a column
-        also has numbers with a point.
+        tab and bar which the first two rows tell.
     header : bool
         Whether the first row of text names the columns; without they are column_1, column_2, ...
+    decimal : {".", ","}, optional
+        The decimal mark of all numbers in text; the other one then groups thousands. By default a
+        point, and between semicolons the one that the file's numbers show.
+    missing_texts : sequence of str
+        Texts that stand for no value, such as ``"NA"`` or ``"-99"``, beside empty, nan and null.
     on_progress : callable, optional
         Called with the stage, the rows done, and the rows in total (None while unknown).
     missing : {"error", "drop", "category"}
@@ -133,7 +142,14 @@ def open_column(
         raise ParameterError("column is missing: name the column with the values")
     else:
         names = (column,)
-    source = tables.open_source(path, *names, csv_separator=csv_separator, header=header)
+    source = tables.open_source(
+        path,
+        *names,
+        csv_separator=csv_separator,
+        header=header,
+        decimal=decimal,
+        missing_texts=missing_texts,
+    )
     if question is None:
         return answers(source, None, report, **reading)
     found: Column = question.read(source, report, **reading)
@@ -249,17 +265,17 @@ def answers(
     extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (missing == "category")
     labels = listed + tuple(label for label in extra if label not in listed)
     if domain is not None:
-        tables.require_two_answers(labels, "domain")
+        spelt.require_two_answers(labels, "domain")
     # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
-    texts = listed + tuple(text for text in MISSING_TEXTS if text not in listed)
+    texts = listed + source.missing_texts(listed)
     nothing, outside = len(texts), len(texts) + 1
     code_of = np.arange(outside + 1, dtype=np.int32)
     code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
     code_of[outside] = labels.index(OTHER_LABEL) if other else 0
-    label = source.label()
-    known = label.cast(pl.Enum(list(texts)), strict=False).to_physical().cast(pl.UInt32)
-    other_place = pl.when(label.is_null()).then(nothing).otherwise(outside).cast(pl.UInt32)
-    place = pl.coalesce(known, other_place)
+    (name,), (dtype,) = source.names, source.dtypes
+    gap = pl.col(name).is_null() | (pl.col(name).is_nan() if dtype.is_float() else False)
+    other_place = pl.when(gap).then(nothing).otherwise(outside).cast(pl.UInt32)
+    place = pl.coalesce(place_expression(name, dtype, texts), other_place)
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         places = batch["place"].to_numpy()
@@ -281,7 +297,7 @@ def answers(
     )
     if domain is not None:
         return column
-    tables.require_two_answers(labels, source.where)
+    spelt.require_two_answers(labels, source.where)
     caution = (
         "The list of answers was read from the data, and the guarantee holds for a list fixed "
         "beforehand: state the possible answers as the domain."
@@ -292,11 +308,11 @@ def answers(
 def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
     """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
     found: set[str] = set()
-    num_rows = 0
+    num_rows, missing = 0, source.missing_texts()
     for batch in source.batches(source.frame.select(source.label().alias("label"))):
         num_rows += batch.height
         found.update(batch["label"].drop_nulls().unique().to_list())
-        found.difference_update(MISSING_TEXTS)
+        found.difference_update(missing)
         if len(found) > MAX_DISCOVERED:
             raise DomainError(
                 f"{source.where} has more than {MAX_DISCOVERED:,} distinct values, so it is no "
@@ -305,20 +321,36 @@ def _discovered(source: Source, report: Progress) -> tuple[str, ...]:
             )
         report("reading the answers", num_rows, None)
     report("reading the answers", num_rows, num_rows)
-    return tables.checked_domain(tables.sorted_labels(found), source.where)
+    return spelt.checked_domain(spelt.sorted_labels(found), source.where)
 
 
-def words(source: Source, report: Progress = no_progress, *, missing: str = "error") -> Column:
+def words(
+    source: Source,
+    dictionary: tuple[str, ...],
+    report: Progress = no_progress,
+    *,
+    missing: str = "error",
+) -> Column:
     """Check a column of any texts; series of polars."""
-    label = source.label()
-    read = {"text": pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)}
+    read = {"text": spelt.present(source.label(), source.missing_texts(dictionary))}
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         return batch["text"], batch["text"].is_null().to_numpy()
 
     return survey(
-        source, read, decode, missing=missing, report=report, checked_for=("texts",), unless="words"
+        source,
+        read,
+        decode,
+        missing=missing,
+        report=report,
+        checked_for=texts_checked_for(dictionary),
+        unless="words",
     )
+
+
+def texts_checked_for(dictionary: tuple[str, ...]) -> tuple[object, ...]:
+    """Return what a column of texts is checked for: which usual texts for none are words."""
+    return ("texts", tuple(text for text in spelt.MISSING_TEXTS if text in dictionary))
 
 
 # --------------------------------------------------------------------- numbers and vectors
@@ -332,18 +364,15 @@ def numbers(
     clip: bool = False,
 ) -> Column:
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
-    commas = _decimal_commas(source)
-    read: dict[str, pl.Expr] = {}
-    for place, (name, dtype) in enumerate(zip(source.names, source.dtypes, strict=True)):
-        number, absent = _number(name, dtype, comma=name in commas)
-        read |= {f"number {place}": number, f"absent {place}": absent}
+    mark = _decimal_mark(source)
+    columns = enumerate(zip(source.names, source.dtypes, strict=True))
+    read = {str(place): _number(*column, source, mark) for place, column in columns}
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
-        found = batch.select(pl.selectors.starts_with("number")).to_numpy()
-        values = np.ascontiguousarray(found, dtype=np.float64)
-        absent = batch.select(pl.selectors.starts_with("absent")).to_numpy()
-        is_missing = np.asarray(absent.any(axis=1))
-        is_bad = np.asarray((np.isnan(values) & ~absent).any(axis=1))
+        values = np.ascontiguousarray(batch.to_numpy(), dtype=np.float64)
+        is_null = batch.select(pl.all().is_null()).to_numpy()
+        is_missing = np.asarray((np.isnan(values) & ~is_null).any(axis=1))
+        is_bad = np.asarray(is_null.any(axis=1)) & ~is_missing
         is_outside = limits.outside(values) & ~(is_missing | is_bad)
         if clip and is_outside.any():
             values = values.copy()
@@ -365,31 +394,79 @@ def numbers(
     )
 
 
-def _decimal_commas(source: Source) -> frozenset[str]:
-    """Return the columns of a table with semicolons in which no number has a decimal point."""
-    if source.separator != ";":
-        return frozenset()
-    points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
+# A text with one decimal mark that could group thousands as well, and what tells the mark.
+_UNCLEAR = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
+_COMMA = (
+    r"^[+-]?([0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
+    r"|[0-9]{1,3}(\.[0-9]{3})+,[0-9]+|[0-9]{1,3}(\.[0-9]{3})(\.[0-9]{3})+)$"
+)
+
+
+def _swapped(pattern: str) -> str:
+    """Return a pattern with point and comma swapped."""
+    return pattern.replace(r"\.", "\0").replace(",", r"\.").replace("\0", ",")
+
+
+def _decimal_mark(source: Source) -> str | None:
+    """Return the decimal mark of a file: stated, or what all its numbers show; None for a point.
+
+    Only between semicolons it is not clear.
+    """
+    if source.decimal is not None or source.separator != ";":
+        return source.decimal
+    text = pl.all().str.strip_chars()
+    comma = text.str.contains(_COMMA) & ~text.str.contains(_UNCLEAR)
+    point = text.str.contains(_swapped(_COMMA)) & ~text.str.contains(_UNCLEAR)
+    asked = pl.col(source.names).str.strip_chars()
+    queries = (comma, point, asked.str.contains(r"[.,]"), asked.str.contains(_UNCLEAR))
     with tables.reading(source.origin):
-        has_point = points.collect().row(0)
-    return frozenset(name for name, found in zip(source.names, has_point, strict=True) if not found)
+        found = [source.frame.select(pl.any_horizontal(each).any()) for each in queries]
+        has_comma, has_point, has_mark, has_unclear = (f.item() for f in pl.collect_all(found))
+    if not has_mark:
+        return None
+    if has_comma == has_point and (has_comma or has_unclear):
+        shown = "both marks" if has_comma else "numbers like 1.234 alone"
+        raise DataError(
+            f"{source.origin} has {shown}, so that its decimal mark could be either: say which it "
+            "is with decimal='.' or decimal=','"
+        )
+    return "," if has_comma else "."
 
 
-def _number(name: str, dtype: "pl.DataType", *, comma: bool) -> "tuple[pl.Expr, pl.Expr]":
-    """Return a column as numbers, and where it has none."""
-    column = pl.col(name)
-    if dtype == pl.String:
-        text = column.str.strip_chars()
-        plain = text.str.replace(",", ".", literal=True) if comma else text
-        number = plain.cast(pl.Float64, strict=False)
-        is_nan = number.is_nan().fill_null(value=False)  # null where the text is no number
-        return number, column.is_null() | text.is_in(list(MISSING_TEXTS)) | is_nan
+def _number(name: str, dtype: "pl.DataType", source: Source, mark: str | None) -> "pl.Expr":
+    """Return a column as numbers: NaN where it has no value, null where it is no number."""
+    missing = list(source.missing_texts())
+
+    def numbers(column: "pl.Series") -> "pl.Series":
+        texts = column if mark is None else _with_points(label_series(column), mark)
+        found = texts.cast(pl.Float64, strict=False)
+        others = found.is_null() & texts.is_not_null()
+        if others.any():  # few, as a rule
+            found = found.scatter(
+                others.arg_true(), label_series(texts.filter(others)).cast(pl.Float64, strict=False)
+            )
+        # Of texts that are numbers only those that were declared stand for none.
+        unsure = others if not source.declared else column.is_not_null()
+        labels = label_series(column.filter(unsure))
+        absent = unsure.arg_true().filter(labels.is_in(missing))
+        return found.scatter(absent, math.nan).set(column.is_null(), math.nan)
+
     if dtype == pl.Boolean:
         raise DataError(f"column {name!r} is of type Boolean, which is no number: give 0 and 1")
-    if dtype.is_numeric() or dtype == pl.Null:
-        number = column.cast(pl.Float64)
-        return number, number.is_null() | number.is_nan()
+    if dtype == pl.String or dtype.is_numeric() or dtype == pl.Null:
+        return pl.col(name).map_batches(numbers, return_dtype=pl.Float64, is_elementwise=True)
     raise DataError(f"column {name!r} is of type {dtype}, which is no column of numbers")
+
+
+def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
+    """Return numbers with decimal points and no groups; those in another form as no number."""
+    grouped = r"^([+-]?[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]*)?$"
+    other, pattern = (".", grouped) if mark == "," else (",", _swapped(grouped))
+    is_grouped = texts.str.contains(pattern).fill_null(value=False)
+    plain = texts.zip_with(~is_grouped, texts.str.replace_all(other, "", literal=True))
+    if mark == ",":
+        plain = plain.str.replace(".", "?", literal=True).str.replace(",", ".", literal=True)
+    return plain
 
 
 # --------------------------------------------------------------------- sets of answers
@@ -415,14 +492,18 @@ def answer_sets(
         raise DataError(
             f"column {name!r} is of type {dtype}: give text with separators, or lists of text"
         )
-    lists = pl.col(name).fill_null("").str.split(separator) if is_text else pl.col(name)
+    lists = pl.col(name)
+    if is_text:
+        label, absent = source.label(), [*filter(None, source.missing_texts(domain))]
+        held = pl.when(~label.is_in(absent).fill_null(value=False)).then(lists.fill_null(""))
+        lists = held.str.split(separator)
     code = pl.col("answer").cast(pl.Enum(list(domain)), strict=False).to_physical()
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         flat = (
             batch.with_row_index("owner")
             .explode("answer")
-            .with_columns(pl.col("answer").str.strip_chars())
+            .with_columns(label_expression("answer", pl.String()))
             .filter(pl.col("answer").is_not_null() & (pl.col("answer") != ""))
             .unique(["owner", "answer"], keep="first", maintain_order=True)
             .with_columns(code.alias("code"))

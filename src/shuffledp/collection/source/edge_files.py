@@ -14,8 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
+from shuffledp.collection.source.labels import (
+    MISSING_TEXTS,
+    label_expression,
+    label_of,
+    label_series,
+)
 from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
+
+#: Texts that name nobody: many rows with one of them are many people, or unknown ones.
+NOBODY = (*MISSING_TEXTS, "NA", "N/A", "n/a", "#N/A", "<NA>", "None", "none")
 
 _EMPTY_LINE = re.compile(rb"(?m)^[ \t]*([#%].*)?(\n|\Z)")
 
@@ -27,17 +36,14 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
         if location.suffix.lower() in tables.PARQUET:
             frame = tables.scan(location)
             types = frame.collect_schema()
-            table = frame.select(
-                tables.label_expression(name, types[name]) for name in types
-            ).collect()
+            table = frame.select(label_expression(name, types[name]) for name in types).collect()
         else:
-            table = _labels_of_text(location)
+            table = _texts(location).select(pl.all().map_batches(label_series))
     if table.width != 2:
         raise DataError(
             f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two"
         )
     table.columns = ["first", "second"]
-    table = table.select(pl.all().str.strip_chars())
     is_short = table.select(pl.any_horizontal(pl.all().fill_null("") == "")).to_series()
     if is_short.any():
         row = is_short.arg_true()[0] + 1
@@ -47,10 +53,11 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
     return table
 
 
-def _labels_of_text(location: Path) -> "pl.DataFrame":
-    """Return all columns of a text file as text."""
-    tables.require_file(location)
-    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+def _texts(location: Path) -> "pl.DataFrame":
+    """Return all columns of a text file, which may be packed, as text."""
+    content = tables.text_bytes(location)
+    data = location.read_bytes() if content is None else content
+    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     data = _EMPTY_LINE.sub(b"", data)
     if not data:
         raise DataError(f"{location.name} is empty: give two fields a line")
@@ -68,11 +75,13 @@ def numbers_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the number that each label stands for (-1 for none), and whether there is one.
 
-    Without ``ids`` labels are the numbers themselves.
+    Without ``ids`` labels are the numbers themselves; 01 is none, for it may be another than 1.
     """
     if ids is None:
         found = labels.cast(pl.Int64, strict=False)
+        found = found.set(found.cast(pl.String) != labels, None)
     else:
+        ids = [label_of(label) for label in ids]
         if len(set(ids)) < len(ids):
             raise ParameterError("ids holds a label twice: give every person one of their own")
         number_of = pl.DataFrame(
@@ -92,6 +101,16 @@ def num_header_lines(table: "pl.DataFrame", origin: str, *, names_nobody: bool) 
             f"{origin} has one line, {table[0, 0]!r} and {table[0, 1]!r}: nothing follows it"
         )
     return 1
+
+
+def require_named(labels: "pl.Series", origin: str) -> None:
+    """Raise for texts that stand for no name: else all who lack one would become one."""
+    nobody = labels.filter(labels.is_in(list(NOBODY)))
+    if len(nobody):
+        raise DataError(
+            f"{len(nobody):,} of {len(labels):,} rows of {origin} have {nobody[0]!r} for a name, "
+            "which usually stands for a missing one: leave such rows out, or spell the name out"
+        )
 
 
 def require_policy(unknown: str) -> None:
@@ -145,10 +164,10 @@ def read_ids(path: str | PathLike[str], column: str) -> list[str]:
     source = tables.open_source(path, column)
     where = source.where
     with tables.reading(source.origin):
-        labels = source.frame.select(source.label().str.strip_chars()).collect().to_series()
+        labels = source.frame.select(source.label()).collect().to_series()
     if labels.is_empty():
         raise DataError(f"{where} has no rows: give one row a person")
-    missing = (labels.is_null() | labels.is_in(list(tables.MISSING_TEXTS))).arg_true()
+    missing = (labels.is_null() | labels.is_in(list(NOBODY))).arg_true()
     if len(missing):
         raise DataError(
             f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack one)"

@@ -7,6 +7,7 @@ are elsewhere, and a library that reads tables is a heavy thing to install there
 import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.columns import Limits
+from shuffledp.collection.source.labels import MISSING_TEXTS, formed, is_gap, label_of
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 
-_LABELLED = (str, bool, int, float, Decimal, dt.date, dt.time)
+_LABELLED = (str, bool, int, float, np.floating, Decimal, dt.date, dt.time)
 _NUMBERS = (int, float, Decimal)
 
 
@@ -27,19 +29,19 @@ def code_of(answer: object, domain: tuple[str, ...]) -> NDArray[np.int32]:
     return np.array([_place(_label(answer, domain), domain)], dtype=np.int32)
 
 
-def text_of(answer: object) -> NDArray[np.object_]:
+def text_of(answer: object, dictionary: tuple[str, ...]) -> NDArray[np.object_]:
     """Return one text, shape (1,)."""
-    return np.array([_label(answer, ())], dtype=object)
+    return np.array([_label(answer, dictionary)], dtype=object)
 
 
 def codes_of(
     answers: Iterable[str | None], domain: tuple[str, ...], max_answers: int
 ) -> NDArray[np.int32]:
     """Return the codes of one user's different answers, then -1, shape (1, max_answers)."""
-    if tables.is_gap(answers):
+    if is_gap(answers):
         raise _no_answer()
     try:
-        labels = [each.strip() for each in tables.listed(answers) if each is not None]
+        labels = [formed(each) for each in tables.listed(answers) if each is not None]
     except (TypeError, AttributeError):
         raise DataError("the answers are no list of text: give a list, [] for none") from None
     codes = [_place(label, domain) for label in dict.fromkeys(labels) if label]
@@ -54,11 +56,11 @@ def codes_of(
 
 def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
     """Return one number within limits, shape (1,); a text such as ``12.5`` is one."""
-    value = _plain(value)
-    if tables.is_gap(value) or (isinstance(value, str) and value.strip() in tables.MISSING_TEXTS):
+    value = formed(value) if isinstance(value, str) else _plain(value)
+    if is_gap(value) or value in MISSING_TEXTS:
         raise _no_answer()
     is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
-    is_text = isinstance(value, str) and "_" not in value
+    is_text = isinstance(value, str) and value.isascii() and "_" not in value
     try:
         number = float(value) if is_number or is_text else None
     except (ValueError, OverflowError):
@@ -70,7 +72,7 @@ def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
 
 def vector_of(value: Any, names: tuple[str, ...], limits: Limits) -> NDArray[np.float64]:
     """Return one vector within limits, shape (1, d)."""
-    if tables.is_gap(value):
+    if is_gap(value):
         raise _no_answer()
     return _within(tables.rows_of_numbers([value], names), limits)
 
@@ -87,21 +89,22 @@ def _within(row: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy as Python has it."""
+    """Return a scalar of NumPy, or a member of an enumeration, as Python has it."""
+    value = value.value if isinstance(value, Enum) else value
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _label(answer: object, domain: tuple[str, ...]) -> str:
     """Return the label of one answer, if it is one."""
-    answer = _plain(answer)
-    is_missing = isinstance(answer, str) and answer in tables.MISSING_TEXTS and answer not in domain
-    if is_missing or tables.is_gap(answer):
-        raise _no_answer()
-    if not isinstance(answer, _LABELLED):
+    answer = answer if isinstance(answer, np.floating) else _plain(answer)
+    if not (is_gap(answer) or isinstance(answer, _LABELLED)):
         raise DataError(
             f"the answer is of type {type(answer).__name__}: give text, a number, truth or a date"
         )
-    return tables.label_of(answer)
+    label = label_of(answer)
+    if not label or (label in MISSING_TEXTS and label not in domain):
+        raise _no_answer()
+    return label
 
 
 def _place(label: str, domain: tuple[str, ...]) -> int:

@@ -1,22 +1,21 @@
-"""Tables, their columns and labels: what the readers of all kinds of values share.
+"""Tables and their columns: what the readers of all kinds of values share.
 
 A CSV file is read as text throughout, so that a label is what the file says ("01" stays "01")
-and no guess from the first rows can fail on a later one. Every answer, whatever its type, becomes
-one text: `label_of` does it for a Python value, `label_expression` for a column; they agree.
-
+and no guess from the first rows can fail on a later one.
 """
 
 import csv
-import datetime as dt
 import difflib
 import gzip
 import io
-import math
+import mmap
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.source.labels import (
+    MISSING_TEXTS,
+    formed,
+    is_gap,
+    label_expression,
+    require_list,
+)
 from shuffledp.collection.source.lazy_polars import pl
-from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
-
-MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
-"""Texts that stand for "no answer", unless the domain lists them."""
 
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -40,7 +43,7 @@ STANDARD_INPUT = "-"
 # What may stand between the fields of a text table, the most usual first.
 _SEPARATORS = ",;\t|"
 
-# Bytes from which the form of a text table is told.
+# Bytes from which it is told whether a file is text, and in which encoding.
 _SAMPLE_BYTES = 1 << 16
 
 MISSING_POLICIES = ("error", "drop", "category")
@@ -65,6 +68,8 @@ class Source:
     names: tuple[str, ...]
     origin: str
     separator: str | None = None  # None unless it is text
+    decimal: str | None = None  # the decimal mark, if it was stated
+    declared: tuple[str, ...] = ()  # further texts for "no answer"
 
     @property
     def where(self) -> str:
@@ -77,6 +82,13 @@ class Source:
         """The types of the columns."""
         schema = self.frame.collect_schema()
         return tuple(schema[name] for name in self.names)
+
+    def missing_texts(self, listed: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the texts for "no answer", without those that a domain lists."""
+        if both := [text for text in self.declared if text in listed]:
+            raise ParameterError(f"missing_texts has {both[0]!r}, which the domain lists: drop one")
+        usual = (text for text in MISSING_TEXTS if text not in listed)
+        return tuple(dict.fromkeys((*self.declared, *usual)))
 
     def label(self) -> "pl.Expr":
         """Return the only column as labels."""
@@ -95,9 +107,17 @@ class Source:
 
 
 def open_source(
-    path: str | PathLike[str], *names: str, csv_separator: str | None = None, header: bool = True
+    path: str | PathLike[str],
+    *names: str,
+    csv_separator: str | None = None,
+    header: bool = True,
+    decimal: str | None = None,
+    missing_texts: Sequence[str] = (),
 ) -> Source:
     """Return columns of a file; nothing but its header is read yet."""
+    if decimal not in (None, ".", ","):
+        raise ParameterError(f"decimal = {decimal!r} is neither '.' nor ','")
+    require_list("missing_texts", missing_texts)
     location, separator = Path(path), None
     origin = origin_of(location)
     with reading(origin):
@@ -107,7 +127,7 @@ def open_source(
             frame = scan(location)
         for name in names:
             require_column(name, frame.collect_schema().names(), Path(origin))
-    return Source(frame, names, origin, separator)
+    return Source(frame, names, origin, separator, decimal, tuple(map(formed, missing_texts)))
 
 
 def source_of_values(name: str, values: Iterable[object]) -> Source:
@@ -177,126 +197,6 @@ def require_users(num_users: int, found: str) -> None:
         )
 
 
-# ---------------------------------------------------------------- labels
-def label_of(value: object) -> str:
-    """Return the label of one answer.
-
-    Whole floats lose their ``".0"``, so that a column of whole numbers keeps its labels when a
-    missing value turned it into floats.
-    """
-    if isinstance(value, str):
-        return value
-    if hasattr(value, "dtype") and hasattr(value, "item"):
-        value = value.item()  # a number of NumPy
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return str(value + 0.0).removesuffix(".0")  # + 0.0 turns -0.0 into 0.0
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value.isoformat()
-    return str(value)
-
-
-def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
-    """Return a column as its labels; missing values stay null, NaN becomes ``"NaN"``."""
-    column = pl.col(name)
-    if dtype.is_float():
-        unsigned = pl.when(column == 0.0).then(pl.lit(0.0, dtype)).otherwise(column)  # no -0.0
-        return unsigned.cast(pl.String).str.strip_suffix(".0").alias(name)
-    texts = (pl.String, pl.Null, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum)
-    if dtype in texts or dtype.is_integer() or dtype.is_decimal():
-        return column.cast(pl.String)
-    raise DataError(
-        f"column {name!r} is of type {dtype}, which is no list of answers: convert it to text"
-    )
-
-
-def require_list(name: str, texts: Iterable[object]) -> None:
-    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
-    if isinstance(texts, str | set | frozenset):
-        kind = "single string" if isinstance(texts, str) else "set, which has no order"
-        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
-
-
-def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
-    """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
-    given = tuple(values)
-    labels = tuple("" if is_gap(value) else label_of(value) for value in given)
-    if "" in labels:
-        raise DomainError(
-            f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
-            "and say with missing='category' what is to be done with empty rows"
-        )
-    # What the system could not decode are surrogates, which cannot be written.
-    if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
-        raise DomainError(
-            f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
-            "LC_ALL=C.UTF-8, or read the answers from a file in UTF-8"
-        )
-    seen: dict[str, int] = {}
-    for place, label in enumerate(labels):
-        form = _form(given[place], label)
-        other = seen.setdefault(form, place)
-        if other != place and labels[other] == label and given[other] == given[place]:
-            raise DomainError(f"{what} lists {label!r} more than once: list each answer once")
-        if other != place:
-            raise DomainError(
-                f"{what} lists {_shown(given[other])} and {_shown(given[place])}, which nobody can "
-                "tell apart: list one of them, and write it in the data in the same way"
-            )
-    return labels
-
-
-_JOINERS = "\u200c\u200d"
-
-
-def _form(value: object, label: str) -> str:
-    """Return what two answers share that only a computer tells apart."""
-    if label in {"true", "false"} and not isinstance(value, str):
-        return str(int(label == "true"))  # True == 1
-    if not label.isprintable():  # joiners shape letters and pictures; others do not show
-        label = "".join(
-            each for each in label if unicodedata.category(each) != "Cf" or each in _JOINERS
-        )
-    return unicodedata.normalize("NFC", label).strip()
-
-
-def _shown(value: object) -> str:
-    """Return a value as Python writes it, in ASCII where another could look the same."""
-    shown = repr(value)
-    return shown if unicodedata.is_normalized("NFC", shown) else ascii(value)
-
-
-def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
-    """Return ``labels`` if there are at least two, else raise `DomainError` about ``what``."""
-    if len(labels) >= 2:
-        return labels
-    found = f"only {labels[0]!r}" if labels else "no answer"
-    raise DomainError(
-        f"{what} has {found}: a question needs at least two possible answers; list all that a "
-        "user could have given with domain=[...]"
-    )
-
-
-def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return labels in one fixed order: as numbers if all of them are, else as text."""
-    labels = list(labels)
-    try:
-        return tuple(sorted(labels, key=lambda label: (float(label), label)))
-    except ValueError:
-        return tuple(sorted(labels))
-
-
-def read_domain(path: str | PathLike[str]) -> tuple[str, ...]:
-    """Return the domain written in a text file in UTF-8, one answer a line; empty ones skipped."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise DataError(f"cannot read the domain from {path}: {reason}") from None
-    return checked_domain(line.strip() for line in text.splitlines() if line.strip())
-
-
 # ---------------------------------------------------------------- files
 # What a message of polars holds, in lower case, and what that means.
 _NO_PARQUET = "it is no complete Parquet file (truncated, or another format)"
@@ -353,31 +253,13 @@ def open_text(
     """
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"csv_separator = {separator!r} is not one character, such as ;")
-    origin, content = origin_of(path), _unpacked(path)
-    if content is None:
-        with path.open("rb") as file:
-            sample = file.read(_SAMPLE_BYTES)
-    else:
-        sample = content
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            text = (path.read_bytes() if content is None else content).decode("utf-16")
-        except UnicodeDecodeError:
-            raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
-        content = sample = text.encode()
-    sample = sample[:_SAMPLE_BYTES]
-    if b"\0" in sample:
-        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text"
-        raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
-    lines = sample.decode("utf-8-sig", errors="replace").splitlines()
+    origin, content = origin_of(path), text_bytes(path)
     if separator is None:
         is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
-        separator = "\t" if is_tsv else _sniffed(lines)
-    is_whole = len(lines) > 1 or len(sample) < _SAMPLE_BYTES  # the first line is
-    if header and lines and is_whole:
-        names = next(iter(csv.reader(lines, delimiter=separator)))
-        if repeated := [name for name in names if names.count(name) > 1]:
-            raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
+        separator = "\t" if is_tsv else max(_SEPARATORS, key=partial(_num_fields, path, content))
+    names = next(_records(path, content, separator), [])
+    if header and (repeated := [name for name in names if names.count(name) > 1]):
+        raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
     frame = pl.scan_csv(
         path if content is None else io.BytesIO(content),
         separator=separator,
@@ -386,12 +268,38 @@ def open_text(
         infer_schema=False,
         glob=False,
     )
+    if len(names) > 1 and _has_empty_line(
+        path, content
+    ):  # an empty line is nobody; in a single column it is nobody's answer
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return frame, separator
 
 
 def _numbered(names: list[str]) -> list[str]:
     """Return names for the columns of a table without a header."""
     return [f"column_{number}" for number in range(1, len(names) + 1)]
+
+
+def text_bytes(path: Path) -> bytes | None:
+    """Return text in UTF-8 that has to be held in memory, since it was packed or in UTF-16.
+
+    None for a file that can be read as it is. `DataError` for what is no text.
+    """
+    origin, content = origin_of(path), _unpacked(path)
+    if content is None:
+        with path.open("rb") as file:
+            start = file.read(_SAMPLE_BYTES)
+    else:
+        start = content[:_SAMPLE_BYTES]
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return (path.read_bytes() if content is None else content).decode("utf-16").encode()
+        except UnicodeDecodeError:
+            raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
+    if b"\0" in start:
+        hint = "a spreadsheet: save it as CSV" if start.startswith(b"PK") else "not text"
+        raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
+    return content
 
 
 def _unpacked(path: Path) -> bytes | None:
@@ -407,14 +315,29 @@ def _unpacked(path: Path) -> bytes | None:
         raise DataError(f"cannot read {path.name}: it is no complete gzip file") from None
 
 
-def _sniffed(lines: list[str]) -> str:
-    """Return the separator that splits the first two rows into equally many fields, the most."""
+def _records(path: Path, content: bytes | None, separator: str) -> Iterator[list[str]]:
+    """Yield the records of a text table, whatever their lengths and the line breaks in them."""
+    with path.open("rb") if content is None else io.BytesIO(content) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
+        try:
+            yield from csv.reader(text, delimiter=separator)
+        except csv.Error:  # a field of more than 131,072 characters
+            return
 
-    def fields(separator: str) -> int:
-        rows = [len(row) for row in csv.reader(lines[:2], delimiter=separator)]
-        return rows[0] if len(set(rows)) == 1 else 0
 
-    return max(_SEPARATORS, key=fields)
+def _has_empty_line(path: Path, content: bytes | None) -> bool:
+    """Return whether a line of the text is empty, perhaps one in quotation marks."""
+    marks = (b"\n\n", b"\n\r\n")
+    if content is not None:
+        return any(mark in content for mark in marks)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return any(data.find(mark) >= 0 for mark in marks)
+
+
+def _num_fields(path: Path, content: bytes | None, separator: str) -> int:
+    """Return into how many fields this splits each of the first two rows; 0 unless equally many."""
+    rows = [len(row) for row in islice(_records(path, content, separator), 2)]
+    return rows[0] if len(set(rows)) == 1 else 0
 
 
 def is_text_table(path: Path) -> bool:
@@ -451,6 +374,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
     if (num_axes := getattr(values, "ndim", 1)) != 1:
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # no array, or one of Python objects
+        values = [value.value if isinstance(value, Enum) else value for value in values]
         values = [None if is_gap(value) else value for value in values]
         kinds = {type(value).__name__ for value in values} - {"NoneType"}
         if "bool" in kinds and len(kinds) > 1:
@@ -466,12 +390,6 @@ def series_of(name: str, values: Any) -> "pl.Series":
         raise DataError(
             f"{name} does not hold answers of one type ({reason}): convert them to text first"
         ) from None
-
-
-def is_gap(value: object) -> bool:
-    """Return whether a Python object stands for no value: None, NaN, and those of pandas."""
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
 
 
 def require_sequence(name: str, values: object) -> None:
