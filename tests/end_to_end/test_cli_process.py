@@ -138,6 +138,51 @@ def test_a_closed_pipe_ends_quietly():
     process.stderr.close()
 
 
+RESULTS = [*RUN, "--epsilon0", "1", "--out", "results"]
+
+
+@pytest.mark.parametrize("how", ["full", "pipe", "closed"])
+def test_results_that_are_complete_and_not_printed_are_a_success(tmp_path, how):
+    write_answers(tmp_path, 1000)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "w") as full:  # noqa: PTH123  # a device, not a path of ours
+        command = [*COMMAND, *RESULTS]
+        if how == "closed":
+            command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+        outcome = subprocess.run(
+            command,
+            cwd=tmp_path,
+            stdout={"full": full, "pipe": writer, "closed": None}[how],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    os.close(writer)
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert ("results are complete, but not printed" in outcome.stderr) == (how != "closed")
+    assert "estimates.csv" in files(tmp_path / "results")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_any_encoding_of_the_terminal_will_do(tmp_path, encoding):
+    answers = ["caf\u00e9 \u65e5\U0001f600", "no"] * 500
+    pl.DataFrame({"answer": answers}).write_csv(tmp_path / "answers.csv")
+    command = [*COMMAND, *RESULTS, "--domain", ",".join(answers[:2]), "--overwrite"]
+    command.remove("yes,no")
+    command.remove("--domain")
+    for extra in ([], ["--json"]):
+        outcome = subprocess.run(
+            [*command, *extra],
+            cwd=tmp_path, capture_output=True, check=False,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+        )  # fmt: skip
+        assert outcome.returncode == 0, outcome.stderr
+    found = json.loads(outcome.stdout.decode(encoding))
+    assert found["inputs"]["domain"] == answers[:2]
+
+
 def test_a_terminal_gets_a_progress_bar_and_stdout_stays_clean(tmp_path):
     write_answers(tmp_path, 1000)
     leader, follower = pty.openpty()

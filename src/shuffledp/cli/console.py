@@ -108,7 +108,7 @@ def prepare_stdout() -> None:
     published.clear()
     codecs.register_error("shuffledp.escaped", _escaped)
     if sys.stdout is None:  # closed by whoever started this
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="shuffledp.escaped")
 

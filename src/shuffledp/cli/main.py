@@ -20,14 +20,20 @@ from shuffledp.cli import console
 from shuffledp.cli.console import say
 from shuffledp.cli.options import cli
 from shuffledp.core import progress
-from shuffledp.core.errors import LowerEndWarning, NotKeptWarning, PlanWarning, ShuffledpError
+from shuffledp.core.errors import (
+    ColumnOrderWarning,
+    LowerEndWarning,
+    NotKeptWarning,
+    PlanWarning,
+    ShuffledpError,
+)
 
 REFUSED = 2
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
-_PRINTED = (LowerEndWarning, NotKeptWarning)
+_PRINTED = (ColumnOrderWarning, LowerEndWarning, NotKeptWarning)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -52,6 +52,10 @@ class NotKeptWarning(UserWarning):
     """Compiled code cannot be kept for the next process, which will have to compile again."""
 
 
+class ColumnOrderWarning(UserWarning):
+    """Columns are read in an order that their names contradict."""
+
+
 class PlanWarning(UserWarning):
     """What was collected falls short of its plan; the guarantee is that of what arrived."""
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -14,7 +15,7 @@ import numpy as np
 from shuffledp.collection.source import edge_files
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import first_fault, require_metric
@@ -62,6 +63,9 @@ def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metri
     if len(set(names)) < len(names):
         raise ParameterError(f"columns {', '.join(names)}: name each column once")
     require_metric(metric, len(names))
+    if metric == "haversine" and names[0].lower().startswith(("lon", "lng")):
+        what = f"column {names[0]!r} is read as latitude, and {names[1]!r} as longitude"
+        warnings.warn(f"{what}: name the latitude first", ColumnOrderWarning, stacklevel=2)
     with reading(location.name):
         frame = scan_columns(location, names)
         numbers = [_number(name, dtype) for name, dtype in frame.collect_schema().items()]

@@ -32,7 +32,7 @@ def test_texts_stay_as_they_are(tmp_path, suffix):
         frame.write_csv(path, separator="," if suffix == "csv" else "\t")
     column = open_words(path, "word")
     assert (column.num_users, column.num_missing, column.cautions) == (6, 0, ())
-    assert texts_of(column) == texts_of(column) == TEXTS
+    assert texts_of(column) == texts_of(column) == [text.strip() for text in TEXTS]
 
 
 def test_other_types_go_by_their_labels(tmp_path):

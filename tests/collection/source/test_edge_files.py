@@ -1,14 +1,17 @@
 """Edge lists in all their dialects, and those that cannot be used."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from shuffledp.collection.source.edge_files import read_edges
+from shuffledp.collection.source.edge_files import read_edges, read_ids
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.groups.grouping import read_groups
 from shuffledp.groups.groups import Groups
+from shuffledp.network.graph_files import read_graph
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 EXPECTED = [[0, 1], [1, 2], [2, 2]]
@@ -139,3 +142,41 @@ def test_friendships_on_twitch():
     assert (groups.sizes[groups.group_of] == degrees + 1).all()
     assert groups.num_groups < 9_498
     assert groups.cautions() == ()
+
+
+# ------------------------------------------------------------------ one step from text to name
+def test_packed_files_are_unpacked_before_anything_is_read(tmp_path):
+    for comment in range(40):  # packed bytes have line breaks, hashes and marks anywhere
+        data = f"# {comment * 'x'}\n0,1\n1,2\n2,2\n".encode()
+        path = write(tmp_path / "a.csv.gz", gzip.compress(data, mtime=comment))
+        assert read_edges(path).tolist() == EXPECTED
+    assert read_edges(write(tmp_path / "b.csv", "0,1\n1,2\n2,2\n".encode("utf-16"))).tolist() == (
+        EXPECTED
+    )
+
+
+@pytest.mark.parametrize("missing", ["nan", "null", "NA", "None"])
+def test_a_missing_name_is_no_hub(tmp_path, missing):
+    lines = [f"p{i},p{i + 1}\np{i},{missing}" for i in range(0, 40, 2)]
+    path = write(tmp_path / "a.csv", "\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=f"20 of 40 rows of a.csv have '{missing}' for a name"):
+        read_graph(path)
+    groups = write(tmp_path / "g.csv", f"group,member\n{missing},0\n{missing},1\nb,2\n")
+    with pytest.raises(DataError, match=f"2 of 3 rows of g.csv have '{missing}' for a name"):
+        read_groups(groups)
+    ids = write(tmp_path / "ids.csv", f"id,x\na,1\n{missing},2\n")
+    with pytest.raises(DataError, match="has no identifier"):
+        read_ids(ids, "id")
+
+
+def test_01_and_1_are_two_people(tmp_path):
+    path = write(tmp_path / "a.csv", "01,2\n1,2\n")
+    with pytest.raises(DataError, match="no whole number, such as '01'"):
+        read_edges(path)
+    assert read_graph(path).labels == ("01", "2", "1")
+    assert read_edges(path, ["1", "01", "2"]).tolist() == [[1, 2], [0, 2]]
+
+
+def test_names_have_the_form_of_answers(tmp_path):
+    path = write(tmp_path / "a.csv", "a,b\njos\u00e9,anna\xa0\n")
+    assert read_edges(path, ["anna", "jose\u0301"]).tolist() == [[1, 0]]

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.source import columns, tables
@@ -342,11 +344,16 @@ def test_domain_files_that_cannot_be_read(tmp_path, data):
 
 
 # ---------------- labels
+DATES = [dt.datetime.fromisoformat(each) for each in ("2024-01-01", "2024-01-01 02:03:04.0005")]
 COLUMNS = {
     "text": pl.Series(["yes", " no", "01", "übrig"]),
     "boolean": pl.Series([True, False]),
     "integer": pl.Series([3, -1, 0], dtype=pl.Int16),
     "float": pl.Series([1.0, 0.5, -0.0, float("inf"), 12345678.0]),
+    "small float": pl.Series([1e-7, 1e16, 0.1, 1e22, float("nan"), None]),
+    "datetime": pl.Series([*DATES, None]),
+    "zoned": pl.Series(DATES[:1], dtype=pl.Datetime("ms", "Europe/Paris")),
+    "marked": pl.Series(["e\u0301", "a\xa0b", "\t", "a\u200bb", "a\u3000"]),
     "date": pl.Series([dt.date(2020, 1, 2)]),
     "time": pl.Series([dt.time(3, 4, 5)]),
     "decimal": pl.Series([decimal.Decimal("1.50")]),
@@ -359,7 +366,23 @@ COLUMNS = {
 def test_a_column_and_its_values_have_the_same_labels(name):
     series = COLUMNS[name].alias("x")
     labels = series.to_frame().select(label_expression("x", series.dtype)).to_series().to_list()
-    assert labels == [label_of(value) for value in series.to_list()]
+    assert [each or "" for each in labels] == [label_of(value) for value in series.to_list()]
+
+
+def scalars():
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+    times = st.datetimes() | st.dates() | st.times()
+    return text | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats() | times
+
+
+@given(scalars(), st.none() | st.just("filler"))
+def test_every_value_has_one_label(value, filler):
+    series = pl.Series("x", [value, None], strict=True)
+    labels = series.to_frame().select(label_expression("x", series.dtype)).to_series().to_list()
+    assert (labels[0] or "") == label_of(value)
+    assert labels[1] is None
+    if isinstance(value, str):
+        assert label_of(label_of(value)) == label_of(value)
 
 
 def test_whole_floats_lose_their_fraction_and_negative_zero_its_sign():

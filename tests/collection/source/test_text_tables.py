@@ -1,5 +1,6 @@
 """Text tables as other programs write them: separators, encodings, packed, without a header."""
 
+import enum
 import gzip
 import io
 import sys
@@ -145,14 +146,115 @@ def test_decimal_commas_where_semicolons_separate(tmp_path):
         return np.concatenate(list(blocks)).tolist()
 
     assert values("x;y\n1,5;2\n-0,25;1e1\n") == [[1.5, 2.0], [-0.25, 10.0]]
-    assert values("x;y\n1.5;2,5\n1;1\n") == [[1.5, 2.5], [1.0, 1.0]]  # each column by itself
-    for text in (
-        "x;y\n1,5;2\n1.5;3\n",  # both in one column: is 1.500 thousands?
-        "x;y\n1.234,5;2\n1;3\n",
-        'x,y\n"1,5",2\n1,3\n',
-    ):
-        with pytest.raises(DataError, match=r"row 1 .* no number"):
-            values(text)
+    assert values("x;y\n1.234,5;2\n1;3\n") == [[1234.5, 2.0], [1.0, 3.0]]
+    with pytest.raises(DataError, match=r"row 1 .* no number"):
+        values('x,y\n"1,5",2\n1,3\n')
+    with pytest.raises(DataError, match=r"row 2 .* no number"):
+        values("x;y\n1,5;2\n1.2;x\n0,5;x\n".replace("1.2", "12.34.5"))
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "expected"),
+    [
+        ("x;y;z\n1.234;2;3,5\n10;3;0,5\n", None, [1234.0, 10.0]),  # commas elsewhere in the file
+        ("x;y\n1.234.567;2\n10;3\n", None, [1234567.0, 10.0]),
+        ("x;y\n0.125;2\n1.234;3\n", None, [0.125, 1.234]),
+        ("x;y\n1.234;2\n10;3\n", ".", [1.234, 10.0]),
+        ("x;y\n1.234;2\n10;3\n", ",", [1234.0, 10.0]),
+        ('x,y\n"1,5",2\n"1.000",3\n', ",", [1.5, 1000.0]),
+        ("x;y\n1,234.5;2\n7;3\n", None, [1234.5, 7.0]),
+        ("x;y\n10;1.234\n11;1,5\n", None, [10.0, 11.0]),  # no mark in the column that is asked
+    ],
+)
+def test_one_decimal_mark_a_file(tmp_path, text, stated, expected):
+    path = write(tmp_path / "a.csv", text)
+    column = sdp.collection.open_column(path, "x", sdp.Mean(0, 1e7), decimal=stated)
+    assert np.concatenate(list(column.blocks())).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["x;y\n1.234;2\n10;3\n", "x;y\n1,234;2\n10;3\n", "x;y\n1.5;2\n10;3,5\n"]
+)
+def test_numbers_that_could_be_either_are_refused(tmp_path, text):
+    path = write(tmp_path / "a.csv", text)
+    with pytest.raises(DataError, match=r"could be either: say .* decimal='.' or decimal=','"):
+        sdp.collection.open_column(path, "x", sdp.Mean(0, 1e7))
+
+
+# ---------------------------------------------------------------- the form of a table
+def test_the_header_is_read_as_a_whole_record(tmp_path):
+    names = [*(f"answer{number}" for number in range(10_000)), "answer7"]
+    path = write(tmp_path / "a.csv", ",".join(names) + "\n")
+    with pytest.raises(DataError, match="two columns called 'answer7'"):
+        open_table(path, "answer1")
+    path = write(tmp_path / "b.csv", '"id\nof user";answer\n1;yes\n2;no\n')
+    assert codes(path) == [1, 0]
+    path = write(tmp_path / "c.csv", '"an\nswer","an\nswer"\nyes,no\nno,no\n')
+    with pytest.raises(DataError, match="two columns called"):
+        open_table(path, "an\nswer")
+
+
+def test_an_empty_line_of_several_columns_is_nobody(tmp_path):
+    for end in ("\n", "\r\n"):
+        path = write(tmp_path / "a.csv", f"1,yes{end}2,no{end}{end}3,yes{end}{end}")
+        column = open_table(path, "column_2", header=False)
+        assert (column.num_users, column.num_missing) == (3, 0)
+    with pytest.raises(DataError, match="1 row without an answer"):  # of one column, somebody's
+        open_table(write(tmp_path / "b.csv", "answer\nyes\n\nno\n"), "answer")
+
+
+# ---------------------------------------------------------------- texts for no answer
+def test_texts_for_no_answer_can_be_declared(tmp_path):
+    path = write(tmp_path / "a.csv", "x,answer\n1,yes\n-99,NA\n2,no\n")
+    column = open_table(path, "answer", domain=["no", "yes"], missing="drop", missing_texts=["NA"])
+    assert (column.num_users, column.num_missing) == (2, 1)
+    for question in (sdp.Mean(-100, 100), sdp.Words(["tea"])):
+        column = sdp.collection.open_column(
+            path, "x", question, missing="drop", missing_texts=["-99"]
+        )
+        assert (column.num_users, column.num_missing) == (2, 1)
+    sets = sdp.AnswerSets(["yes", "no"], max_answers=1)
+    column = sdp.collection.open_column(path, "answer", sets, missing="drop", missing_texts=["NA"])
+    assert (column.num_users, column.num_missing) == (2, 1)
+    with pytest.raises(ParameterError, match="missing_texts has 'no', which the domain lists"):
+        open_table(path, "answer", domain=["no", "yes"], missing_texts=["no"])
+
+
+def test_words_of_the_dictionary_are_words(tmp_path):
+    path = write(tmp_path / "a.csv", "id,word\n1,null\n2,nan\n3,tea\n4,NULL\n")
+    question = sdp.Words(["null", "nan", "tea"])
+    column = sdp.collection.open_column(path, "word", question, missing="drop")
+    assert (column.num_users, column.num_missing) == (3, 1)
+    assert question.value_of_one("null").tolist() == ["null"]
+    assert column.checked_for != sdp.Words(["tea"]).checked_for
+
+
+# ---------------------------------------------------------------- what looks alike
+ALIKE = ("caf\xe9 au lait", "cafe\u0301 au lait", " caf\xe9\xa0au\u2009lait\u200b ")
+
+
+def test_texts_that_look_alike_are_one_answer(tmp_path):
+    path = tmp_path / "a.csv"
+    pl.DataFrame({"id": range(4), "answer": [*ALIKE, "tea"]}).write_csv(path)
+    for domain in (["tea", each] for each in ALIKE):
+        assert np.concatenate(
+            list(open_table(path, "answer", domain=domain, other=True).blocks())
+        ).tolist() == [1, 1, 1, 0]
+        assert sdp.Categories(domain).value_of_one(ALIKE[2]).tolist() == [1]
+    words = sdp.collection.open_column(path, "answer", sdp.Words(["tea"]))
+    assert set(next(words.blocks())) == {ALIKE[0], "tea"}
+
+
+class Colour(str, enum.Enum):  # noqa: UP042  # the older kind, whose str is not its value
+    RED, BLUE = "red", "blue"
+
+
+def test_members_of_enumerations_are_their_values():
+    question = sdp.Categories(Colour)
+    assert question.domain == ("red", "blue")
+    assert all(type(label) is str for label in question.domain)
+    assert next(question.column([Colour.BLUE, Colour.RED]).blocks()).tolist() == [1, 0]
+    assert question.value_of_one(Colour.BLUE).tolist() == [1]
 
 
 # ---------------------------------------------------------------- lists of answers
@@ -198,9 +300,8 @@ def test_missing_as_an_answer_has_to_be_listed():
     assert [code for block in listed.blocks() for code in block] == [0, 1, 2]
 
 
-def test_answers_read_from_the_data_that_look_alike_are_refused():
-    with pytest.raises(DomainError, match="' a' and 'a', which nobody can tell apart"):
-        answers_from_values(["a", " a", "b"])
+def test_answers_read_from_the_data_that_look_alike_are_one():
+    assert answers_from_values(["a", " a", "b"]).domain == ("a", "b")
 
 
 def test_numbers_of_numpy_have_the_labels_of_python():

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification import channel_rows
 from shuffledp.accounting.amplification.channel_rows import MOST_CELLS, MOST_INPUTS
+from shuffledp.collection.source.labels import formed
 from shuffledp.collection.source.tables import require_file
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
@@ -69,7 +70,7 @@ def _read_grid(path: Path) -> list[list[str]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.reader(file, delimiter=delimiter, strict=True):
                 if row:  # csv gives an empty list for an empty line
-                    grid.append([cell.strip() for cell in row])
+                    grid.append([formed(cell) for cell in row])
                     num_cells += len(row)
                 if len(grid) > MOST_INPUTS + 1 or num_cells > 2 * MOST_CELLS:
                     require_size(len(grid), max(num_cells // len(grid), 1), path.name)

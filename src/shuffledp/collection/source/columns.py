@@ -394,17 +394,19 @@ def numbers(
     )
 
 
-# A text with one decimal mark that could group thousands as well, and what tells the mark.
+# A text whose mark may group thousands, and one that tells which of two marks is the decimal one.
 _UNCLEAR = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
-_COMMA = (
-    r"^[+-]?([0-9]*,[0-9]+([eE][+-]?[0-9]+)?"
-    r"|[0-9]{1,3}(\.[0-9]{3})+,[0-9]+|[0-9]{1,3}(\.[0-9]{3})(\.[0-9]{3})+)$"
+_TELLING = (
+    r"^[+-]?([0-9]*DECIMAL[0-9]+([eE][+-]?[0-9]+)?|[0-9]{1,3}(GROUP[0-9]{3})+DECIMAL[0-9]+"
+    r"|[0-9]{1,3}GROUP[0-9]{3}(GROUP[0-9]{3})+)$"
 )
+_GROUPED = r"^[+-]?[1-9][0-9]{0,2}(GROUP[0-9]{3})+(DECIMAL[0-9]*)?$"
 
 
-def _swapped(pattern: str) -> str:
-    """Return a pattern with point and comma swapped."""
-    return pattern.replace(r"\.", "\0").replace(",", r"\.").replace("\0", ",")
+def _marked(pattern: str, decimal: str) -> str:
+    """Return a pattern for a decimal mark, with the other one between groups."""
+    marks = (r"\.", ",") if decimal == "." else (",", r"\.")
+    return pattern.replace("DECIMAL", marks[0]).replace("GROUP", marks[1])
 
 
 def _decimal_mark(source: Source) -> str | None:
@@ -415,8 +417,8 @@ def _decimal_mark(source: Source) -> str | None:
     if source.decimal is not None or source.separator != ";":
         return source.decimal
     text = pl.all().str.strip_chars()
-    comma = text.str.contains(_COMMA) & ~text.str.contains(_UNCLEAR)
-    point = text.str.contains(_swapped(_COMMA)) & ~text.str.contains(_UNCLEAR)
+    is_clear = ~text.str.contains(_UNCLEAR)
+    comma, point = (text.str.contains(_marked(_TELLING, mark)) & is_clear for mark in ",.")
     asked = pl.col(source.names).str.strip_chars()
     queries = (comma, point, asked.str.contains(r"[.,]"), asked.str.contains(_UNCLEAR))
     with tables.reading(source.origin):
@@ -460,8 +462,7 @@ def _number(name: str, dtype: "pl.DataType", source: Source, mark: str | None) -
 
 def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
     """Return numbers with decimal points and no groups; those in another form as no number."""
-    grouped = r"^([+-]?[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]*)?$"
-    other, pattern = (".", grouped) if mark == "," else (",", _swapped(grouped))
+    other, pattern = "." if mark == "," else ",", _marked(_GROUPED, mark)
     is_grouped = texts.str.contains(pattern).fill_null(value=False)
     plain = texts.zip_with(~is_grouped, texts.str.replace_all(other, "", literal=True))
     if mark == ",":

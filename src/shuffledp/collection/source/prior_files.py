@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shuffledp.collection.source.channel_files import parse_entry
+from shuffledp.collection.source.labels import formed, label_of
 from shuffledp.core.errors import DataError
 
 # Sums of probabilities that were written as decimals are no closer to 1.
@@ -64,7 +65,7 @@ class PriorKnowledge:
             return prior
         content: Any
         if isinstance(prior, Mapping):
-            content = {str(name): parse_entry(str(chance)) for name, chance in prior.items()}
+            content = {label_of(name): parse_entry(str(chance)) for name, chance in prior.items()}
         else:
             content = [parse_entry(str(chance)) for chance in prior]  # type: ignore[union-attr]  # a sequence
         values, law = _prior(content, "prior")
@@ -142,7 +143,7 @@ def _json(path: Path) -> Any:
     """Return what a JSON file holds; numbers as fractions, and no key stands twice."""
 
     def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
+        found = {formed(name): entry for name, entry in pairs}
         if len(found) < len(pairs):
             raise DataError(f"{path.name} names a value twice: name each value once")
         return found

@@ -268,9 +268,8 @@ def open_text(
         infer_schema=False,
         glob=False,
     )
-    if len(names) > 1 and _has_empty_line(
-        path, content
-    ):  # an empty line is nobody; in a single column it is nobody's answer
+    # In a single column an empty line is somebody without an answer, in several it is nobody.
+    if len(names) > 1 and _has_empty_line(path, content):
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return frame, separator
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
+from shuffledp.collection.source.labels import MISSING_TEXTS, label_series
 from shuffledp.collection.source.tables import reading
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
@@ -183,8 +184,9 @@ def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
                 ": fill it or leave the row out first"
             )
 
-    text = column.cast(pl.String, strict=False).str.strip_chars()
-    require((text.is_not_null() & (text != "")).fill_null(False).to_numpy(), "has no value")
+    text = label_series(column)
+    has_value = text.is_not_null() & ~text.is_in(list(MISSING_TEXTS)).fill_null(value=True)
+    require(has_value.to_numpy(), "has no value")
     numbers = text.cast(pl.Float64, strict=False)
     if column.dtype == pl.Boolean or numbers.null_count():
         codes = np.unique(text.to_numpy(), return_inverse=True)[1]
