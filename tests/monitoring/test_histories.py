@@ -235,7 +235,7 @@ def test_files_of_all_formats_say_the_same(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    "ids", [[5, 6, 7], [-3, 10**6, 10**15], [0, 1, 2**62], ["7", "5", "6"], ["\u00e4", "b", ""]]
+    "ids", [[5, 6, 7], [-3, 10**6, 10**15], [0, 1, 2**62], ["7", "5", "6"], ["\u00e4", "b", "01"]]
 )
 def test_users_are_numbered_by_their_sorted_identifiers(ids):
     found = opened([(each, 1, place == 1) for place, each in enumerate(ids)])

@@ -49,7 +49,6 @@ def edges_of(graph):
         ("comments.txt", "# who knows whom\n% 3 edges\n\n0\t1\n1\t2\n2\t2\n"),
         ("comments.csv", "# u, v\nu,v\n0,1\n1,2\n%\n2,2\n"),
         ("no-suffix", "source target\n0 1\n1 2\n2 2\n"),
-        ("zeros.csv", "00,1\n1,+2\n2,2"),
     ],
 )
 def test_dialects(tmp_path, name, data):
