@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deploy.peers.protocol.link import simple_terms
+from given_once import given_once
 from graph_families import complete_graph
 from shuffledp.cli import main
 from shuffledp.collection.questions import Categories, Mean
@@ -57,9 +58,9 @@ def publish(here, **changes):
 
 
 def peer(*options):
-    return main.main(["network", "peer", "terms.json", "--graph", "edges.csv", "--relay",
-                      "http://127.0.0.1:1", "--user", "3", "--state", "me.db",
-                      *options])  # fmt: skip
+    defaults = ["--relay", "http://127.0.0.1:1", "--user", "3", "--state", "me.db"]
+    command = ["network", "peer", "terms.json", "--graph", "edges.csv"]
+    return main.main([*command, *given_once(defaults, options)])
 
 
 @pytest.mark.parametrize(

@@ -355,8 +355,8 @@ def test_reports_that_may_reveal_all_compose_from_some_delta_on():
     with pytest.raises(OutOfRegimeError, match="no finite epsilon"):
         (hazy * 2).epsilon(1e-9)
     assert (hazy + clear).epsilon(1e-4, with_lower=False).upper > found.upper / 2.0
-    with pytest.raises(OutOfRegimeError, match="no finite epsilon"):
-        Ledger(epsilon=1.0, delta=1e-4).cost(hazy)
+    # No Renyi divergence is finite, so the ledger adds epsilons and deltas.
+    assert found.upper / 2.0 < Ledger(epsilon=1.0, delta=1e-4).cost(hazy).upper < found.upper
     planned = Ledger(epsilon=1.0, delta=1e-4, adaptive=False)
     assert planned.cost(hazy * 2).upper == found.upper
     with pytest.raises(OutOfRegimeError):

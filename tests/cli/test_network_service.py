@@ -8,6 +8,7 @@ import threading
 import polars as pl
 import pytest
 
+from given_once import given_once
 from shuffledp.cli import main, network_exchange
 from shuffledp.deploy.http_client import NoAnswerError
 from shuffledp.deploy.peers import relay_client, relay_server
@@ -35,10 +36,8 @@ def run(*arguments):
 
 
 def prepare(*arguments, out="c"):
-    return run(
-        "prepare", "--graph", "edges.csv", "--domain", "yes,no", "--epsilon0", "1",
-        "--rounds", "2", "--out", out, *arguments,
-    )  # fmt: skip
+    defaults = ["--graph", "edges.csv", "--domain", "yes,no", "--epsilon0", "1", "--rounds", "2"]
+    return run("prepare", "--out", out, *given_once(defaults, arguments))
 
 
 def collect(*arguments, url="http://127.0.0.1:1", key="c/analyzer.key", graph="edges.csv"):

@@ -179,7 +179,7 @@ def test_json(asked):
         ({"epsilon": 0.1}, "exactly one"),
         ({"delta": 0.0}, r"delta = 0.0 is not in \(0, 1\)"),
         ({"delta": math.nan}, "delta"),
-        ({"delta": None, "epsilon": 0.0}, "epsilon = 0.0"),
+        ({"delta": None, "epsilon": -1.0}, "epsilon = -1.0"),
         ({"delta": None, "epsilon": math.inf}, "epsilon = inf"),
         ({"epsilon0": -1.0}, "epsilon0"),
         ({"epsilon0": math.nan}, "epsilon0"),

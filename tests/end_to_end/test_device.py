@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import shuffledp as sdp
+from given_once import given_once
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import main
@@ -36,7 +37,7 @@ def home(tmp_path, monkeypatch):
 
 def make_task(*options):
     listen = ["--shuffler", free_address(), "--analyzer", free_address()]
-    assert main([*CREATE, *listen, *options]) == 0
+    assert main(given_once([*CREATE, *listen], options)) == 0
 
 
 @contextmanager
