@@ -16,6 +16,7 @@ import pytest
 
 import shuffledp as sdp
 from deploy.databases import url_for
+from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
@@ -46,22 +47,34 @@ def answers(tmp_path, monkeypatch):
     pl.DataFrame({"answer": np.where(said, "yes", "no")}).write_csv("answers.csv")
 
 
-def test_the_guides_commands_go_from_nothing_to_a_report(answers, capfd):
+@pytest.fixture
+def clock(tmp_path, monkeypatch):
+    """The clock of servers, which is moved to the middle of an epoch and beyond it."""
+    return Clock(tmp_path, monkeypatch, behind=HALF + OVER)
+
+
+def test_the_guides_commands_go_from_nothing_to_a_report(answers, clock, capfd):
     servers = []
     try:
         for line in guide_commands():
             arguments = line.removesuffix(" &").split()
             if arguments[1:3] == ["task", "create"]:
                 shuffler, analyzer = free_address(), free_address()
+                arguments[arguments.index("--epoch") + 1] = EPOCH
                 arguments += ["--shuffler", shuffler, "--analyzer", analyzer]
             if line.endswith(" &"):
                 process = subprocess.Popen(
-                    [SHUFFLEDP, *arguments[1:]], stdout=subprocess.PIPE, text=True
+                    [clock.shuffledp, *arguments[1:]], stdout=subprocess.PIPE, text=True
                 )
                 servers.append(process)
                 assert process.stdout.readline().startswith("http://127.0.0.1:")
-            else:
+            elif arguments[1] == "collect":
+                clock.move(OVER)
                 assert main(arguments[1:]) == 0
+            else:
+                clock.run(*arguments[1:])
+            if arguments[1:3] == ["task", "create"]:
+                clock.move(HALF)
         task = Task.decode(Path("task/task.bin").read_bytes())
         check_results(task, json.loads(Path("results/privacy.json").read_bytes()))
         with (
@@ -336,11 +349,12 @@ def bucket(monkeypatch):
     assert left == []  # nothing stays once it is fetched
 
 
-def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket, tmp_path):
+def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket, clock, tmp_path):
     first, analyzer = free_address(4), free_address()
-    create = [*CREATE, "--epoch", "2s", "--grace", "1s", "--shuffler", first]
+    create = [*CREATE, "--epoch", EPOCH, "--grace", "1s", "--shuffler", first]
     create[create.index("500")] = "1020"  # so that all are in one batch
-    assert main([*create, "--num-epochs", "1000", "--analyzer", analyzer]) == 0
+    clock.run(*create, "--num-epochs", "1000", "--analyzer", analyzer)
+    clock.move(HALF)
     with Path("task/shuffler.toml").open("a") as settings:
         settings.write(f'batches = "{bucket}"\ndatabase = "{url_for(tmp_path)}"\n')
     with Path("task/analyzer.toml").open("a") as settings:
@@ -352,17 +366,17 @@ def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket,
         for role, number in (("shuffler", "1"), ("shuffler", "0"), ("analyzer", "0")):
             settings = ["--config", f"task/{role}.toml", "--instance", number]
             process = subprocess.Popen(
-                [SHUFFLEDP, "serve", role, *settings], stdout=subprocess.PIPE, text=True
+                [clock.shuffledp, "serve", role, *settings], stdout=subprocess.PIPE, text=True
             )
             servers.append(process)
             urls.append(process.stdout.readline().strip())
-        assert main(["send", "task/task.bin", "answers.csv", "--column", "answer"]) == 0
+        clock.run("send", "task/task.bin", "answers.csv", "--column", "answer")
         with (
             Server(task, urls[0], "shuffler") as other,
             Server(task, urls[2], "analyzer") as counting,
         ):
             keys, inner_key = other.keys(), counting.keys().keys[0]
-            epoch = task.epoch_at(time.time())
+            epoch = 0
             body = b"".join(
                 Report.sealed_for(
                     task.task_id,
@@ -376,6 +390,7 @@ def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket,
             )
             assert set(other.upload(body)) == {Answer.ACCEPTED}
         servers[0].kill()
+        clock.move(OVER)
         assert main(["collect", "task", "--out", "results"]) == 0
         record = json.loads(Path("results/privacy.json").read_bytes())
         assert record["num_users"] == 1020

@@ -1,7 +1,6 @@
 """Both servers as processes: what they log, count and keep says nothing of a report or a client."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from deploy.test_system import upload
+from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from end_to_end.test_deployment import inner
 from golden.net.exchange import free_address
 from shuffledp.cli.main import TERMINATED, main
@@ -28,11 +28,11 @@ NUM_REPORTS = 60
 AGENT, CLIENT = "canary-agent/7.3", "127.0.0.77"
 
 
-def started(role, log):
+def started(clock, role, log):
     """Start a server whose events go into a file."""
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [SHUFFLEDP, "serve", role, "--config", f"task/{role}.toml"],
+            [clock.shuffledp, "serve", role, "--config", f"task/{role}.toml"],
             stdout=subprocess.PIPE,
             stderr=file,
         )
@@ -63,12 +63,14 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
     addresses = shuffler, analyzer = free_address(), free_address()
     create = [
         "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
-        "1e-6", "--min-batch", "50", "--epoch", "2s", "--grace", "8s", "--out", "task",
+        "1e-6", "--min-batch", "50", "--epoch", EPOCH, "--grace", "8s", "--out", "task",
     ]  # fmt: skip
-    assert main([*create, "--shuffler", shuffler, "--analyzer", analyzer]) == 0
+    clock = Clock(tmp_path, monkeypatch, behind=HALF + OVER)
+    clock.run(*create, "--shuffler", shuffler, "--analyzer", analyzer)
+    clock.move(HALF)
     task = read_task(Path("task/task.bin"))
     logs = {role: tmp_path / "task" / f"{role}.log" for role in ("shuffler", "analyzer")}
-    servers = [started(role, log) for role, log in logs.items()]
+    servers = [started(clock, role, log) for role, log in logs.items()]
     try:
         for address in addresses:
             wait_for("ok", lambda address=address: inner(address, "/readyz"))
@@ -77,7 +79,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
             Server(task, task.analyzer_url, "analyzer") as other,
         ):
             sealing, opening = fetch_keys(one, other)
-        epoch = task.epoch_at(time.time())
+        epoch = 0
         ids = [bytes([17, 34, 51]) * 4 + number.to_bytes(4, "big") for number in range(NUM_REPORTS)]
         body = b"".join(
             upload(
@@ -92,6 +94,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
             assert set(device.post(path, content=body).content) == {0}
             assert device.post(path, content=body[:-1]).status_code == 400
             assert device.get(f"{task.shuffler_url}/absent").status_code == 404
+        clock.move(OVER)
         marks = [AGENT.encode(), CLIENT.encode()]
         marks += [mark for each in ids for mark in (each, each.hex().encode())]
         wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
@@ -160,8 +163,8 @@ def runbook_commands():
 class Services:
     """Stands for systemctl: runs the two servers."""
 
-    def __init__(self):
-        self.running = {}
+    def __init__(self, clock):
+        self.clock, self.running = clock, {}
 
     def do(self, verb, role):
         """Start, stop, restart or reload one."""
@@ -179,7 +182,7 @@ class Services:
             assert process.returncode == TERMINATED
         if verb != "stop":
             assert role not in self.running
-            self.running[role] = started(role, Path(f"{role}.log"))
+            self.running[role] = started(self.clock, role, Path(f"{role}.log"))
 
 
 @pytest.mark.slow
@@ -187,23 +190,25 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
     tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{SHUFFLEDP.parent}{os.pathsep}{os.environ['PATH']}")
+    clock = Clock(tmp_path, monkeypatch, behind=2 * (HALF + OVER) + 4 * HALF)
     Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 100)
     shuffler, analyzer = free_address(), free_address()
     places = {"127.0.0.1:8411": inner_of(shuffler), "127.0.0.1:8421": inner_of(analyzer)}
     create = [
         "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
-        "1e-6", "--min-batch", "100", "--epoch", "2s", "--grace", "8s", "--num-epochs", "100000",
+        "1e-6", "--min-batch", "100", "--epoch", EPOCH, "--grace", "8s", "--num-epochs", "500",
         "--out", "task", "--shuffler", shuffler, "--analyzer", analyzer,
     ]  # fmt: skip
-    assert main(create) == 0
-    services = Services()
+    clock.run(*create)
+    services = Services(clock)
+    clock.move(HALF)
     try:
         for role in ("shuffler", "analyzer"):
             services.do("start", role)
         wait_for("ok", lambda: inner(analyzer, "/readyz"))
         send = ["send", "task/task.bin", "answers.csv", "--column", "answer"]
-        assert main(send) == 0
+        clock.run(*send)
+        clock.move(OVER)
         wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
         epoch_0 = '"key_destroyed", "epoch": 0}'
         wait_for(epoch_0, Path("shuffler.log").read_text)
@@ -212,6 +217,8 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
             if systemctl is not None:
                 services.do(*systemctl.groups())
                 continue
+            if "keys destroy --number" in line:
+                clock.move(4 * HALF)  # devices use the new key from then on
             for documented, place in places.items():
                 line = line.replace(documented, place)  # noqa: PLW2901
             subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)
@@ -221,14 +228,16 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
             "ok\nok\n",
             "reports that wait: 0, of epochs: 0; faults: 0",
             "batches that were taken: 1; faults: 0",
-            "number 1\n",
+            "number 1, from epoch 3 on",
             "key 0 is destroyed",
             "the key of epoch 0 is gone already",
             "shuffledp_shuffler_least_batch_reports 100",
             "task are sound",
         ):
             assert each in said
-        assert main(send) == 0
+        clock.move(HALF)
+        clock.run(*send)
+        clock.move(OVER)
         wait_for('state="published"} 2', lambda: inner(analyzer, "/metrics"))
         assert main(["collect", "task", "--out", "results"]) == 0
         assert json.loads(Path("results/privacy.json").read_bytes())["num_users"] == 200
