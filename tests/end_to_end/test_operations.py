@@ -219,6 +219,7 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
                 continue
             if "keys destroy --number" in line:
                 clock.move(4 * HALF)  # devices use the new key from then on
+                wait_for('"key_destroyed", "epoch": 2}', Path("shuffler.log").read_text)
             for documented, place in places.items():
                 line = line.replace(documented, place)  # noqa: PLW2901
             subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)

@@ -37,7 +37,7 @@ class Clock:
     ) -> None:
         """``last`` is when the server ran last; None if it never did, or the clock is accepted."""
         self._most_jump, self._day, self._steady = most_jump, day, steady
-        self._read_at, now = steady(), day()
+        now, self._read_at = day(), steady()
         is_near = last is None or abs(now - last) <= most_jump
         self._expected = now if is_near or last is None else last
 
