@@ -144,9 +144,9 @@ def test_what_was_heard_opens_nothing_and_repeated_or_changed_counts_nothing(dep
     bodies = [request.partition(b"\r\n\r\n")[2] for request in uploads]
     assert {len(body) for body in bodies} == {size}  # whatever the answer
     assert len({body[:16] for body in bodies}) == len({body[21:] for body in bodies}) == 8
-    for request, body in zip(uploads, bodies, strict=True):
+    for place, (request, body) in enumerate(zip(uploads, bodies, strict=True)):
         assert network.replay(request) == bytes([Answer.ACCEPTED])
-        other_id = request.replace(body, bytes(15) + body[15:])
+        other_id = request.replace(body, bytes([place]) * 16 + body[16:])
         assert network.replay(other_id) == bytes([Answer.ACCEPTED])  # yet it does not open
         same_id = request.replace(body, body[:-1] + bytes([body[-1] ^ 1]))
         assert network.replay(same_id) == bytes([Answer.REPLAYED])

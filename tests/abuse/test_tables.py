@@ -40,13 +40,21 @@ def test_a_huge_value_is_cut(folder, capsys):
     assert len(capsys.readouterr().err) < 320
 
 
-@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x9b31m", "\u202eon", "y\u200bet"])
-def test_labels_steer_no_terminal(folder, capsys, hostile):
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("\x1b]0;owned\x07", "\\x1b"),
+        ("\x9b31m", "\\x9b"),
+        ("\u202eon", " on"),
+        ("y\u200bet", "yet"),
+    ],
+)
+def test_labels_steer_no_terminal(folder, capsys, hostile, shown):
     write_answers(folder, *[hostile] * 20)
     assert run("--domain", f"yes,no,{hostile}", "--out", "results") == 0
     printed = capsys.readouterr()
     assert hostile not in printed.out + printed.err
-    assert hostile.encode("unicode_escape").decode()[:4] in printed.out
+    assert shown in printed.out  # what nobody can see is no part of a label
 
 
 def test_names_of_files_and_columns_steer_no_terminal(folder, capsys):
