@@ -24,9 +24,6 @@ from shuffledp.deploy.wire import Fault, Reason, uint
 #: What a result is made of.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
 
-# So many letters of what `Task.state_at` says tell its three cases apart.
-_KIND: Final = 12
-
 #: Seconds to try again while a server does not answer.
 PATIENCE_SECONDS = 60.0
 _MOST_KEYS_BYTES = 1 << 14
@@ -183,7 +180,8 @@ def collect_results(
     for as many honest reports as the analyzer says. Waits until there is one, at most
     ``wait_seconds``; ``on_wait`` is told what for, and when the task is over.
     """
-    waited, step, said = 0.0, min(1.0, task.epoch_seconds / 10), ""
+    waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
+    was_outside: bool | None = None
     with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
         while True:
             found = analyzer.results()
@@ -195,9 +193,10 @@ def collect_results(
                 raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
             if wait_seconds is not None and waited >= wait_seconds:
                 raise DataError(f"no result yet, {waited:g} seconds on: {_awaited(task)}")
-            if on_wait is not None and task.state_at(time.time())[:_KIND] != said:
-                said = task.state_at(time.time())[:_KIND]
+            is_outside = task.epoch_at(time.time()) is None  # of all epochs: over, or not begun
+            if on_wait is not None and is_outside is not was_outside:
                 on_wait(f"no result yet: {_awaited(task)}")
+            was_outside = is_outside
             sleep(step)
             waited += step
         number = numbers[-1] if batch is None else batch

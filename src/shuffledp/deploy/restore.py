@@ -31,7 +31,6 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
 def opened(settings: ShufflerSettings | AnalyzerSettings) -> Any:
     """Return the shuffler or the analyzer of a file of settings, with all that serving opens."""
-    settings.list_of_keys()
     if isinstance(settings, ShufflerSettings):
         return open_shuffler(settings)
     return open_analyzer(settings)

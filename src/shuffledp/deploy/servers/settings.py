@@ -81,11 +81,6 @@ class Settings:
         listen, inner = (_port_on(each, 2 * number) for each in (self.listen, self.inner))
         return replace(self, listen=listen, inner=inner)
 
-    def list_of_keys(self) -> SignedKeys:
-        """Return the list of public keys that the server would serve."""
-        role: Role = "analyzer" if isinstance(self, AnalyzerSettings) else "shuffler"
-        return read_list(self.public_keys, self.read_task(), role)
-
     def lists(self) -> dict[str, bytes]:
         """Return the lists of keys that are served, by name."""
         paths = {"keys": self.public_keys, "analyzer_keys": getattr(self, "analyzer_keys", None)}

@@ -56,13 +56,13 @@ FIELDS: Final = (
 _OF_BOTH: Final = {
     "requests_total": ("counter", "endpoint status", "Requests, by endpoint and status."),
     "request_seconds": ("summary", "endpoint", "Time to answer, by endpoint."),
+    "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
 }
 
 # By role and name: kind, the names of its labels if it has any, and what it is.
 _LISTED: Final = {
     "shuffler": {
         **_OF_BOTH,
-        "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "reports_total": ("counter", "outcome", "Reports by what became of them."),
         "queue_reports": ("gauge", "", "Reports that wait to be stored."),
         "commit_seconds": ("summary", "", "Time to store what came together."),
@@ -79,7 +79,6 @@ _LISTED: Final = {
     },
     "analyzer": {
         **_OF_BOTH,
-        "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
         "batches": ("gauge", "state", "Batches published, and refused."),
         "shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
         "shuffler_answered_timestamp_seconds": ("gauge", "", "When it did, in seconds since 1970."),
