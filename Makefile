@@ -134,11 +134,11 @@ lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
 		-m "not slow and not browser" $(ARGS)
 
-perturbed: $(VENV)/.dev ## tests of core, accounting and leakage with exp, log, pow and their kin off by an ulp; needs cc
-	@$(BIN)/python tests/perturbed.py -m "not slow" src tests/core tests/accounting tests/leakage $(ARGS)
+perturbed: $(VENV)/.dev ## tests of core, guarantees and leakage with exp, log, pow and their kin off by an ulp; needs cc
+	@$(BIN)/python tests/perturbed.py -m "not slow" src tests/core tests/amplification tests/composition tests/accounting tests/leakage $(ARGS)
 
 # Numbers that claim privacy come from these: every line and branch there is tested.
-PROVED := */shuffledp/core/*,*/shuffledp/accounting/*,*/shuffledp/*/privacy/*
+PROVED := */shuffledp/core/*,*/shuffledp/amplification/*,*/shuffledp/composition/*,*/shuffledp/accounting/*,*/shuffledp/*/privacy/*
 coverage: ## the thresholds, from the last `make pytest`
 	@$(BIN)/coverage report --include='$(PROVED)' --fail-under=100
 	@$(BIN)/coverage report --omit='$(PROVED)' --fail-under=90

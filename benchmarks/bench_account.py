@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 from oracles.family_laws import atom_epsilon
-from shuffledp.accounting.amplification import families
-from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
+from shuffledp.amplification import clones_and_families as families
+from shuffledp.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 DELTA = 1e-6

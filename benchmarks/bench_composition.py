@@ -17,10 +17,11 @@ import tracemalloc
 import pytest
 
 from shuffledp import accounting
-from shuffledp.accounting.amplification.atom_law import atom_delta
-from shuffledp.accounting.amplification.families import clone_law
-from shuffledp.accounting.composition import compose_curves
-from shuffledp.accounting.privacy_loss import HockeyStickCurve, to_dp_accounting
+from shuffledp.amplification.atom_law import atom_delta
+from shuffledp.amplification.clones_and_families import clone_law
+from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.composition.compose_losses import compose_curves
+from shuffledp.composition.privacy_loss import to_dp_accounting
 
 DELTA = 1e-6
 LARGEST_FOR_BASELINE = 1000  # beyond it the baseline takes minutes

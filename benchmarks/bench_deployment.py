@@ -23,14 +23,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.collection.account import account
+from shuffledp.accounting.account import account
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.servers.batches import open_page
 from shuffledp.deploy.servers.settings import read_task, sealing_keys
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 NUM_CONNECTIONS = 64

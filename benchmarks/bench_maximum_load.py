@@ -13,7 +13,7 @@ import pytest
 
 from oracles.fullest_bin import exact_maximum_load, maximum_load
 from oracles.partitions import maximum_load_by_partitions
-from shuffledp.leakage.fullest_bin import (
+from shuffledp.leakage.counts.fullest_bin import (
     characteristic_tails,
     excess_by,
     maximum_load_excess,

@@ -13,10 +13,7 @@ import pytest
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph, random_regular_graph
-from shuffledp.network.spectrum import (
-    spectral_position_bounds,
-    walk_spectrum,
-)
+from shuffledp.network.positions.spectrum import spectral_position_bounds, walk_spectrum
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 REAL = ("twitch_de", "facebook", "deezer_europe", "enron")

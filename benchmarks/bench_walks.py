@@ -20,7 +20,7 @@ import pytest
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
-from shuffledp.network.positions import exact_position_bounds
+from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import (
     RandomWalk,
     position_distribution,

@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.accounting import ShuffledRelease, honest_users
-from shuffledp.accounting.amplification.channel_rows import channel_profile
-from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
-from shuffledp.collection.profiles import named_profile
+from shuffledp.accounting.profiles import named_profile
+from shuffledp.amplification.channel_rows import channel_profile
+from shuffledp.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.privacy.displaced import displaced_epsilon

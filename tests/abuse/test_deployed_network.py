@@ -28,7 +28,7 @@ from shuffledp.deploy.servers.settings import (
     read_task,
     signing_key,
 )
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")

@@ -29,8 +29,8 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.shuffler.serving import ShufflerWatch, shuffler_app
-from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, uint
 

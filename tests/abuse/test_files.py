@@ -5,17 +5,17 @@ import stat
 
 import pytest
 
-from deploy.peers.protocol.link import ANY_SIZE, simple_terms
 from graph_families import complete_graph
+from peers.link import ANY_SIZE, simple_terms
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import cautions_about
-from shuffledp.deploy.peers.preparing import read_terms
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.relay_client import RelayClient
-from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
+from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.preparing import read_terms
+from shuffledp.peers.relay_client import RelayClient
+from shuffledp.peers.state_files import FetchedStore, PeerStore
 
 TERMS = simple_terms(complete_graph(6), PrivateKeys.generate(), rounds=2, report_bytes=4)
 KINDS = [FetchedStore, PeerStore]

@@ -4,18 +4,18 @@ from contextlib import ExitStack
 
 import pytest
 
-from deploy.peers.conftest import Collection
-from deploy.peers.protocol.link import no_limits
 from graph_families import complete_graph
+from peers.conftest import Collection
+from peers.link import no_limits
 from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.peers.collecting import fetch
-from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-from shuffledp.deploy.peers.protocol.messages import Letter, Mail, encode_mail, open_report
-from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
+from shuffledp.peers.collecting import fetch
+from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.mail import Letter, Mail, encode_mail, open_report
+from shuffledp.peers.peer import Peer
+from shuffledp.peers.preparing import prepare_terms
+from shuffledp.peers.state_files import FetchedStore, PeerStore
 
 EVERYBODY = list(range(6))
 ENTROPY = Entropy.from_seed(3)

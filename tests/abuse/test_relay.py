@@ -11,18 +11,18 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from deploy.peers.protocol.link import ANY_SIZE, new_folder, quick_relay, simple_terms
 from graph_families import complete_graph
+from peers.link import ANY_SIZE, new_folder, quick_relay, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import http_client
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError, cautions_about
-from shuffledp.deploy.peers import relay_client
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
-from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.terms import Limits
-from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.peers import relay_client
+from shuffledp.peers.keys import PrivateKeys, Roster
+from shuffledp.peers.peer import Peer
+from shuffledp.peers.relay_client import RelayClient, answer_sizes
+from shuffledp.peers.terms import Limits
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
 GRAPH = complete_graph(NUM_USERS)

@@ -27,12 +27,12 @@ from deploy.steps import take
 from deploy.test_system import TASK, at, shuffler_for, upload
 from shuffledp.deploy import admission
 from shuffledp.deploy import messages as m
+from shuffledp.deploy import shuffler_server as serving
 from shuffledp.deploy.admission import Codes, new_codes, report_id_of
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.http_server import ConnectionLimits
 from shuffledp.deploy.servers.watch import MOST_LINES, EventHandler, Watch
-from shuffledp.deploy.shuffler import serving
-from shuffledp.deploy.shuffler.serving import ShufflerWatch, shuffler_app
+from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
 from shuffledp.deploy.wire import ProtocolError
 
 GRACE = 5 * TASK.epoch_seconds

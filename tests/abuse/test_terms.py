@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deploy.peers.protocol.link import simple_terms
 from given_once import given_once
 from graph_families import complete_graph
+from peers.link import simple_terms
 from shuffledp.cli import main
 from shuffledp.collection.questions import Categories, Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import HttpClient
-from shuffledp.deploy.peers import peer_runner, relay_client
-from shuffledp.deploy.peers.node_values import NodeValues
-from shuffledp.deploy.peers.peer_runner import draw_reports, spending_facts
-from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Registration, Roster
-from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.protocol.terms import Limits, traffic_bytes
-from shuffledp.deploy.peers.stores import PeerStore
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.peers import peer_runner, relay_client
+from shuffledp.peers.keys import PrivateKeys, Registration, Roster
+from shuffledp.peers.node_values import NodeValues
+from shuffledp.peers.peer import Peer
+from shuffledp.peers.peer_runner import draw_reports, spending_facts
+from shuffledp.peers.preparing import prepare_terms
+from shuffledp.peers.state_files import PeerStore
+from shuffledp.peers.terms import Limits, traffic_bytes
 
 GRAPH = complete_graph(12)
 KEYS = PrivateKeys.generate()

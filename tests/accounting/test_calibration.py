@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from oracles import profiles
 from shuffledp.accounting import calibration
-from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
     epsilon_upper,
     largest_epsilon0,
@@ -17,8 +16,9 @@ from shuffledp.accounting.calibration import (
     least_users,
     smallest_num_users,
 )
-from shuffledp.accounting.composed import Composition
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.amplification.registry import account_delta
+from shuffledp.composition.composition import Composition
+from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import make_randomizer

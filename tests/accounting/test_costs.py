@@ -7,15 +7,18 @@ import pytest
 
 from oracles.laplace_pairs import laplace_profile
 from oracles.profiles import k_rr
-from shuffledp.accounting import calibration, composed, composition
-from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
-from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
-from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
+from shuffledp.accounting import calibration
 from shuffledp.accounting.calibration import epsilon_upper
-from shuffledp.accounting.discretization import loss_on_lattice, value_at
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.amplification import binary_randomized_response_kernels as kernels
+from shuffledp.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
+from shuffledp.amplification.binary_randomized_response import BinaryRandomizedResponse
+from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.composition import compose_losses as composition
+from shuffledp.composition import composition as composed
+from shuffledp.composition.discretization import loss_on_lattice, value_at
+from shuffledp.composition.privacy_loss import PrivacyLoss
+from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics import positive_part, positive_part_kernels
 from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from oracles import profiles
 from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.composition.composition import Composition
+from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 
 DAILY = ShuffledRelease(epsilon0=1.0, num_users=100_000)

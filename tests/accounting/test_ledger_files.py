@@ -13,7 +13,7 @@ import pytest
 from shuffledp.accounting import ledger_files
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger, spend
-from shuffledp.accounting.release import StatedRelease
+from shuffledp.composition.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError, OutputError
 
 SMALL = StatedRelease(epsilon=0.001)

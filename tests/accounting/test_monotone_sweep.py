@@ -8,8 +8,8 @@ import math
 import pytest
 
 from oracles import profiles
-from shuffledp.accounting.amplification import registry
-from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.amplification import registry
+from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.errors import LowerEndWarning
 from shuffledp.randomizers.registry import make_randomizer
 

@@ -18,10 +18,10 @@ import pytest
 
 from oracles import enumeration, profiles
 from oracles.laplace_pairs import laplace_profile
-from shuffledp.accounting.amplification.channel_rows import channel_profile
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.accounting.composition import compose
-from shuffledp.accounting.release import StatedRelease
+from shuffledp.amplification.channel_rows import channel_profile
+from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.composition.compose_losses import compose
+from shuffledp.composition.release import StatedRelease
 from shuffledp.core.profile import LocalProfile
 
 # The accountant's epsilon0 = ln(p) is a double: off by a rounding from the fractions of a test.

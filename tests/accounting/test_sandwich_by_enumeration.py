@@ -8,7 +8,7 @@ import pytest
 
 from oracles import enumeration, profiles
 from oracles.channels import inside, largest_ratio, staircase
-from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.999)

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from mpmath import mp, mpf
 
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
 
 # Floats of the sweep over all data are off by less; the worst data are checked without any slack.
 RELATIVE, ABSOLUTE = 1e-12, 2e-15

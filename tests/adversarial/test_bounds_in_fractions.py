@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 
 from oracles.stated_blankets import linear_hashing, subset_selection
-from shuffledp.accounting.amplification.atom_law import atom_delta
-from shuffledp.accounting.amplification.lower_bounds import (
+from shuffledp.amplification.atom_law import atom_delta
+from shuffledp.amplification.lower_bounds import (
     reduced_laws,
     unavoidable_delta,
     unavoidable_epsilon,
 )
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.accounting.amplification.sampling import participating
-from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.amplification.sampling import participating
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 ROUNDING = Fraction(1, 10**12)

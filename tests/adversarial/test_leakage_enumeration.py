@@ -18,10 +18,14 @@ from shuffledp.leakage.any_shuffler import (
     positions_vulnerability,
     vulnerability_from_guarantee,
 )
-from shuffledp.leakage.blanket import blanket_vulnerability_upper
-from shuffledp.leakage.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load_excess
-from shuffledp.leakage.others import Response
+from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper
+from shuffledp.leakage.counts.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.counts.fullest_bin import (
+    characteristic_tails,
+    excess_by,
+    maximum_load_excess,
+)
+from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.strong import _checked, strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import (
     exchangeable_vulnerability,

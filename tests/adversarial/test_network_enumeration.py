@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from oracles import enumeration
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding
-from shuffledp.network.positions import exact_position_bounds
+from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.privacy import (
     WeightedWalk,
     Weights,

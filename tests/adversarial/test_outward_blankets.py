@@ -11,9 +11,9 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.sampling import participating
-from shuffledp.accounting.amplification.stated_blanket import STATED_BLANKET
+from shuffledp.amplification.clones_and_families import blanket_atoms
+from shuffledp.amplification.sampling import participating
+from shuffledp.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers import Duchi, Piecewise, SplitAnswers

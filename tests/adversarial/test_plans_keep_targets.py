@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.choices import Target, guarantee_within
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import (

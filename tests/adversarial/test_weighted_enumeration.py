@@ -21,12 +21,12 @@ from adversarial.test_network_enumeration import (
     worst_deltas,
 )
 from oracles import enumeration
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network import remote_bounds
 from shuffledp.network.graph import Graph
+from shuffledp.network.positions import remote_users as remote_bounds
+from shuffledp.network.positions.spectrum import walk_spectrum
 from shuffledp.network.privacy import WeightedWalk, Weights
-from shuffledp.network.spectrum import walk_spectrum
 from shuffledp.network.walk import RandomWalk
 
 

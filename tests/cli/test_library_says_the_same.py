@@ -8,10 +8,10 @@ import pytest
 import shuffledp as sdp
 from report.pages import Page
 from shuffledp.cli.main import main
+from shuffledp.collection.leakage import json_of_run
 from shuffledp.collection.output import write_results
-from shuffledp.collection.results import About
+from shuffledp.collection.result import About
 from shuffledp.groups import DisplacementArrangement, GroupArrangement, Grouping
-from shuffledp.leakage.of_runs import json_of_run
 from shuffledp.network import NetworkMixing
 from shuffledp.network.run import NetworkPlan, read_network
 from shuffledp.report import privacy_statement

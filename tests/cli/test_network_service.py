@@ -11,9 +11,9 @@ import pytest
 from given_once import given_once
 from shuffledp.cli import main, network_exchange
 from shuffledp.deploy.http_client import NoAnswerError
-from shuffledp.deploy.peers import relay_client, relay_server
-from shuffledp.deploy.peers.peer_runner import PeersOutcome
-from shuffledp.deploy.peers.relay_client import RelayClient
+from shuffledp.peers import relay_client, relay_server
+from shuffledp.peers.peer_runner import PeersOutcome
+from shuffledp.peers.relay_client import RelayClient
 
 # Ends what hangs, not what is slow.
 HANGING_SECONDS = 600.0
@@ -210,8 +210,8 @@ def test_other_packages_are_asked_for(here, capsys, monkeypatch):
 @pytest.fixture
 def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
-    from shuffledp.deploy.peers.preparing import read_terms
     from shuffledp.network.graph_files import read_graph
+    from shuffledp.peers.preparing import read_terms
 
     assert prepare() == 0
     terms, _ = read_terms(here / "c/terms.json")

@@ -5,21 +5,21 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM
+from shuffledp.collection.leakage import of_run
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.results import amplification_cautions
 from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.facts import amplification_cautions
 from shuffledp.groups.grouping import Grouping
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.run import group_facts, rows_writer
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.leakage.of_runs import of_run
 
 QUESTION = sdp.Categories(domain=["yes", "no"])
 PLACES = np.arange(60) // 3

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
 from shuffledp import accounting
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.collection import choices as choosing
 from shuffledp.collection.choices import Alternative, best_of
 from shuffledp.collection.plan import plan as make_plan

@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.question import EstimateOptions, chosen_candidates, require_column
 from shuffledp.core.entropy import Entropy

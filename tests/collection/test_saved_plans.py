@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
-from shuffledp.collection.results import without_shuffler
+from shuffledp.collection.cautions import without_shuffler
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.groups import GroupArrangement, Groups, MallowsShuffler

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import BlanketAtom, LocalProfile, MonitoringProfile, RandomizerFamily
+from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 
 @pytest.mark.parametrize("epsilon0", [math.nan, math.inf, -1e-300, "1", None])

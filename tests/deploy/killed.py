@@ -11,7 +11,8 @@ from deploy.make_vectors import ANALYZER_KEY, make_task
 from deploy.steps import advance, take
 from deploy.test_system import SMALL, analyzer_for, key_of, shuffler_for
 from shuffledp.collection.output import write_results
-from shuffledp.deploy.analyzer import Opened, publish, result_of
+from shuffledp.deploy.analyzer import Opened, result_of
+from shuffledp.deploy.analyzer_server import publish
 from shuffledp.deploy.client import Client
 
 # Children are forked off a process that has loaded all this, so that a start takes milliseconds;

@@ -21,7 +21,7 @@ from shuffledp.deploy.admission import (
 )
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer, Report
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 
 TASK = make_task(**SMALL)
 CODES = [bytes([number]) * 16 for number in range(4)]

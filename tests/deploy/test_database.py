@@ -8,10 +8,9 @@ import pytest
 from deploy.databases import ENGINES, store_of
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.deploy import analyzer
+from shuffledp.deploy import analyzer, shuffler
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.servers.stores import open_store, rows_among
-from shuffledp.deploy.shuffler import shuffler
 
 OLD = Layout(kind="shelf", mark=b"book", version=1, tables=("CREATE TABLE books (title TEXT)",))
 

@@ -25,7 +25,7 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import open_outer
-from shuffledp.collection.account import account
+from shuffledp.accounting.account import account
 from shuffledp.collection.questions import AnswerSets, Categories, Mean
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import messages as m

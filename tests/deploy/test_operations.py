@@ -16,17 +16,17 @@ from deploy.steps import advance, take
 from deploy.test_system import DAY, OVER, at
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
-from shuffledp.accounting.release import StatedRelease
 from shuffledp.cli.main import main
+from shuffledp.composition.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError, OutputError
-from shuffledp.deploy.analyzer import AnalyzerWatch, open_analyzer, publish
+from shuffledp.deploy import shuffler_server as serving
+from shuffledp.deploy.analyzer_server import AnalyzerWatch, open_analyzer, publish
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.http_server import inner_app
 from shuffledp.deploy.servers.settings import destroy_key
 from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
-from shuffledp.deploy.shuffler import serving
-from shuffledp.deploy.shuffler.serving import (
+from shuffledp.deploy.shuffler_server import (
     ShufflerWatch,
     destroy_finished,
     open_shuffler,

@@ -17,10 +17,10 @@ from deploy.steps import advance, take
 from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
-from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import result_of
-from shuffledp.deploy.shuffler.shuffler import Held
+from shuffledp.deploy.shuffler import Held
 
 OLD, NEW = 9, 10
 NEXT = X25519PrivateKey.from_private_bytes(bytes([7]) * 32)

@@ -21,16 +21,16 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import advance, open_outer, take
+from shuffledp.accounting.account import account
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.collection.account import account
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer, batch_facts
 from shuffledp.deploy.client import Client, Limits
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.shuffler.shuffler import GRACE_SECONDS, Shuffler
+from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}

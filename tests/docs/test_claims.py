@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from oracles import profiles
-from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.randomizers import registry
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@
 import pytest
 
 from report.test_charts import curve
-from shuffledp.collection.bounds import Over, Scenario, bound_curves
+from shuffledp.accounting.compare import Over, Scenario, bound_curves
 from shuffledp.report import write_report
 from shuffledp.report.bounds import bound_lines
 from shuffledp.report.charts import network_page

@@ -8,7 +8,7 @@ import pytest
 
 import shuffledp as sdp
 from golden.schemas import found_in
-from shuffledp.accounting.amplification import registry
+from shuffledp.amplification import registry
 from shuffledp.cli.main import main
 
 BASE = ["account", "--epsilon0", "1", "--num-users", "10000"]

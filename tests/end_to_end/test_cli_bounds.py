@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from golden.schemas import found_in
-from shuffledp.accounting.amplification.registry import METHODS
+from shuffledp.accounting.compare import Over, Scenario, bound_curves, compare_scenario
+from shuffledp.amplification.registry import METHODS
 from shuffledp.cli.main import main
-from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
 SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)

@@ -190,7 +190,7 @@ def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
     program = (
         "import sys\n"
         "from shuffledp.cli.main import main\n"
-        "from shuffledp.deploy.shuffler.shuffler import Shuffler\n"
+        "from shuffledp.deploy.shuffler import Shuffler\n"
         "Shuffler.closed = lambda *_: 1 / 0\n"
         "sys.exit(main(['serve', 'shuffler', '--config', 'task/shuffler.toml']))\n"
     )

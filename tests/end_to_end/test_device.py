@@ -19,7 +19,7 @@ from shuffledp.deploy.admission import read_codes, write_code
 from shuffledp.deploy.client import Client, default_store
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.settings import ShufflerSettings, keys_of, read_task, signing_key
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 TASK = Path("task/task.bin")

@@ -5,7 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from report.monitor_views import build_view
-from shuffledp.collection.bounds import Over, Scenario, bound_curves
+from shuffledp.accounting.compare import Over, Scenario, bound_curves
 from shuffledp.network.account import network_curve
 from shuffledp.report import write_report
 from shuffledp.report.charts import network_page

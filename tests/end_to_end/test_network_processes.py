@@ -34,7 +34,7 @@ from importlib import import_module
 
 target, when, number, *arguments = sys.argv[1:]
 module, name, method = target.split(":")
-owner = getattr(import_module(f"shuffledp.deploy.peers.{module}"), name)
+owner = getattr(import_module(f"shuffledp.peers.{module}"), name)
 real, calls = getattr(owner, method), itertools.count(1)
 
 def dying(*args, **options):

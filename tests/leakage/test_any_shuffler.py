@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.shuffler_channels import walk_channel
-from shuffledp.accounting.amplification.random_crowd import CrowdLaw
+from shuffledp.amplification.random_crowd import CrowdLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.any_shuffler import (
@@ -18,8 +18,8 @@ from shuffledp.leakage.any_shuffler import (
     telling_losses,
     vulnerability_from_guarantee,
 )
-from shuffledp.leakage.builders import randomizer_channel
-from shuffledp.leakage.others import Response
+from shuffledp.leakage.collection_channels import randomizer_channel
+from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 
 

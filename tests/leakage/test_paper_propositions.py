@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from oracles.random_channels import channels
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.builders import (
+from shuffledp.leakage.channel import Channel, is_refined_by
+from shuffledp.leakage.collection_channels import (
     product_channel,
     randomizer_channel,
     reduced_product_channel,
@@ -25,7 +26,6 @@ from shuffledp.leakage.builders import (
     reduced_shuffle_channel,
     shuffle_channel,
 )
-from shuffledp.leakage.channel import Channel, is_refined_by
 
 SIZES = st.sampled_from([(1, 2), (2, 2), (3, 2), (4, 2), (1, 3), (2, 3), (3, 3), (2, 4)])
 

@@ -11,13 +11,13 @@ from fractions import Fraction
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.builders import (
+from shuffledp.leakage.channel import Channel
+from shuffledp.leakage.collection_channels import (
     randomizer_channel,
     reduced_randomizer_channel,
     reduced_shuffle_channel,
     shuffle_channel,
 )
-from shuffledp.leakage.channel import Channel
 
 TRUTHS = [Fraction(1, 2), Fraction(3, 5), Fraction(3, 4), Fraction(9, 10), Fraction(1)]
 

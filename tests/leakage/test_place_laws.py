@@ -9,19 +9,12 @@ from graph_families import cycle_graph
 from oracles.shuffler_channels import all_permutations, mallows_channel, walk_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model, target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.leakage.any_shuffler import (
-    crowd_vulnerability_upper,
-    positions_vulnerability,
-    target_place_law,
-)
-from shuffledp.leakage.builders import (
-    randomizer_channel,
-    shuffle_channel,
-)
-from shuffledp.leakage.others import Response
+from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper, positions_vulnerability
+from shuffledp.leakage.collection_channels import randomizer_channel, shuffle_channel
+from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 from shuffledp.network.walk import RandomWalk, position_distribution
 

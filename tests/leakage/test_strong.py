@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from oracles.informed_guesses import all_counts, informed_guess, known_laws, mixed_law, uniform
 from oracles.shuffled_guesses import k_rr
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.leakage import coarse_lattice, strong
+from shuffledp.leakage import strong
 from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.others import Coins, mode_mass
+from shuffledp.leakage.counts import coarse_lattice
+from shuffledp.leakage.counts.others import Coins, mode_mass
 from shuffledp.leakage.strong import (
     _checked,
     strong_vulnerability,

@@ -16,7 +16,7 @@ from oracles.shuffled_guesses import identity, k_rr, one_target, random_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage import uninformed as exchangeable
-from shuffledp.leakage.others import Kind, by_histograms
+from shuffledp.leakage.counts.others import Kind, by_histograms
 from shuffledp.leakage.uninformed import (
     exchangeable_vulnerability,
     largest_share_upper,
@@ -301,7 +301,7 @@ def test_load_is_for_one_favourite_a_column():
 
 def test_where_a_load_takes_too_long(monkeypatch):
     exact = exchangeable_vulnerability(300, identity(3), prior=[0.3, 0.3, 0.4])
-    monkeypatch.setattr("shuffledp.leakage.fullest_bin._MOST_STEPS", 0.0)
+    monkeypatch.setattr("shuffledp.leakage.counts.fullest_bin._MOST_STEPS", 0.0)
     found = exchangeable_vulnerability(300, identity(3), prior=[0.3, 0.3, 0.4])
     assert (exact.method, found.method) == ("load", "histograms")
     assert max(exact.lower, found.lower) <= min(exact.upper, found.upper)

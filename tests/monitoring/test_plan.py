@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting import ShuffledRelease
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import LocalProfile

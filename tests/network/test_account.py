@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from graph_families import complete_graph, complete_with_pendant, cycle_graph, star_graph
-from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.network.account import account_network, network_curve, spread_rounds
+from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph, random_regular_graph
-from shuffledp.network.hiding import Hiding
-from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.walk_accountant import NetworkMixing
 
 ANY = LocalProfile(epsilon0=1.0)
 

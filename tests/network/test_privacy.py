@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oracles import enumeration
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.report_files import open_reports
@@ -17,7 +17,6 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
 from shuffledp.network.graph import Graph, random_regular_graph
-from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import (
     NetworkArrangement,
     NetworkPlan,
@@ -25,6 +24,7 @@ from shuffledp.network.run import (
     network_cautions,
     read_network,
 )
+from shuffledp.network.walk_accountant import NetworkMixing
 
 NUM_USERS = 90
 GRAPH = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(1))

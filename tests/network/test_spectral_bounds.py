@@ -6,12 +6,9 @@ import pytest
 from graph_families import adjacency, complete_graph, complete_with_pendant, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.network.eigenvalue_certificate import (
-    certified_norm,
-    deflate,
-)
 from shuffledp.network.graph import Graph, random_regular_graph
-from shuffledp.network.spectrum import (
+from shuffledp.network.positions.eigenvalue_certificate import certified_norm, deflate
+from shuffledp.network.positions.spectrum import (
     Spectrum,
     rounds_to_mix,
     spectral_position_bounds,

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from oracles import sums
-from shuffledp.accounting.amplification import atom_law, families, stated_blanket
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
+from shuffledp.amplification import atom_law, stated_blanket
+from shuffledp.amplification import clones_and_families as families
+from shuffledp.amplification.atom_law import AtomLaw, atom_delta
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import RandomizerFamily
 

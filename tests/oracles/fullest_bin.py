@@ -8,13 +8,13 @@ import numpy as np
 from scipy import stats
 
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.fullest_bin import maximum_load_excess
+from shuffledp.leakage.counts.fullest_bin import maximum_load_excess
 
 
 def num_ways(num_balls: int, num_bins: int, load: int) -> int:
     """Return in how many of k^n ways n balls leave no bin above ``load`` >= 1.
 
-    By the recurrence of `shuffledp.leakage.fullest_bin`, in whole numbers.
+    By the recurrence of `shuffledp.leakage.counts.fullest_bin`, in whole numbers.
     """
     depth = min(num_balls // (load + 1), num_bins)
     below: list[int] = []

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from oracles import profiles
 from oracles.family_laws import both_ends
-from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # Declared relative width of an enclosure: a bound may move by that much against the trend. delta

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from oracles.enumeration import ShuffledDivergence
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.randomizers import Duchi, Piecewise
 
 EPSILON0 = (0.3, 0.7, 1.5)

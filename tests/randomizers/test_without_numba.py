@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from printed_numbers import PROMISED
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.randomizers.registry import make_randomizer

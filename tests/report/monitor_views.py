@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import RunningCounts
 from shuffledp.monitoring.simulation import MonitorResult

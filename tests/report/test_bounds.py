@@ -5,8 +5,7 @@ import math
 import pytest
 
 from report.pages import Page, drawn, labels
-from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.collection.bounds import (
+from shuffledp.accounting.compare import (
     BoundComparison,
     ComparedBound,
     Over,
@@ -14,6 +13,7 @@ from shuffledp.collection.bounds import (
     Standing,
     bound_curves,
 )
+from shuffledp.amplification.registry import METHODS
 from shuffledp.report import write_report
 from shuffledp.report.bounds import (
     LOWER_END,

@@ -11,7 +11,7 @@ import shuffledp as sdp
 from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.collection.output import write_results
-from shuffledp.collection.results import COLLECTED_BY
+from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.report import privacy_statement, terminal_text

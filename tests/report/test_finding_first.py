@@ -9,7 +9,7 @@ from shuffledp.cli.main import main
 from shuffledp.core.errors import ParameterError
 from shuffledp.report import terminal_text
 from shuffledp.report.page import page_html
-from shuffledp.report.run_page import figure_of_estimates
+from shuffledp.report.run import figure_of_estimates
 from shuffledp.report.wording import estimate_table
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import shuffledp as sdp
 from report.pages import Page
+from shuffledp.collection.leakage import RunLeakage
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.account import LeakageAccount
-from shuffledp.leakage.of_runs import RunLeakage
 from shuffledp.report import page_html
 from shuffledp.report.leakage import (
     account_facts,

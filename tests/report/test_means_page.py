@@ -9,7 +9,7 @@ import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from report.pages import Page, drawn, labels, of_class
 from shuffledp.report import notebook_html, page_html, terminal_text
-from shuffledp.report.run_page import figure_of_estimates
+from shuffledp.report.run import figure_of_estimates
 from shuffledp.report.wording import (
     RANDOMIZER_TITLES,
     estimate_table,

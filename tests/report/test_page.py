@@ -2,7 +2,7 @@ import pytest
 
 from report.pages import Page
 from shuffledp._version import __version__
-from shuffledp.collection.results import About
+from shuffledp.collection.result import About
 from shuffledp.core.errors import OutputError
 from shuffledp.report import notebook_html, page_html, terminal_text
 from shuffledp.report.formatting import typeset

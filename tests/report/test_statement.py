@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.report.statement import meets_target, privacy_statement
 

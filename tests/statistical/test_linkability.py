@@ -17,7 +17,7 @@ from deploy.test_system import SMALL
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 
 # A binomial count further than 5.7 standard deviations from its mean; eleven of them.
 FALSE_POSITIVE_RATE = 1e-7

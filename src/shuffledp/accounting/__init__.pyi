@@ -3,13 +3,13 @@ from shuffledp.accounting.calibration import largest_local_epsilon as largest_lo
 from shuffledp.accounting.calibration import largest_rounds as largest_rounds
 from shuffledp.accounting.calibration import least_users as least_users
 from shuffledp.accounting.calibration import smallest_num_users as smallest_num_users
-from shuffledp.accounting.composed import Composition as Composition
 from shuffledp.accounting.ledger import Ledger as Ledger
 from shuffledp.accounting.ledger import LedgerEntry as LedgerEntry
 from shuffledp.accounting.ledger_files import open_ledger as open_ledger
 from shuffledp.accounting.ledger_files import save_ledger as save_ledger
 from shuffledp.accounting.ledger_files import spend as spend
-from shuffledp.accounting.release import ShuffledRelease as ShuffledRelease
-from shuffledp.accounting.release import StatedRelease as StatedRelease
-from shuffledp.accounting.release import honest_users as honest_users
+from shuffledp.composition.composition import Composition as Composition
+from shuffledp.composition.release import ShuffledRelease as ShuffledRelease
+from shuffledp.composition.release import StatedRelease as StatedRelease
+from shuffledp.composition.release import honest_users as honest_users
 from shuffledp.core.errors import BudgetError as BudgetError

@@ -9,16 +9,31 @@ number given, not near it.
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from typing import Any, SupportsIndex
 
-from shuffledp.accounting.amplification.registry import account_delta
-from shuffledp.accounting.composed import MOST_ROUNDS, Composable
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import InfeasibleTargetError, OutOfRegimeError, PrecisionError
+from shuffledp.accounting.guarantees import guarantee_of
+from shuffledp.accounting.profiles import named_profile
+from shuffledp.amplification.registry import account_delta
+from shuffledp.composition.composition import MOST_ROUNDS, Composable
+from shuffledp.composition.release import ShuffledRelease
+from shuffledp.core.checks import (
+    require_at_least,
+    require_non_negative,
+    require_open_unit,
+    require_positive,
+)
+from shuffledp.core.errors import (
+    InfeasibleTargetError,
+    OutOfRegimeError,
+    ParameterError,
+    PrecisionError,
+)
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.shown import Shown
 
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_EPSILON0 = 40.0
@@ -243,7 +258,7 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
 
     Examples
     --------
-    >>> from shuffledp.accounting.release import StatedRelease
+    >>> from shuffledp.composition.release import StatedRelease
     >>> largest_rounds(StatedRelease(epsilon=0.5), epsilon=1.0, delta=1e-9)
     2
     """
@@ -498,3 +513,103 @@ def _by_power_law(known: list[tuple[float, float]], power: float, exact_below: i
             slope, least = local, 0.4 / exact_below
     step = min(max(-excess / slope, -_LONGEST_STEP), _LONGEST_STEP)
     return round(math.exp(place + step + math.copysign(max(least, 0.02 * abs(step)), step)))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration(Shown):
+    """A repeated collection of which one number was missing, ``found``; see `calibrate`."""
+
+    found: str
+    epsilon0: float
+    num_users: int
+    rounds: int
+    guarantee: Guarantee
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return {**asdict(self), "guarantee": self.guarantee.to_json_dict()}
+
+
+def calibrate(
+    *,
+    epsilon0: float | None = None,
+    num_users: SupportsIndex | None = None,
+    rounds: SupportsIndex | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    domain_size: SupportsIndex | None = None,
+    dimension: SupportsIndex | None = None,
+) -> Calibration:
+    """Find the one number that is left out of a repeated collection and its target.
+
+    Parameters
+    ----------
+    epsilon0 : float, optional
+        Local privacy loss in nats, > 0; the largest is found.
+    num_users : int, optional
+        Users in each batch, at least 1; the fewest are found.
+    rounds : int, optional
+        Batches about the same people, at least 1; the most are found, if all else is given.
+        Otherwise 1 by default.
+    epsilon : float, optional
+        Central epsilon of all rounds together, > 0; the smallest is found.
+    delta : float, optional
+        Central delta, in (0, 1); the smallest is found.
+    randomizer, k, dimension
+        As for `account`; by default any randomizer.
+
+    Returns
+    -------
+    Calibration
+        With ``epsilon0``, ``num_users``, ``rounds`` and the ``guarantee`` of all rounds together;
+        the target holds at the number found, and ``found`` is its name.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one number is missing, or one is out of range.
+    InfeasibleTargetError
+        If nothing meets the target.
+
+    Examples
+    --------
+    >>> calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6, rounds=2).num_users
+    1
+    """
+    given: Any = {"epsilon0": epsilon0, "num_users": num_users, "epsilon": epsilon, "delta": delta}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) > 1 or (not missing and rounds is not None):
+        raise ParameterError(
+            "give all but one of epsilon0, num_users, rounds, epsilon and delta (rounds is 1 where "
+            f"another is missing): {', '.join(missing) or 'none'} missing"
+        )
+    found = missing[0] if missing else "rounds"
+
+    def profile_for(epsilon0: float) -> LocalProfile:
+        return named_profile(
+            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
+        )
+
+    times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
+    users = 1 if num_users is None else require_at_least("num_users", num_users, 1)
+    target = {"epsilon": given["epsilon"], "delta": given["delta"]}
+    loss = given["epsilon0"]
+    if found == "epsilon0":
+        loss = largest_local_epsilon(
+            num_users=users, rounds=times, profile_for=profile_for, **target
+        )
+    profile = profile_for(require_non_negative("epsilon0", loss))
+    if found == "num_users":
+        users = least_users(rounds=times, profile=profile, **target)
+    release = ShuffledRelease(profile=profile, num_users=users)
+    if found == "rounds" and not (times := largest_rounds(release, **target)):
+        raise InfeasibleTargetError(
+            f"not even one round with epsilon0 = {epsilon0:g} and {users} users meets epsilon "
+            f"= {epsilon:g} at delta = {delta:g}: lower epsilon0, or leave it out to find the "
+            "largest"
+        )
+    asked: Any = {"epsilon": epsilon} if found == "delta" else {"delta": delta}
+    return Calibration(
+        found, profile.epsilon0, users, times, guarantee_of(release * times, **asked)
+    )

@@ -30,11 +30,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from shuffledp.accounting import composed
 from shuffledp.accounting.calibration import last_within
-from shuffledp.accounting.composed import Composable, Composition, Release
-from shuffledp.accounting.release import ShuffledRelease, StatedRelease
-from shuffledp.accounting.renyi import renyi_without_failure
+from shuffledp.composition import composition as composed
+from shuffledp.composition.composition import Composable, Composition, Release
+from shuffledp.composition.release import ShuffledRelease, StatedRelease
+from shuffledp.composition.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_finite, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
@@ -113,7 +113,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from shuffledp.accounting.release import StatedRelease
+    >>> from shuffledp.composition.release import StatedRelease
     >>> ledger = Ledger(epsilon=1.0, delta=0.0)
     >>> ledger = ledger.spend(StatedRelease(epsilon=0.75), note="spring survey")
     >>> ledger

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from shuffledp.accounting.composed import Composable
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.core.durable_files import sync_folder
+from shuffledp.composition.composition import Composable
 from shuffledp.core.errors import DataError, OutputError, ParameterError
+from shuffledp.core.files import sync_folder
 
 # A ledger of a million entries stays below; what is larger is something else.
 _MOST_BYTES = 1_000_000_000

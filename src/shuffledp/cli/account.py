@@ -43,9 +43,10 @@ def account(
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
     a smaller one. The upper bound is proved.
     """
-    from shuffledp.collection.account import asked_releases, guarantee_of
-    from shuffledp.collection.results import delta_cautions
-    from shuffledp.collection.source.channel_files import open_channel
+    from shuffledp.accounting.account import asked_releases
+    from shuffledp.accounting.channel_files import open_channel
+    from shuffledp.accounting.guarantees import guarantee_of
+    from shuffledp.collection.cautions import delta_cautions
 
     require_one_asked(epsilon=epsilon, delta=delta)
     releases = asked_releases(**asked)
@@ -70,7 +71,7 @@ def _certificate(
 ) -> str:
     """Return what ball arithmetic proves of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
-    from shuffledp.collection.account import single_batch
+    from shuffledp.accounting.guarantees import single_batch
 
     profile, num_users = single_batch(releases, "certify")
     if delta is not None:

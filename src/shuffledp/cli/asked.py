@@ -86,7 +86,7 @@ class Asked:
         A simulation gets the public key of hash functions from its seed, too.
         """
         from shuffledp.collection import questions
-        from shuffledp.collection.source.labels import read_domain
+        from shuffledp.core.labels import read_domain
 
         if self.limits is not None:
             low, high = self.limits

@@ -10,7 +10,7 @@ from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, page_path, require_one_asked
 
 if TYPE_CHECKING:
-    from shuffledp.collection.bounds import BoundComparison
+    from shuffledp.accounting.compare import BoundComparison
 
 
 @cli.command(
@@ -34,8 +34,8 @@ def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:
     Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
     account.
     """
-    from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
-    from shuffledp.collection.results import delta_cautions
+    from shuffledp.accounting.compare import Over, Scenario, bound_curves, compare_scenario
+    from shuffledp.collection.cautions import delta_cautions
 
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     if over is not None and figure is None and not console.is_json():

@@ -34,8 +34,8 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     Prints the private estimates beside the true frequencies, which only a demo can know. Needs
     statsmodels: pip install 'shuffledp[datasets]'.
     """
+    from shuffledp.collection.leakage import json_of_run
     from shuffledp.collection.source.surveys import surveys
-    from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, sdp.Result]] = []

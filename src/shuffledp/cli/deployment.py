@@ -289,14 +289,14 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
         with opened(settings):
             click.echo(f"{config} and its task are sound, and the store opens")
     elif is_shuffler:
-        from shuffledp.deploy.shuffler.serving import serve_shuffler
+        from shuffledp.deploy.shuffler_server import serve_shuffler
 
         def read() -> ShufflerSettings:
             return ShufflerSettings.read(config).of_instance(instance)
 
         serve_shuffler(read, say_url, accept_clock=accept_clock)
     else:
-        from shuffledp.deploy.analyzer import serve_analyzer
+        from shuffledp.deploy.analyzer_server import serve_analyzer
 
         serve_analyzer(lambda: AnalyzerSettings.read(config), say_url)
 

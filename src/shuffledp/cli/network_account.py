@@ -57,8 +57,8 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
     every user and is proved.
     """
-    from shuffledp.collection.profiles import named_profile
-    from shuffledp.collection.results import delta_cautions
+    from shuffledp.accounting.profiles import named_profile
+    from shuffledp.collection.cautions import delta_cautions
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)

@@ -22,11 +22,11 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import Guarantee
-    from shuffledp.deploy.peers.node_values import NodeValues
-    from shuffledp.deploy.peers.peer_runner import PeersOutcome
-    from shuffledp.deploy.peers.protocol.terms import Terms
-    from shuffledp.deploy.peers.relay_client import RelayClient
+    from shuffledp.core.guarantee import Guarantee
+    from shuffledp.peers.node_values import NodeValues
+    from shuffledp.peers.peer_runner import PeersOutcome
+    from shuffledp.peers.relay_client import RelayClient
+    from shuffledp.peers.terms import Terms
 
 _TERMS = click.argument("terms", type=shared.PATH)
 _GRAPH = "--graph PATH  File of edges: who passes reports on to whom.  [required]"
@@ -64,9 +64,9 @@ def prepare(
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
-    from shuffledp.deploy.peers import preparing
-    from shuffledp.deploy.peers.protocol.keys import PrivateKeys
-    from shuffledp.deploy.peers.protocol.terms import nearest_laziness
+    from shuffledp.peers import preparing
+    from shuffledp.peers.keys import PrivateKeys
+    from shuffledp.peers.terms import nearest_laziness
 
     if delta is not None:
         require_open_unit("delta", delta)
@@ -116,7 +116,7 @@ def _expected(
     """Return the guarantee if everybody takes part in every round, and warnings about it."""
     import numpy as np
 
-    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+    from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 
     everybody = np.arange(terms.num_users)
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
@@ -160,8 +160,8 @@ def relay(
     same store it loses nothing.
     """
     require_service()
-    from shuffledp.deploy.peers.preparing import read_terms
-    from shuffledp.deploy.peers.relay_server import serve_relay
+    from shuffledp.peers.preparing import read_terms
+    from shuffledp.peers.relay_server import serve_relay
 
     read, _ = read_terms(terms)
     given |= {"address": (host, port), "is_eager": clock == "all"}
@@ -210,11 +210,11 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         raise click.UsageError("--column and --id are for --table")
     require_service()
     from shuffledp.core.progress import no_progress
-    from shuffledp.deploy.peers.node_values import read_node_values, value_of_one
-    from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
-    from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
-    from shuffledp.deploy.peers.protocol.terms import Limits
-    from shuffledp.deploy.peers.stores import PeerStore
+    from shuffledp.peers.node_values import read_node_values, value_of_one
+    from shuffledp.peers.peer_runner import PeerRunner, draw_reports, spending_facts
+    from shuffledp.peers.preparing import read_terms, traffic_facts
+    from shuffledp.peers.state_files import PeerStore
+    from shuffledp.peers.terms import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     read, asked = read_terms(terms)
@@ -266,7 +266,7 @@ def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
 def _relay_of(terms: "Terms", graph: "sdp.network.Graph", url: str) -> "RelayClient":
     """Return a connection to the relay, and warn where others can read along."""
     from shuffledp.deploy.http_client import cautions_about
-    from shuffledp.deploy.peers.relay_client import RelayClient, answer_sizes
+    from shuffledp.peers.relay_client import RelayClient, answer_sizes
 
     console.print_warnings(cautions_about(url, "relay"))
     return RelayClient(url, answer_sizes(terms, graph))
@@ -339,11 +339,11 @@ def collect(
     wait = given["wait"]
     if wait is not None:
         require_non_negative("wait", wait)
+    from shuffledp.collection.leakage import json_of_run
     from shuffledp.collection.question import EstimateOptions
-    from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
-    from shuffledp.deploy.peers.preparing import read_key, read_terms
-    from shuffledp.deploy.peers.stores import FetchedStore
-    from shuffledp.leakage.of_runs import json_of_run
+    from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.peers.preparing import read_key, read_terms
+    from shuffledp.peers.state_files import FetchedStore
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)

@@ -66,7 +66,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     """
     require_service()
     from shuffledp.deploy.servers import settings as servers
-    from shuffledp.deploy.shuffler.serving import destroy_by_hand, open_shuffler
+    from shuffledp.deploy.shuffler_server import destroy_by_hand, open_shuffler
 
     settings = servers.read_settings(config)
     if isinstance(settings, servers.ShufflerSettings):

@@ -19,7 +19,7 @@ from shuffledp.report import wording
 from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
-    from shuffledp.collection.account import Calibration
+    from shuffledp.accounting.calibration import Calibration
     from shuffledp.collection.question import Question
 
 _LARGEST_K = 10**7
@@ -98,7 +98,7 @@ def _question(asked: Asked, k: int | None) -> "Question":
 
 def _print_solution(solution: "Calibration") -> None:
     """Print the number that was found, then what holds with it."""
-    from shuffledp.collection.results import delta_cautions
+    from shuffledp.collection.cautions import delta_cautions
 
     guarantee = solution.guarantee
     console.print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))

@@ -18,7 +18,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.composed import Composable
+    from shuffledp.composition.composition import Composable
 
 # Ways of reading a table, and what they are where nothing is said.
 _READING = {
@@ -98,7 +98,7 @@ def run(
     --shuffler network reports are passed on along the edges of a graph, so that nobody need be
     trusted.
     """
-    from shuffledp.leakage.of_runs import json_of_run
+    from shuffledp.collection.leakage import json_of_run
 
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
     planned = None if plan_file is None else sdp.Plan.load(plan_file)
@@ -204,7 +204,7 @@ def estimate(
     what `shuffledp run` writes. That nobody saw whose report is whose, and that each user made one
     with randomness of its own, is assumed: it cannot be seen from reports.
     """
-    from shuffledp.leakage.of_runs import json_of_run
+    from shuffledp.collection.leakage import json_of_run
 
     if plan_file is None:
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")

@@ -1,7 +1,7 @@
-from shuffledp.collection.profiles import read_schedule as read_schedule
+from shuffledp.accounting.profiles import read_schedule as read_schedule
 from shuffledp.collection.report_files import open_reports as open_reports
 from shuffledp.collection.report_files import write_reports as write_reports
-from shuffledp.collection.results import About as About
+from shuffledp.collection.result import About as About
 from shuffledp.collection.shuffling import UniformShuffler as UniformShuffler
 from shuffledp.collection.source.columns import open_column as open_column
 from shuffledp.core.reports import Counts as Counts

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from numpy.typing import DTypeLike
 
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.external_shuffle import ExternalShuffle
-from shuffledp.collection.results import Guarantee
 from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
 Stage: TypeAlias = ExternalShuffle | InMemoryShuffle

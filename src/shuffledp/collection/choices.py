@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.collection.account import guarantee_for, guarantee_of
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
+from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.question import Candidates, Question
-from shuffledp.collection.results import Guarantee
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.errors import InfeasibleTargetError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp._version import __version__
-from shuffledp.collection.results import Result
-from shuffledp.collection.source.lazy_polars import pl
+from shuffledp.collection.result import Result
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
+from shuffledp.core.lazy_polars import pl
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"

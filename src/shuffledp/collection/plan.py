@@ -13,16 +13,23 @@ from typing import Any, Generic, SupportsIndex
 
 from shuffledp._version import __version__
 from shuffledp.accounting.calibration import LARGEST_EPSILON0
-from shuffledp.collection import choices, results
+from shuffledp.collection import choices
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
+from shuffledp.collection.cautions import (
+    WithoutShuffler,
+    plan_cautions,
+    without_shuffler,
+)
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
-from shuffledp.collection.question import Candidates, Question, chosen_candidates
+from shuffledp.collection.question import Candidates, Estimates_co, Question, chosen_candidates
 from shuffledp.collection.questions import question_from_json
-from shuffledp.collection.results import Estimates_co, Guarantee, ModelComparison, WithoutShuffler
+from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.progress import logger
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
 
@@ -109,12 +116,12 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def without_shuffler(self) -> WithoutShuffler:
         """What protects a user from somebody who sees whose report is whose."""
-        return results.without_shuffler(self.question, self.randomizer, rounds=self.rounds)
+        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before running it: promises that are too weak to say much."""
-        return results.plan_cautions(
+        return plan_cautions(
             self.guarantee.epsilon_upper, self.target_delta, self.num_users, self.without_shuffler
         )
 
@@ -138,7 +145,7 @@ class Plan(Shown, Generic[Estimates_co]):
         """What Laplace noise on the totals of a trusted curator costs; see `results`."""
         how: Any = {"error": self.expected_standard_error, "num_users": self.num_users}
         epsilon = self.target_epsilon
-        return results.central_model(self.question, epsilon=epsilon, rounds=self.rounds, **how)
+        return central_model(self.question, epsilon=epsilon, rounds=self.rounds, **how)
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -359,7 +366,7 @@ def plan(
         min(limit, LARGEST_EPSILON0),
     )
     found = _planned(question, target, shuffling, randomizer, epsilon0)
-    results.log_collection("plan", found, shuffling.name)
+    log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
 
 
@@ -428,3 +435,14 @@ def _arranged_epsilon0(
             f"the {shuffling.name} shuffler: the noise needed would drown every estimate; {advice}"
         )
     return found
+
+
+def log_collection(
+    what: str, num_users: int, law: LocalRandomizer, guarantee: Guarantee, shuffler: str
+) -> None:
+    """Log what is collected from how many users, and its approximate guarantee."""
+    logger.info(
+        f"{what}: {num_users} users, {law.name} with epsilon0 = {law.epsilon0:.6g}, "
+        f"{shuffler} shuffler: epsilon about {guarantee.epsilon_upper:.4g} at delta "
+        f"{guarantee.delta_upper:.4g}"
+    )

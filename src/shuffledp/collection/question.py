@@ -3,15 +3,31 @@
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from shuffledp.collection.results import Estimates_co
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.base import LocalRandomizer
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from shuffledp.estimation.frequencies import FrequencyEstimates
+    from shuffledp.estimation.means import MeanEstimates
+
+    Estimates_co = TypeVar(
+        "Estimates_co",
+        bound=FrequencyEstimates | MeanEstimates,
+        covariant=True,
+        default=FrequencyEstimates | MeanEstimates,
+    )
+else:
+    from typing import TypeVar
+
+    Estimates_co = TypeVar("Estimates_co", covariant=True)
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""

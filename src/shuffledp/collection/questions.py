@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.question import Candidates, EstimateOptions, Question, candidates_of
-from shuffledp.collection.source import columns, labels, single, tables
+from shuffledp.collection.source import columns, single, tables
 from shuffledp.collection.source.columns import Ball, Column, Range
 from shuffledp.collection.source.tables import Source
+from shuffledp.core import labels
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress

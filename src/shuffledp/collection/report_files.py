@@ -21,10 +21,10 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.labels import label_expression
-from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.labels import label_expression
+from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
 

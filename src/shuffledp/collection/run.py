@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.collection import results
-from shuffledp.collection.account import guarantee_for, guarantee_of
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
-from shuffledp.collection.plan import Plan, require_plan
+from shuffledp.collection.cautions import plan_cautions, without_shuffler
+from shuffledp.collection.plan import Plan, log_collection, require_plan
 from shuffledp.collection.question import EstimateOptions, Question, require_column
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.result import Result
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
@@ -39,7 +40,7 @@ from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
     from shuffledp.collection.report_files import ReportFile
-    from shuffledp.collection.source.prior_files import PriorKnowledge
+    from shuffledp.leakage.priors import PriorKnowledge
 
 EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates | MeanEstimates)
 
@@ -296,9 +297,9 @@ def _result(
     **facts: Any,
 ) -> Result[EstimatesT]:
     """Return what was found, with the guarantees that a report compares, and log it."""
-    local = results.without_shuffler(plan.question, plan.randomizer)
+    local = without_shuffler(plan.question, plan.randomizer)
     num_users, delta = estimates.num_users, plan.target_delta
-    cautions = results.plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
+    cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
     outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
@@ -321,7 +322,8 @@ def _result(
         **described,
         **facts,
     )
-    results.log_collection("simulation" if result.is_simulation else what, result, shuffling.name)
+    what = "simulation" if result.is_simulation else what
+    log_collection(what, num_users, plan.randomizer, guarantee, shuffling.name)
     return result
 
 
@@ -412,7 +414,7 @@ def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge
     """Return a chosen prior in the order of the answers; checked before anything is collected."""
     if prior is None:
         return None
-    from shuffledp.collection.source.prior_files import PriorKnowledge
+    from shuffledp.leakage.priors import PriorKnowledge
 
     if question.kind != Categories.kind:
         raise ParameterError(

@@ -15,8 +15,8 @@ the privacy that is claimed, which nothing in it says (ietf-wg-ppm/draft-ietf-pp
 from dataclasses import dataclass
 from typing import Final, Self
 
-from shuffledp.collection.account import account
-from shuffledp.collection.results import Guarantee
+from shuffledp.accounting.account import account
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.deploy.wire import Fault, Reader, Reason
 
 _BATCH_MODES: Final = (1, 2)  # time_interval, leader_selected; neither has parameters

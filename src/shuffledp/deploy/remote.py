@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from shuffledp.collection.account import account
+from shuffledp.accounting.account import account
 from shuffledp.collection.output import ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError

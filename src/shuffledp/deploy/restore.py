@@ -8,14 +8,15 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy.analyzer import Analyzer, open_analyzer
+from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
 from shuffledp.deploy.remote import FILES
 from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
-from shuffledp.deploy.shuffler.serving import open_shuffler
-from shuffledp.deploy.shuffler.shuffler import Shuffler
+from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.shuffler_server import open_shuffler
 
 
 def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str]]:

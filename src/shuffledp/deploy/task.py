@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
-from shuffledp.accounting.release import honest_users
-from shuffledp.collection.account import account, guarantee_for
-from shuffledp.collection.results import Guarantee
+from shuffledp.accounting.account import account
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.composition.release import honest_users
 from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import AskedTerms

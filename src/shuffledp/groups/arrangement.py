@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from shuffledp.collection.arrangements import Description, Stage
-from shuffledp.collection.results import Guarantee, amplification_cautions
 from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.facts import amplification_cautions
 from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.privacy.grouped import grouped_epsilon
 from shuffledp.groups.shuffler import MallowsShuffler

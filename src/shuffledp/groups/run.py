@@ -10,13 +10,13 @@ import numpy as np
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
-from shuffledp.collection.results import GroupFacts, Reidentification, SubsetPreservation
 from shuffledp.collection.source.tables import reading
 from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.facts import GroupFacts, Reidentification, SubsetPreservation
 from shuffledp.groups.grouping import GroupShuffler, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share

@@ -1,25 +1,27 @@
-from shuffledp.collection.source.prior_files import PriorKnowledge as PriorKnowledge
-from shuffledp.collection.source.prior_files import read_prior as read_prior
+from shuffledp.collection.leakage import RunLeakage as RunLeakage
+from shuffledp.collection.leakage import of_run as of_run
+from shuffledp.groups.mallows import target_place_law as target_place_law
 from shuffledp.leakage.account import LeakageAccount as LeakageAccount
 from shuffledp.leakage.account import account_leakage as account_leakage
 from shuffledp.leakage.any_shuffler import positions_vulnerability as positions_vulnerability
-from shuffledp.leakage.any_shuffler import target_place_law as target_place_law
 from shuffledp.leakage.any_shuffler import (
     vulnerability_from_guarantee as vulnerability_from_guarantee,
 )
-from shuffledp.leakage.builders import randomizer_channel as randomizer_channel
-from shuffledp.leakage.builders import reduced_randomizer_channel as reduced_randomizer_channel
-from shuffledp.leakage.builders import reduced_shuffle_channel as reduced_shuffle_channel
-from shuffledp.leakage.builders import shuffle_channel as shuffle_channel
 from shuffledp.leakage.channel import Channel as Channel
 from shuffledp.leakage.channel import is_refined_by as is_refined_by
-from shuffledp.leakage.fullest_bin import maximum_load_excess as maximum_load_excess
+from shuffledp.leakage.collection_channels import randomizer_channel as randomizer_channel
+from shuffledp.leakage.collection_channels import (
+    reduced_randomizer_channel as reduced_randomizer_channel,
+)
+from shuffledp.leakage.collection_channels import reduced_shuffle_channel as reduced_shuffle_channel
+from shuffledp.leakage.collection_channels import shuffle_channel as shuffle_channel
+from shuffledp.leakage.counts.fullest_bin import maximum_load_excess as maximum_load_excess
 from shuffledp.leakage.measures import min_capacity_bits as min_capacity_bits
 from shuffledp.leakage.measures import posterior_vulnerability as posterior_vulnerability
 from shuffledp.leakage.measures import prior_vulnerability as prior_vulnerability
 from shuffledp.leakage.measures import single_target_gain as single_target_gain
-from shuffledp.leakage.of_runs import RunLeakage as RunLeakage
-from shuffledp.leakage.of_runs import of_run as of_run
+from shuffledp.leakage.priors import PriorKnowledge as PriorKnowledge
+from shuffledp.leakage.priors import read_prior as read_prior
 from shuffledp.leakage.strong import strong_vulnerability as strong_vulnerability
 from shuffledp.leakage.uninformed import exchangeable_vulnerability as exchangeable_vulnerability
 from shuffledp.leakage.uninformed import shuffled_vulnerability as shuffled_vulnerability

@@ -21,10 +21,10 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.shown import Shown
 from shuffledp.leakage import uninformed
-from shuffledp.leakage.blanket import blanket_vulnerability_upper, channel_blanket_upper
 from shuffledp.leakage.channel import checked_prior, checked_truth, float_channel, uniform_prior
-from shuffledp.leakage.coarse_lattice import MOST_WORK
-from shuffledp.leakage.others import Response, unshuffled
+from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper, channel_blanket_upper
+from shuffledp.leakage.counts.coarse_lattice import MOST_WORK
+from shuffledp.leakage.counts.others import Response, unshuffled
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER
 
@@ -485,7 +485,7 @@ def _loss_and_truth(domain_size: int, **said: Any) -> tuple[float, float | None]
         chance = min(round_up(1.0 / (1.0 + others * math.exp(-loss))), 1.0)
         return loss, chance if loss > 0.0 else 1.0 / domain_size
     if given == ["channel"]:
-        from shuffledp.accounting.amplification.channel_rows import worst_ratio
+        from shuffledp.amplification.channel_rows import worst_ratio
 
         return math.log(max(worst_ratio(said["channel"]).ratio, 1.0)), None
     chance = require_finite("truth (p)", said["truth"])

@@ -42,12 +42,12 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
-from shuffledp.leakage import blanket
-from shuffledp.leakage import others as laws
 from shuffledp.leakage.channel import checked_prior, float_channel
-from shuffledp.leakage.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.fullest_bin import excess_share
-from shuffledp.leakage.others import Coins, Kind, Response
+from shuffledp.leakage.counts import blanket
+from shuffledp.leakage.counts import others as laws
+from shuffledp.leakage.counts.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.counts.fullest_bin import excess_share
+from shuffledp.leakage.counts.others import Coins, Kind, Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
 _ULP = math.ulp(1.0)

@@ -34,10 +34,10 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.leakage.channel import Truth, as_numbers, check_law, checked_prior, float_channel
-from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.fullest_bin import excess_share, uneven_maximum
-from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
-from shuffledp.leakage.others import Kind, Response, by_histograms
+from shuffledp.leakage.counts.coarse_lattice import MOST_WORK, coarse_vulnerability
+from shuffledp.leakage.counts.fullest_bin import excess_share, uneven_maximum
+from shuffledp.leakage.counts.others import MOST_USERS as MOST_LISTED_USERS
+from shuffledp.leakage.counts.others import Kind, Response, by_histograms
 
 _ULP = math.ulp(1.0)
 
@@ -230,7 +230,7 @@ def shuffled_vulnerability(
     Bound
         V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), where V_S is the expected largest count over n,
         1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2; p = 1 gives V_S itself. Outwards by the
-        error budget of `shuffledp.leakage.fullest_bin`, and a few roundings more.
+        error budget of `shuffledp.leakage.counts.fullest_bin`, and a few roundings more.
 
     Raises
     ------

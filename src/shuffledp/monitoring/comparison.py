@@ -27,13 +27,13 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.amplification.registry import account_epsilon
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile

@@ -16,14 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.labels import (
-    checked_domain,
-    label_expression,
-    place_expression,
-    present,
-)
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.labels import checked_domain, label_expression, place_expression, present
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.design import NOTHING
 from shuffledp.monitoring.times import TimeAxis, require_periods, time_axis, time_expression

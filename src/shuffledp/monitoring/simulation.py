@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp._version import __version__
+from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.output import json_text, results_folder, write_rows, writing
-from shuffledp.collection.results import Guarantee, delta_cautions
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring.client import ClientFleet

@@ -1,7 +1,6 @@
 from shuffledp.network.account import account_network as account_network
 from shuffledp.network.graph import Graph as Graph
 from shuffledp.network.graph_files import read_graph as read_graph
-from shuffledp.network.mixing import NetworkMixing as NetworkMixing
 from shuffledp.network.privacy import network_walk_delta as network_walk_delta
 from shuffledp.network.privacy import network_walk_epsilon as network_walk_epsilon
 from shuffledp.network.run import NetworkArrangement as NetworkArrangement
@@ -9,3 +8,4 @@ from shuffledp.network.shuffler import NetworkShuffler as NetworkShuffler
 from shuffledp.network.walk import RandomWalk as RandomWalk
 from shuffledp.network.walk import position_distribution as position_distribution
 from shuffledp.network.walk import simulate_positions as simulate_positions
+from shuffledp.network.walk_accountant import NetworkMixing as NetworkMixing

@@ -6,7 +6,7 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
 
-from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
@@ -14,9 +14,9 @@ from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger, no_progress
 from shuffledp.core.shown import Shown
+from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol, Terms
-from shuffledp.network.mixing import NetworkMixing, Positions
+from shuffledp.network.walk_accountant import NetworkMixing, Positions
 
 Components = Literal["connected", "largest"]
 Users = Literal["worst", "all"]

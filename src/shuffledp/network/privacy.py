@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.amplification import atom_law, random_crowd, registry, stated_blanket
-from shuffledp.accounting.amplification.atom_law import AtomLaw
-from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
+from shuffledp.amplification import atom_law, random_crowd, registry, stated_blanket
+from shuffledp.amplification.atom_law import AtomLaw
+from shuffledp.amplification.clones_and_families import blanket_atoms
+from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (

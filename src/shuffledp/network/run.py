@@ -9,24 +9,25 @@ from typing import Any, ClassVar
 
 from numpy.typing import DTypeLike, NDArray
 
-from shuffledp.collection.account import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.arrangements import Description, Stage
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.results import Guarantee, NetworkFacts
 from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Reports
 from shuffledp.network.account import MOST
+from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
+from shuffledp.network.facts import NetworkFacts
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import Hiding, ReportingProtocol, Terms
-from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.shuffler import NetworkBatch, NetworkShuffler, OnBatch
+from shuffledp.network.walk_accountant import NetworkMixing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ The page has the curves, the table, and what each method states and where.
 import math
 from functools import partial
 
-from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
+from shuffledp.accounting.compare import BoundComparison, BoundCurves, Over, Scenario, Standing
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import counted, given, rounded, typeset
 from shuffledp.report.page import page_html, render_page

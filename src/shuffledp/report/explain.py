@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.results import COLLECTED_BY
+from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render

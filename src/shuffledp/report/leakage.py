@@ -11,7 +11,7 @@ from shuffledp.leakage.account import LeakageAccount, describe_counts, percentag
 from shuffledp.report.formatting import rounded
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.of_runs import RunLeakage
+    from shuffledp.collection.leakage import RunLeakage
 
 #: What the three mechanisms let the adversary see, in the order of `CHANNELS`.
 SEEN = {

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import singledispatch
 
+from shuffledp.collection.leakage import RunLeakage
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
-from shuffledp.leakage.of_runs import RunLeakage
 from shuffledp.report import wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render

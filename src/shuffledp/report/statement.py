@@ -10,10 +10,12 @@ probability 1 - delta" would be stronger than what is proved.
 import math
 from dataclasses import dataclass
 
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.result import Result
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
-from shuffledp.report.shuffles import group_paragraphs, network_paragraph
+from shuffledp.report.groups import group_paragraphs
+from shuffledp.report.network import network_paragraph
 
 Paragraph = tuple[str, str]  # a short title and its text
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.question import INTERVALS_ABOUT
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
     best_guess,

@@ -8,9 +8,9 @@ import pytest
 
 from oracles.profiles import any_randomizer, k_rr, optimized_unary, symmetric_unary
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.certification import balls
 from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
+from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import (
     MissingPackageError,

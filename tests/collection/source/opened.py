@@ -2,8 +2,8 @@
 
 import shuffledp as sdp
 from shuffledp.collection.source.columns import Ball, Range, answers, numbers, open_column
-from shuffledp.collection.source.labels import checked_domain
 from shuffledp.collection.source.tables import source_of_values
+from shuffledp.core.labels import checked_domain
 
 
 def open_table(path, column, *, domain=None, **reading):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.source import columns, tables
-from shuffledp.collection.source.labels import (
+from shuffledp.collection.source.tables import reading
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.labels import (
     checked_domain,
     label_expression,
     label_of,
@@ -20,8 +22,6 @@ from shuffledp.collection.source.labels import (
     require_two_answers,
     sorted_labels,
 )
-from shuffledp.collection.source.tables import reading
-from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 # ---------------- tables
 DOMAIN = ("yes", "no", "refused")

@@ -17,9 +17,9 @@ from collection.source.opened import (
     open_table,
     open_words,
 )
-from shuffledp.collection.source.labels import checked_domain
 from shuffledp.collection.source.tables import source_of_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.labels import checked_domain
 
 TABLE = "id,answer,note\n1,yes,a;b\n2,no,c\n3,yes,\n"
 

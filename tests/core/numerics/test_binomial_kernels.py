@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from shuffledp.accounting.amplification.binary_randomized_response_kernels import saddle_tilt
+from shuffledp.amplification.binary_randomized_response_kernels import saddle_tilt
 from shuffledp.core.numerics.binomial_kernels import (
     binomial_pmf,
     binomial_window,

@@ -13,7 +13,7 @@ from deploy.test_system import at, shuffler_for, upload
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.messages import Answer, decode_upload
 from shuffledp.deploy.servers.clock import Clock
-from shuffledp.deploy.shuffler.serving import Intake, ShufflerWatch
+from shuffledp.deploy.shuffler_server import Intake, ShufflerWatch
 
 DAY = 86_400.0
 TASK = make_task(min_batch=3, honest_ppm=1_000_000, epsilon="2")

@@ -12,7 +12,7 @@ from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.analyzer import open_analyzer
+from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.remote import fetch_keys
@@ -23,7 +23,7 @@ from shuffledp.deploy.servers.settings import (
     rotate,
     sealing_keys,
 )
-from shuffledp.deploy.shuffler.serving import destroy_finished, open_shuffler
+from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
-from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import enumeration, profiles
-from shuffledp.accounting.amplification.atom_law import atom_delta
-from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.amplification.atom_law import atom_delta
+from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import monitored_release as oracle
-from shuffledp.accounting.amplification.local import single_report_delta, single_report_epsilon
-from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.amplification.local import single_report_delta, single_report_epsilon
+from shuffledp.amplification.registry import account_delta
 from shuffledp.core.errors import LowerEndWarning, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.monitoring.privacy import likelihoods

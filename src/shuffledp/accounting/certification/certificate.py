@@ -64,7 +64,7 @@ def _require_certifiable(
     profile: LocalProfile, num_users: int, bound: Bound, delta: float | None
 ) -> ModuleType:
     """Return what needs python-flint, if the bound's method applies and has a certificate."""
-    from shuffledp.accounting.amplification.registry import applicable_methods
+    from shuffledp.amplification.registry import applicable_methods
 
     try:
         from shuffledp.accounting.certification import balls

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source import labels as spelt
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.labels import label_expression, label_series, place_expression
-from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.collection.source.tables import Source, rows_text
+from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
+from shuffledp.core.labels import label_expression, label_series, place_expression
+from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 from shuffledp.randomizers.number_randomizer import Span

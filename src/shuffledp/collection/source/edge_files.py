@@ -14,14 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.labels import (
-    MISSING_TEXTS,
-    label_expression,
-    label_of,
-    label_series,
-)
-from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.labels import MISSING_TEXTS, label_expression, label_of, label_series
+from shuffledp.core.lazy_polars import pl
 
 #: Texts that name nobody: many rows with one of them are many people, or unknown ones.
 NOBODY = (*MISSING_TEXTS, "NA", "N/A", "n/a", "#N/A", "<NA>", "None", "none")

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.columns import Limits
-from shuffledp.collection.source.labels import MISSING_TEXTS, formed, is_gap, label_of
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError
+from shuffledp.core.labels import MISSING_TEXTS, formed, is_gap, label_of
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 
 _LABELLED = (str, bool, int, float, np.floating, Decimal, dt.date, dt.time)

@@ -23,15 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.labels import (
-    MISSING_TEXTS,
-    formed,
-    is_gap,
-    label_expression,
-    require_list,
-)
-from shuffledp.collection.source.lazy_polars import pl
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.files import require_file
+from shuffledp.core.labels import MISSING_TEXTS, formed, is_gap, label_expression, require_list
+from shuffledp.core.lazy_polars import pl
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
@@ -342,13 +337,6 @@ def _num_fields(path: Path, content: bytes | None, separator: str) -> int:
 def is_text_table(path: Path) -> bool:
     """Return whether the file's name is that of text, so that whole rows should be checked."""
     return str(path) == STANDARD_INPUT or path.name.lower().endswith(TEXT)
-
-
-def require_file(path: Path) -> None:
-    """Raise `DataError` unless there is a file of that name."""
-    if not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "there is no such file"
-        raise DataError(f"cannot read {path}: {reason}")
 
 
 def require_column(column: str, names: list[str], path: Path) -> None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
-from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.task import Task

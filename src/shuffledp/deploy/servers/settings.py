@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple, Self, get_args
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.core.durable_files import sync_folder
 from shuffledp.core.errors import DataError, OutputError
+from shuffledp.core.files import sync_folder
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys

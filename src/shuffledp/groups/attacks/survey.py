@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.shuffling import Shuffler, UniformShuffler
-from shuffledp.collection.source.labels import MISSING_TEXTS, label_series
 from shuffledp.collection.source.tables import reading
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.labels import MISSING_TEXTS, label_series
 from shuffledp.groups.grouping import Grouping, OpenedGroups, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import EARTH_RADIUS, points_of_people

@@ -14,13 +14,8 @@ Source: ours; docs/results/grouped.md, "Displacement", has the proofs.
 import math
 from functools import partial
 
-from shuffledp.accounting.amplification.random_crowd import (
-    CrowdLaw,
-    crowd_delta,
-    crowd_epsilon,
-    tail_targets,
-)
-from shuffledp.accounting.amplification.registry import (
+from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta, crowd_epsilon, tail_targets
+from shuffledp.amplification.registry import (
     account_delta,
     account_epsilon,
     carried_over,

@@ -23,10 +23,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
-from shuffledp.accounting.amplification.families import blanket_atoms
-from shuffledp.accounting.amplification.registry import account_epsilon, carried_over, least_over
-from shuffledp.accounting.amplification.stated_blanket import (
+from shuffledp.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
+from shuffledp.amplification.clones_and_families import blanket_atoms
+from shuffledp.amplification.registry import account_epsilon, carried_over, least_over
+from shuffledp.amplification.stated_blanket import (
     STATED_BLANKET,
     dominating_laws,
     violated_hypothesis,

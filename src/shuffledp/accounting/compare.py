@@ -1,0 +1,361 @@
+"""Every bound of the accountant side by side, above the end that no analysis can go below.
+
+Which methods there are is read from the accountant's registry, never listed here. `bound_curves`
+compares them along an axis: the number of users, or epsilon0.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from shuffledp.accounting.guarantees import require_one
+from shuffledp.accounting.profiles import named_profile
+from shuffledp.amplification.local import LOCAL
+from shuffledp.amplification.method import Method
+from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.core import checks
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.frames import Frames
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress, no_progress
+
+# By how much two ends that meet may cross by rounding, relative to them.
+_MEETING = 1e-8
+
+# What is told of a method as it is.
+_STATED = ("proved_here", "statement", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One shuffled collection, and which of epsilon and delta is given.
+
+    The fields are the arguments of `compare_bounds`.
+    """
+
+    epsilon0: float
+    num_users: int
+    epsilon: float | None = None
+    delta: float | None = None
+    randomizer: str | None = None
+    domain_size: int | None = None
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        require_one(self.epsilon, self.delta)
+        set_field = partial(object.__setattr__, self)
+        set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
+        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
+        if self.epsilon is not None:
+            set_field("epsilon", checks.require_non_negative("epsilon", self.epsilon))
+        if self.delta is not None:
+            set_field("delta", checks.require_open_unit("delta", self.delta))
+        self.profile()  # raises where randomizer, k and dimension do not fit together
+
+    @property
+    def asked(self) -> str:
+        """The one that is bounded, ``"epsilon"`` or ``"delta"``."""
+        return "delta" if self.delta is None else "epsilon"
+
+    @property
+    def given(self) -> float:
+        """The value of the other one."""
+        return float(self.epsilon if self.delta is None else self.delta)  # type: ignore[arg-type]  # one of them is given
+
+    def profile(self) -> LocalProfile:
+        """Return the randomizer's law, as far as it is known."""
+        about = {"domain_size": self.domain_size, "dimension": self.dimension}
+        return named_profile(self.randomizer, epsilon0=self.epsilon0, **about)
+
+
+class Standing(StrEnum):
+    """What a method has to say about a scenario.
+
+    ``BOUND`` says more than the guarantee of a report without a shuffler, or is that guarantee.
+    """
+
+    BOUND = "bound"
+    NO_GAIN = "no gain"
+    NO_BOUND = "no bound"
+    OUTSIDE = "outside its hypotheses"
+    ROUND_OFF = "lost in round-off"
+    NOT_EVALUATED = "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedBound:
+    """What one method gives: a value (rounded up), or the reason why there is none."""
+
+    method: Method
+    value: float | None
+    standing: Standing
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundComparison(Frames):
+    """All bounds on one scenario, smallest first, those without a value last.
+
+    ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
+    """
+
+    scenario: Scenario
+    bounds: tuple[ComparedBound, ...]
+    lower: float | None
+
+    @property
+    def best(self) -> float:
+        """The smallest bound."""
+        return float(self.bounds[0].value)  # type: ignore[arg-type]  # that one has a value
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"bounds on {self.scenario.asked}, smallest first"
+
+    @property
+    def useful(self) -> tuple[ComparedBound, ...]:
+        """Those that say something, smallest first."""
+        return tuple(each for each in self.bounds if each.standing is Standing.BOUND)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return name, bound, its multiple of the best one, and standing of each method."""
+        return {
+            "method": [each.method.name for each in self.bounds],
+            self.scenario.asked: [each.value for each in self.bounds],
+            "ratio": [self.ratio(each.value) for each in self.bounds],
+            "standing": [str(each.standing) for each in self.bounds],
+        }
+
+    def ratio(self, value: float | None) -> float | None:
+        """Return how many times the best bound ``value`` is; None where that says nothing."""
+        return value / self.best if value is not None and self.best > 0.0 else None
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; the one asked for as ``{'lower', 'upper'}``."""
+        scenario = self.scenario
+        ends: dict[str, Any] = {
+            "epsilon": scenario.epsilon,
+            "delta": scenario.delta,
+            scenario.asked: {"lower": self.lower, "upper": self.best},
+        }
+        return {
+            "epsilon0": scenario.epsilon0,
+            "num_users": scenario.num_users,
+            "randomizer": scenario.randomizer,
+            "k": scenario.domain_size,
+            "dimension": scenario.dimension,
+            **ends,
+            "bounds": [
+                {
+                    "method": each.method.name,
+                    scenario.asked: each.value,
+                    "ratio": self.ratio(each.value),
+                    "standing": str(each.standing),
+                    "reason": each.reason,
+                    "exact": each.method.is_exact,
+                    **{name: getattr(each.method, name) for name in _STATED},
+                    "assumptions": list(each.method.assumptions),
+                }
+                for each in self.bounds
+            ],
+        }
+
+
+def compare_bounds(
+    *,
+    epsilon0: float,
+    num_users: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    k: int | None = None,
+    dimension: int | None = None,
+) -> BoundComparison:
+    """Evaluate every method of the accountant; what ``shuffledp bounds`` prints.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss of each report in nats, >= 0.
+    num_users : int
+        Number of honest users in the batch, 1 to 1e15.
+    epsilon : float, optional
+        Central epsilon, >= 0: deltas are compared.
+    delta : float, optional
+        Failure probability, in (0, 1): epsilons are compared. Give one of the two.
+    randomizer, k, dimension
+        As for ``shuffledp.account``; by default any epsilon0-LDP randomizer.
+
+    Returns
+    -------
+    BoundComparison
+        ``bounds``, smallest first, are rounded up, and the ``lower`` end down.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, missing or superfluous, or the randomizer unknown.
+
+    Warns
+    -----
+    LowerEndWarning
+        If the lower end lies above a bound, and is left out.
+
+    Notes
+    -----
+    Cost: some tenths of a second at any number of users up to 1e9.
+
+    Examples
+    --------
+    >>> compared = compare_bounds(epsilon0=1.0, num_users=10_000, delta=1e-6)
+    >>> round(compared.best, 6), compared.bounds[0].method.name
+    (0.043206, 'clones')
+    """
+    asked = Scenario(epsilon0, num_users, epsilon, delta, randomizer, k, dimension)
+    return compare_scenario(asked)
+
+
+def compare_scenario(scenario: Scenario) -> BoundComparison:
+    """Evaluate every method on a scenario."""
+    profile = scenario.profile()
+    local = _bound(scenario, profile, LOCAL, with_lower=True)
+    compared = [_compared(scenario, profile, method, local) for method in METHODS.values()]
+    found = sorted(
+        (each for each, _ in compared),
+        key=lambda each: math.inf if each.value is None else each.value,
+    )
+    lower_ends = (local.lower, *(each for _, each in compared))
+    lower = max((each for each in lower_ends if each is not None), default=None)
+    result = BoundComparison(scenario=scenario, bounds=tuple(found), lower=lower)
+    claim = f"method {found[0].method.name!r}"
+    lower = reconciled_lower(lower, result.best, tolerance=_MEETING, claim=claim)
+    return replace(result, lower=lower)
+
+
+def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
+    """Return the accountant's answer."""
+    how: Any = {"num_users": scenario.num_users, "method": method.name, "with_lower": with_lower}
+    if scenario.delta is not None:
+        return account_epsilon(profile, delta=scenario.delta, **how)
+    return account_delta(profile, epsilon=scenario.given, **how)
+
+
+def _compared(
+    scenario: Scenario, profile: LocalProfile, method: Method, local: Bound
+) -> tuple[ComparedBound, float | None]:
+    """Return what one method gives, or why it gives nothing; and the lower end of an exact one."""
+    missing = partial(ComparedBound, method, None)
+    violated = method.violated_hypothesis(profile, scenario.num_users, scenario.delta)
+    if violated is not None:
+        return missing(Standing.OUTSIDE, f"needs {violated}"), None
+    try:
+        bound = _bound(scenario, profile, method, with_lower=method.is_exact)
+    except PrecisionError:
+        return missing(Standing.ROUND_OFF, "round-off dominates its answer"), None
+    except OutOfRegimeError:
+        return missing(Standing.NO_BOUND, f"no finite bound on {scenario.asked}"), None
+    if bound.method != method.name:
+        reason = f"not evaluated: nothing says more here than {bound.method!r}"
+        return missing(Standing.NOT_EVALUATED, reason), None
+    standing, reason = Standing.BOUND, ""
+    if bound.upper >= local.upper and method.name != LOCAL.name:
+        reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
+        standing = Standing.NO_GAIN
+    return ComparedBound(method, bound.upper, standing, reason), bound.lower
+
+
+class Over(StrEnum):
+    """What changes along a curve, all else being equal."""
+
+    NUM_USERS = "num-users"
+    EPSILON0 = "epsilon0"
+
+    @property
+    def field(self) -> str:
+        """The field of `Scenario` that changes."""
+        return self.value.replace("-", "_")
+
+
+# Points in each decade, and the decades; these move where the scenario lies outside. Epsilon0 has
+# fewer decades, and curves bend more over it.
+_AXES: dict[Over, tuple[tuple[float, ...], int, int]] = {
+    Over.NUM_USERS: ((1, 2, 5), 2, 9),
+    Over.EPSILON0: ((1, 1.5, 2, 3, 5, 7), -1, 1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCurves(Frames):
+    """Comparisons along an axis, the scenario ``here`` among them."""
+
+    over: Over
+    here: BoundComparison
+    points: tuple[BoundComparison, ...]
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"bounds on {self.here.scenario.asked} over {self.over.field}"
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Number of users, or epsilon0, of each point."""
+        return tuple(float(getattr(each.scenario, self.over.field)) for each in self.points)
+
+    def curve(self, name: str) -> tuple[float | None, ...]:
+        """Return a method's bounds; None where it says nothing, or 0."""
+        return tuple(
+            next((each.value or None for each in point.useful if each.method.name == name), None)
+            for point in self.points
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """Return the positions, each method's bounds by its name, and the lower ends."""
+        curves = {each.method.name: list(self.curve(each.method.name)) for each in self.here.bounds}
+        return {self.over.field: list(self.positions), **curves, "lower": list(self.lower_curve)}
+
+    @property
+    def lower_curve(self) -> tuple[float | None, ...]:
+        """The lower ends; None where none is known, or it is 0."""
+        return tuple(point.lower or None for point in self.points)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
+        columns = self.columns()
+        positions, lower = columns.pop(self.over.field), columns.pop("lower")
+        curves = {"over": self.over.field, "positions": positions, "bounds": columns}
+        return {**self.here.to_json_dict(), "curves": {**curves, "lower": lower}}
+
+
+def bound_curves(
+    scenario: Scenario, over: Over, *, progress: Progress | None = None
+) -> BoundCurves:
+    """Compare all bounds from 1e2 to 1e9 users, or from epsilon0 = 0.1 to 10.
+
+    The decades move where the scenario lies outside of them. Some seconds.
+    """
+    report, positions = progress or no_progress, _positions(scenario, over)
+    points = []
+    for done, position in enumerate(positions):
+        report("comparing", done, len(positions))
+        moved: Any = {over.field: int(position) if over is Over.NUM_USERS else position}
+        points.append(compare_scenario(replace(scenario, **moved)))
+    report("comparing", len(positions), len(positions))
+    return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
+
+
+def _positions(scenario: Scenario, over: Over) -> list[float]:
+    """Return the points along the axis, the scenario's own among them."""
+    here = getattr(scenario, over.field)
+    if here == 0.0:
+        raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
+    digits, first, last = _AXES[over]
+    exponent = math.log10(here)
+    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
+    powers = range(first + move, last + move)
+    steps = {float(f"{digit}e{power}") for power in powers for digit in digits}
+    return sorted({*steps, float(f"1e{powers.stop}"), here})

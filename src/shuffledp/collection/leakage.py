@@ -1,0 +1,336 @@
+"""What an adversary can guess from the release of one run, as its arrangement says.
+
+After anything the guarantee of the release bounds what is guessed. After a Mallows permutation
+those whose place is the least spread are the worst off: all alike under "hamming" and "cayley",
+those at the ends of the reference order under "kendall" (proof in docs/results/leakage-general.md).
+What bounds their V bounds it for everybody. After walks through a network, or noise on places,
+coins say who hides the report.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.amplification.random_crowd import CrowdLaw
+from shuffledp.collection.arrangements import UNIFORM, Order
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.result import Result
+from shuffledp.core.arrays import Floats
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.profile import RandomizerFamily
+from shuffledp.core.shown import Shown
+from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
+from shuffledp.groups.mallows import target_place_law
+from shuffledp.groups.privacy.displaced import crowd_with_mean
+from shuffledp.leakage import account as accounts_of
+from shuffledp.leakage import any_shuffler
+from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
+from shuffledp.leakage.any_shuffler import SOURCE, at_most
+from shuffledp.leakage.counts.others import Response
+from shuffledp.leakage.priors import PriorKnowledge
+from shuffledp.network.run import NetworkArrangement
+from shuffledp.peers.exchange_account import ExchangedOrder
+
+# A larger delta comes with a smaller epsilon, which for guesses may be worth more.
+_DELTAS = (1e-4, 1e-3, 1e-2)
+
+# Channel matrices up to this size are taken as they are; others by their guarantees.
+_MOST_CELLS = 2_000
+
+# Bounds with a relative gap below this are exact for all that a reader sees.
+_TIGHT = 1e-6
+
+# Guesses change little with crowds that are rarer than about this.
+_RAREST_CROWD = 1e-6
+
+# Values times places up to which the closed bounds are evaluated for a matrix.
+_MOST_CLOSED = 20_000_000
+
+# What `target_place_law` may be off by in total variation: for each place, and besides.
+_OFF_A_PLACE, _OFF_BESIDES = 1e-15, 1e-12
+
+_ONE_TRY = "The adversary has one try, and wins if it names one chosen person's value."
+_INDEPENDENT = (
+    "Answers that the adversary does not know are independent, and as likely as it believes."
+)
+_UNSEEN = "The permutation is drawn without looking at reports, and nobody sees it."
+_LOCAL = "Each report is (epsilon0, delta0)-indistinguishable, as its profile says."
+_WORST_PLACED = (
+    "This is about who stands where least is hidden (under Kendall's distance, at an end of the "
+    "reference order): nobody's answer is guessed more often."
+)
+
+# Computed once for each result that is still in use.
+_FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLeakage(Shown):
+    """What each of some adversaries can guess from one release.
+
+    Parameters
+    ----------
+    accounts : tuple of LeakageAccount
+        Of who knows nobody's answer, of who knows everybody else's, and of a chosen prior.
+    notes : tuple of str
+        What could not be computed, one sentence each.
+    """
+
+    accounts: tuple[LeakageAccount, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the accounts as `LeakageAccount.to_json_dict` does, and the notes."""
+        return {
+            "accounts": [account.to_json_dict() for account in self.accounts],
+            "notes": list(self.notes),
+        }
+
+
+def of_run(result: Result) -> RunLeakage | None:
+    """Return what an adversary can guess about one person from what a run released.
+
+    Parameters
+    ----------
+    result : Result
+        Its ``prior``, if it has one, is that of one more adversary.
+
+    Returns
+    -------
+    RunLeakage or None
+        Upper ends hold whenever the guarantee of the run does. None for questions without a finite
+        list of answers, and where the result does not say how reports were shuffled. What cannot be
+        computed is said in its notes; nothing is raised.
+
+    Notes
+    -----
+    See `leakage_of_run`. Cost: about a second when it is first asked for, and nothing again.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> question = sdp.Categories(["yes", "no"])
+    >>> plan = sdp.plan(question, num_users=100, epsilon=1.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes"] * 100, seed=1)
+    >>> [account.adversary for account in of_run(result).accounts]
+    ['uninformed', 'strong']
+    """
+    if result.arrangement is None:
+        return None
+    if result not in _FOUND:
+        _FOUND[result] = leakage_of_run(result, result.arrangement)
+    return _FOUND[result]
+
+
+def json_of_run(result: Result) -> dict[str, object]:
+    """Return `of_run` as a part of a JSON object, which is empty where nothing can be guessed."""
+    found = of_run(result)
+    return {} if found is None else {"leakage": found.to_json_dict()}
+
+
+def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
+    """Return what an adversary can guess; None for questions without a finite list of answers.
+
+    Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
+    notes; nothing is raised.
+    """
+    if result.question.kind != Categories.kind:  # others have no finite list of values
+        return None
+    release, prior = _Release(result, order), result.prior
+    asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
+        ("who knows nobody's answer", "uninformed", None),
+        ("who knows everybody else's answer", "strong", None),
+    ]
+    if prior is not None:
+        known: Adversary = "uninformed" if prior.known is None else "partial"
+        asked.append(("with the chosen prior", known, prior))
+    accounts, notes = [], []
+    for who, adversary, belief in asked:
+        try:
+            accounts.append(release.account(adversary, belief))
+        except (ShuffledpError, ArithmeticError, MemoryError) as error:
+            notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
+    return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Release:
+    """A release; what all adversaries have in common is computed once, where it may fail."""
+
+    result: Result
+    order: Order
+
+    @cached_property
+    def law(self) -> tuple[float | None, Floats | None]:
+        """The truth of k-ary randomized response, or a matrix; neither if not at hand."""
+        randomizer, profile = self.result.randomizer, self.result.randomizer.profile
+        if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+            truth, other = getattr(randomizer, "support_probabilities", (None, None))
+            if truth is not None:
+                # It is rounded to nearest; more truth never leaks less.
+                return (truth if truth == other else min(math.nextafter(truth, 2.0), 1.0)), None
+        rows: Any = None if profile.channel is None else profile.channel()
+        if rows is None or len(rows) * len(rows[0]) > _MOST_CELLS:
+            return None, None
+        return None, np.array(rows, dtype=np.float64)
+
+    @cached_property
+    def points(self) -> list[tuple[float, float]]:
+        """Some pairs of epsilon and delta that the release guarantees."""
+        profile, found = self.result.randomizer.profile, [self.result.guarantee]
+        for delta in _DELTAS:
+            users = self.result.guarantee.num_users
+            found.append(self.order.guarantee(profile, users, delta=delta, with_lower=False))
+        return [(each.epsilon_upper, each.delta_upper) for each in found]
+
+    def by_guarantee(self, prior: Floats) -> float:
+        """Return what the guarantee of the release says."""
+        points, users = self.points, self.result.guarantee.num_users
+        if self.order.name == UNIFORM.name:
+            profile = self.result.randomizer.profile
+            for epsilon in any_shuffler.telling_losses(prior)[:1]:
+                more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False)
+                points = [*points, (more.epsilon_upper, more.delta_upper)]
+        return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
+
+    def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
+        """Return the account of one adversary: exact where that is quick, else by the guarantee."""
+        users, values = self.result.guarantee.num_users, len(self.result.domain)
+        require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
+        require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
+        profile, (truth, matrix) = self.result.randomizer.profile, self.law
+        has_law = truth is not None or matrix is not None
+        # A uniform shuffle of the same reports, or of the true answers where their law is not at
+        # hand.
+        scene = Scene(
+            num_users=users,
+            domain_size=values,
+            truth=truth if has_law else 1.0,
+            matrix=matrix,
+            prior=None if belief is None else accounts_of.checked_belief(belief.prior, values),
+            epsilon0=profile.epsilon0,
+            is_brief=True,
+        )
+        prior = scene.law()
+        account = scene.account(adversary, None if belief is None else belief.known)
+        if not has_law:
+            # All that is known of the randomizer is its local guarantee.
+            losses = profile.epsilon0, profile.delta0
+            upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
+            ends = Enclosure(account.prior, max(upper, account.prior))
+            unknown = ends.bound("local guarantee", SOURCE, (_LOCAL,))
+            account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
+        is_uniform = self.order.name == UNIFORM.name
+        if not is_uniform and getattr(getattr(self.order, "shuffler", None), "theta", None) != 0.0:
+            return self._arranged(account, matrix, prior)
+        if account.both.gap is None or account.both.gap > _TIGHT:
+            upper = self.by_guarantee(prior)
+            return replace(account, both=at_most(account.both, ("guarantee", upper)))
+        return account
+
+    def _arranged(
+        self, account: LeakageAccount, matrix: Floats | None, prior: Floats
+    ) -> LeakageAccount:
+        """Return the account of a release in another order, from that of a uniform shuffle.
+
+        The law of reports is ``matrix``, else k-ary randomized response of the account's truth,
+        else unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where
+        all reports are in the release, for who sees it can shuffle it; and what is proved for the
+        worst off.
+        """
+        order, is_uninformed = self.order, account.adversary == "uninformed"
+        # Of an exchange some may have been lost, or rejected.
+        is_complete = not isinstance(order, ExchangedOrder)
+        is_complete = is_complete and getattr(order, "protocol", "all") == "all"
+        assumptions = (_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT)
+        shuffler, both = (
+            Enclosure(each.lower or 0.0 if is_complete else account.prior, 1.0).bound(
+                order.name, SOURCE, assumptions
+            )
+            for each in (account.shuffler, account.both)
+        )
+        if is_uninformed and isinstance(order, GroupArrangement):
+            places = target_place_law(order.shuffler.model, 0)
+            shuffler = _by_place(shuffler, places, 1.0, None, prior)
+            both = _by_place(both, places, account.truth, matrix, prior)
+        if is_uninformed:
+            shuffler = at_most(shuffler, *_crowded(account, order, 1.0))
+        both = at_most(
+            both,
+            ("local guarantee", account.randomizer.upper),
+            ("guarantee", self.by_guarantee(prior)),
+            *_crowded(account, order, account.truth),
+        )
+        if shuffler.upper < both.upper:
+            # Reports are as good as made from the shuffled answers: no processing tells more.
+            both = replace(shuffler, lower=min(both.lower or 0.0, shuffler.upper))
+        return _unplaced(account, shuffler=shuffler, both=both)
+
+
+def _unplaced(account: LeakageAccount, **changes: Any) -> LeakageAccount:
+    """Return an account with changes; the worst knowledge of a uniform shuffle is of no use."""
+    known = None if account.is_worst_knowledge else account.knowledge
+    return replace(account, knowledge=known, **changes)
+
+
+def _crowded(
+    account: LeakageAccount, order: Order, truth: float | None
+) -> Iterator[tuple[str, float]]:
+    """Yield what the crowd says in which the worst-off report hides that is true so often."""
+    if truth is None or not account.has_uniform_prior:
+        return
+    crowd: CrowdLaw | Floats | None = None
+    overload = 0.0  # how often it all fails
+    if isinstance(order, DisplacementArrangement):
+        crowd = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
+    elif isinstance(order, NetworkArrangement):
+        crowd = order.mixing.hiding(order.rounds).overlaps
+    elif isinstance(order, ExchangedOrder) and order.hiding is not None:
+        crowd, overload = order.hiding.overlaps, order.overload
+    if crowd is None:
+        return
+    response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
+    found = any_shuffler.crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
+    # What the adversary sees is made from that of the walk, but for the chance of an overload.
+    yield "crowd", min(round_up(found + overload), 1.0) if overload else found
+
+
+def _by_place(
+    bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
+) -> Bound:
+    """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
+    rows = accounts_of.written_matrix(prior.size, truth, matrix)
+    if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
+        found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
+    elif truth is not None and float(prior.max()) == float(prior.min()):
+        found = _by_collisions(places, truth, prior.size)
+    else:
+        return bound
+    # The law of the place may be off, and V by as much at most.
+    off = places.size * _OFF_A_PLACE + _OFF_BESIDES
+    upper = min(found.upper + off, 1.0)
+    return replace(
+        bound,
+        lower=min(max((found.lower or 0.0) - off, bound.lower or 0.0), upper),
+        upper=upper,
+        method=found.method,
+        assumptions=(*dict.fromkeys((*bound.assumptions, *found.assumptions, _WORST_PLACED)),),
+    )
+
+
+def _by_collisions(places: Floats, truth: float, domain_size: int) -> Bound:
+    """Return the closed bound of k-ary randomized response and a uniform prior, for any k."""
+    other = (1.0 - truth) / (domain_size - 1)
+    even = 1.0 / domain_size
+    hit = even + (1.0 - even) * math.sqrt(float(places @ places))
+    upper = min(round_up(other + (truth - other) * hit, operations=places.size + 16), 1.0)
+    return Enclosure(even, upper).bound("positions-bounded", SOURCE, (_UNSEEN,))

@@ -1,0 +1,276 @@
+"""What a collection returns: its `Guarantee`, its `Result`, and the facts about its shuffle.
+
+This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
+in ``shuffledp.report``.
+"""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
+
+from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
+from shuffledp.collection.question import Estimates_co, Question
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
+from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.shown import registered_renderer
+from shuffledp.groups.facts import GroupFacts
+from shuffledp.network.facts import NetworkFacts
+
+if TYPE_CHECKING:
+    from shuffledp.collection.arrangements import Order
+    from shuffledp.leakage.priors import PriorKnowledge
+    from shuffledp.randomizers.base import LocalRandomizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Who asked what, as a report shows it: what is empty is left out.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the report.
+    question : str
+        The question in the words in which people were asked it.
+    column : str
+        Name of the column that held the answers.
+    organisation, contact : str
+        Who asked, and whom to ask about it.
+    date : str
+        Of the collection, such as ``"2026-11-23"``.
+    """
+
+    title: str = ""
+    question: str = ""
+    column: str = ""
+    organisation: str = ""
+    contact: str = ""
+    date: str = ""
+
+    def to_json_dict(self) -> dict[str, str]:
+        """Return the fields that are not empty."""
+        return {name: text for name, text in asdict(self).items() if text}
+
+
+#: Where true answers were randomized; who held them, hence who is trusted, follows from it.
+COLLECTED_BY = ("devices", "table", "simulation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Result(Frames, Generic[Estimates_co]):
+    """What one collection produced: estimates, the guarantee they came with, and how.
+
+    It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
+    self-contained HTML file.
+
+    Parameters
+    ----------
+    num_users : int
+        Number of users, hence of reports.
+    question : Question
+        What was asked.
+    randomizer : LocalRandomizer
+        What each user ran on their own value.
+    guarantee : Guarantee
+        What holds for the shuffled reports of this run.
+    estimates : FrequencyEstimates or MeanEstimates
+        Unbiased estimates, one for each label of the question, in their order.
+    collected_by : {"devices", "table", "simulation"}
+        Where true answers were randomized: by each user's own device; by whoever holds all of them
+        in a table, and is trusted with them; or with a seed, with which anybody can undo it, so
+        that nothing protects the users.
+    target_epsilon, target_delta : float
+        What was asked for.
+    shuffler : str
+        Name of the shuffler, for example ``"uniform"``.
+    warnings : tuple of str
+        What the user should know before publishing, one sentence each.
+    epsilon_by_num_users : tuple of (int, float)
+        Upper bound on the central epsilon at the same delta if that many users had taken part.
+    epsilon_by_honest_share : tuple of (float, float)
+        The same if only this share of the users, in (0, 1], follows the protocol and keeps
+        quiet about its reports.
+    groups : GroupFacts, optional
+        For a shuffle within groups: what it does and guarantees beyond the central epsilon.
+    network : NetworkFacts, optional
+        For a shuffle through a network: the graph, the walk, and how far it mixed.
+    arrangement : Order, optional
+        How the reports were shuffled, for what is computed of the result later, such as
+        `shuffledp.collection.leakage.of_run`.
+    seed : int, optional
+        That of a simulation.
+    prior : PriorKnowledge, optional
+        What an adversary of interest takes to be likely, in the order of the answers.
+    interval_about : {"respondents", "population"}
+        Whose intervals tables and sentences show.
+    about : About
+        Who asked what, for the report.
+
+    Raises
+    ------
+    ParameterError
+        If question and estimates disagree on how many there are, or ``collected_by`` is unknown.
+    """
+
+    num_users: int
+    question: Question[Estimates_co]
+    randomizer: "LocalRandomizer"
+    guarantee: Guarantee
+    estimates: Estimates_co
+    collected_by: str
+    target_epsilon: float
+    target_delta: float
+    shuffler: str = "uniform"
+    warnings: tuple[str, ...] = ()
+    epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
+    epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
+    groups: "GroupFacts | None" = None
+    network: "NetworkFacts | None" = None
+    arrangement: "Order | None" = None
+    seed: int | None = None
+    prior: "PriorKnowledge | None" = None
+    interval_about: str = "respondents"
+    about: About = About()
+
+    def __post_init__(self) -> None:
+        if len(self.domain) != (size := self.estimates.standard_error.size):
+            raise ParameterError(f"there are {size} estimates and {len(self.domain)} labels")
+        if self.collected_by not in COLLECTED_BY:
+            known = ", ".join(COLLECTED_BY)
+            raise ParameterError(f"collected_by = {self.collected_by!r} is not one of {known}")
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether a seed was given."""
+        return self.collected_by == "simulation"
+
+    @property
+    def central_model(self) -> "ModelComparison | None":
+        """What the holder of a table, who is trusted anyway, could publish; else None."""
+        if self.collected_by != "table":
+            return None
+        how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
+        return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root mean square of the standard errors about these users."""
+        return float((self.estimates.standard_error**2).mean() ** 0.5)
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """What is estimated: the possible answers, or the names of the columns."""
+        return self.question.labels
+
+    @property
+    def without_shuffler(self) -> "WithoutShuffler":
+        """What protects a user from somebody who sees whose report is whose."""
+        return without_shuffler(self.question, self.randomizer)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the estimates by column: ``value``, and those of ``estimates.columns()``."""
+        values = self.estimates.columns().items()
+        return {"value": list(self.domain)} | {name: each.tolist() for name, each in values}
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return what ``shuffledp run --json`` prints.
+
+        Returns
+        -------
+        dict
+            ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
+            `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
+            of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
+            ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
+            ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
+            within groups ``groups``, through a network ``network``. Plain Python values only.
+        """
+        estimates, columns, curator = self.estimates, self.columns(), self.central_model
+        return {
+            "num_users": self.num_users,
+            "randomizer": self.randomizer.name,
+            "epsilon0": self.randomizer.epsilon0,
+            "guarantee": self.guarantee.to_json_dict(),
+            "estimates": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+            "question": self.question.to_json_dict(),
+            "confidence": estimates.confidence,
+            "simultaneous": estimates.is_simultaneous,
+            "interval": estimates.interval,
+            "interval_about": self.interval_about,
+            "post_processing": list(estimates.post_processing),
+            "shuffler": self.shuffler,
+            "collected_by": self.collected_by,
+            "is_simulation": self.is_simulation,
+            "warnings": list(self.warnings),
+            "without_shuffler": asdict(self.without_shuffler),
+            **({"central_model": asdict(curator)} if curator else {}),
+            **({} if self.groups is None else {"groups": asdict(self.groups)}),
+            **({} if self.network is None else {"network": asdict(self.network)}),
+        }
+
+    def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:
+        """Write a self-contained HTML report, which opens with no network.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write; an existing file is replaced in one step.
+        about : About, optional
+            Who asked what; by default what the result says.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written; then nothing is left behind.
+        """
+        subject = self if about is None else replace(self, about=about)
+        return Path(registered_renderer().write_report(subject, path))
+
+    def __str__(self) -> str:
+        return registered_renderer().terminal_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
+            f"epsilon0={self.randomizer.epsilon0:.6g}, "
+            f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
+            f"collected_by={self.collected_by!r})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelComparison:
+    """What another trust model costs: its epsilon for the same error, its error at the same one."""
+
+    epsilon_for_same_error: float
+    standard_error_at_same_epsilon: float
+    mechanism: str
+
+
+def central_model(
+    question: Question, *, epsilon: float, error: float, num_users: int, rounds: int = 1
+) -> ModelComparison:
+    """Return what continuous Laplace noise on the totals of a trusted curator costs, at delta = 0.
+
+    Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
+    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several
+    rounds epsilons add up, and each round gets an even share. Other mechanisms may err less.
+    """
+    sensitivity = question.central_sensitivity
+    product = math.sqrt(2.0) * sensitivity * rounds / num_users
+    return ModelComparison(
+        epsilon_for_same_error=product / error if error else math.inf,
+        standard_error_at_same_epsilon=product / epsilon if epsilon else math.inf,
+        mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a trusted "
+        "curator",
+    )

@@ -1,0 +1,1 @@
+"""Composition of several releases: privacy losses on a lattice, and Renyi divergences."""

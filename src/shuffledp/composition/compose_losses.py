@@ -1,0 +1,286 @@
+"""Composition of privacy losses, rounded in the direction asked.
+
+The loss of a product of pairs is the sum of their losses. If each of several mechanisms is
+dominated by a pair, the product of the pairs dominates their composition, also where each is chosen
+with knowledge of earlier outputs (Zhu, Dong, Wang 2022, "Optimal Accounting of Differential Privacy
+via Characteristic Function", arXiv:2106.08567v4, Theorem 10). Downwards no theorem is needed: laws
+of explicit data in every round form a product that the rounds really have.
+
+Every bound on an error of `shuffledp.composition.convolution` is added to (upper) or taken
+off (lower) the probability that it is about. Beyond the last loss kept, an upper law counts the
+Chernoff bound as infinite loss; what may lie below the first is put on the first. A lower law drops
+both.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+
+from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.composition.convolution import SMALLEST_MASS, Part, convolve
+from shuffledp.composition.discretization import loss_on_lattice, value_at
+from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.errors import ParameterError, PrecisionError
+
+Losses = Sequence[tuple[PrivacyLoss, int]]
+Curves = Sequence[tuple[HockeyStickCurve, int]]
+
+_UNIT = math.ulp(1.0)
+
+# Of the smallest delta, how much may be cut off as infinite loss: by composition and in all parts.
+_CUT_SHARE = 1e-7
+_TAIL_SHARE = 1e-3
+
+# Loss raised at the other end moves no answer by more than this.
+_LEFT_TAIL = 1e-11
+
+# Deviation over that of a Gaussian loss from which on losses are called rare and large.
+_RARE = 3.0
+
+# So many deviations beyond the quantile of one loss knots stay dense.
+_DENSE = 9.0
+
+# How far below the highest, relatively, nearly every loss may be for the sum to be nearly its own.
+_GAPS = (1e-6, 5e-4)
+
+# The same where the sum need only be far above an epsilon: a crowd of n takes about ln n off.
+_WIDE_GAPS = (0.03, 0.1, 0.3)
+
+# Exponent of the chance that is left where a sum of losses is as good as certain: 1e-9.
+_SURE = 20.7
+
+# A loss beyond which no curve is asked; where its value is that of a limit, it is so here.
+_FAR_LOSS = 500.0
+
+# Interval at least, in deviations of the sum.
+_FINEST = 4e-6
+
+
+def _part(loss: PrivacyLoss, count: int) -> Part:
+    # Below the range of normal doubles products lose digits: an upper law is raised to it.
+    positive = np.flatnonzero(loss.masses > (0.0 if loss.is_upper else SMALLEST_MASS))
+    masses = np.maximum(loss.masses[positive], SMALLEST_MASS)
+    indices = positive + loss.first
+    return Part(indices, loss.interval * indices.astype(np.float64), masses, count)
+
+
+def _composed_infinity(parts: Losses, *, upper: bool) -> float:
+    """Return 1 - prod (1 - infinite_mass)^count, rounded in the direction asked."""
+    if any(loss.infinite_mass >= 1.0 for loss, _ in parts):
+        return 1.0
+    exponent = sum(count * math.log1p(-loss.infinite_mass) for loss, count in parts)
+    slack = 8.0 * _UNIT * (len(parts) + 2)
+    return min(-math.expm1(exponent) * (1.0 + slack if upper else 1.0 - slack), 1.0)
+
+
+def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
+    """Return the privacy loss of several mechanisms on the same data, each some number of times.
+
+    Errs in the direction of the parts.
+    """
+    target = require_open_unit("smallest_delta", smallest_delta)
+    counts: dict[PrivacyLoss, int] = {}  # which are equal only to themselves
+    for loss, count in parts:
+        counts[loss] = counts.get(loss, 0) + require_at_least("count", count, 0)
+    merged = [(loss, count) for loss, count in counts.items() if count > 0]
+    if len({(loss.interval, loss.direction) for loss, _ in merged}) > 1:
+        raise ParameterError(
+            "the losses differ in interval or direction: discretise all of them alike"
+        )
+    if not merged:
+        raise ParameterError("no loss is to be composed: give at least one with a count >= 1")
+    model = merged[0][0]
+    if len(merged) == 1 and merged[0][1] == 1:
+        return model
+    laws = [_part(loss, count) for loss, count in merged]
+    infinite = _composed_infinity(merged, upper=model.is_upper)
+    if any(law.masses.size == 0 for law in laws):
+        return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
+    cut = max(_CUT_SHARE * target, SMALLEST_MASS)
+    found = convolve(laws, model.interval, cut)
+    if model.is_upper:
+        masses = found.masses + found.doubts
+        masses[0] += found.below
+        infinite = min(infinite + found.beyond, 1.0)
+        genuine = [(loss, count) for loss, count in merged if loss.error < loss.infinite_mass]
+        error = max(infinite - _composed_infinity(genuine, upper=False), 0.0)
+    else:
+        masses, error = np.maximum(found.masses - found.doubts, 0.0), 0.0
+    return replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
+
+
+# Of a loss that is possible at all: its square must not underflow.
+_LEAST_DEVIATION = 1e-100
+
+
+def _deviation(curve: HockeyStickCurve) -> float:
+    """Estimate the deviation of the loss from the total variation, as if it were Gaussian.
+
+    Where losses are rare and large that is far too small. The variance is about four times the
+    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves.
+    """
+    at_zero = value_at(curve.forward, 0.0).upper
+    total_variation = min(at_zero, 1.0 - 1e-15)
+    if total_variation < 1e-3:
+        mu = total_variation * math.sqrt(2.0 * math.pi)
+        mu = max(mu, _LEAST_DEVIATION) if mu > 0.0 else 0.0
+    else:
+        mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
+    if math.isinf(curve.highest):
+        return mu
+    point, integral, before = mu, mu * total_variation, math.inf
+    while 0.0 < point < curve.highest and before * point > 1e-2 * integral:
+        before = value_at(curve.forward, point).upper
+        integral += before * min(point, curve.highest - point)
+        point *= 2.0
+    if 4.0 * integral > (_RARE * mu) ** 2:
+        mu = 2.0 * math.sqrt(integral)
+    return min(mu, curve.highest)
+
+
+def _short(interval: float) -> float:
+    """Round up to twenty significant bits, so that multiples of the interval are exact."""
+    mantissa, exponent = math.frexp(interval)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, 20)), exponent - 20)
+
+
+def _ratios(
+    curves: Curves, deviations: Sequence[float], quantile: float, accuracy: float, *, upper: bool
+) -> list[float]:
+    """Return for each curve how far apart its knots may be, relative to its deviation."""
+    # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
+    ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
+    # So far out, at `quantile` deviations of each loss, delta is reached: the knots must be closer
+    # than the curve falls there.
+    ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
+    ratios = []
+    for (curve, _), mu in zip(curves, deviations, strict=True):
+        farthest = curve.highest / mu if mu > 0.0 else math.inf
+        # There all losses are at their highest, which the knots may miss by one step.
+        at_highest = farthest < 2.0 * quantile and not (upper and len(curves) == 1)
+        ratios.append(min(ratio, 2.0 * accuracy * farthest) if at_highest else ratio)
+    return ratios
+
+
+def _common_interval(curves: Curves, deviations: Sequence[float], ratio: float) -> float:
+    """Return the interval whose discretisation adds ``ratio`` squared times the variance in all."""
+    counts = [count for _, count in curves]
+    total = math.fsum(count * mu * mu for count, mu in zip(counts, deviations, strict=True))
+    # Some thirty deviations must fit into a transform.
+    interval = math.sqrt(total) * max(ratio / math.sqrt(sum(counts)), _FINEST)
+    largest = max(range(len(counts)), key=lambda number: counts[number] * deviations[number])
+    if (highest := curves[largest][0].highest) < 1e5 * interval:  # also makes it finite
+        # A loss of exactly the highest, as of randomized response, then is on the lattice.
+        interval = highest / math.ceil(highest / interval)
+    return _short(interval)
+
+
+def _chance_near_highest(
+    curve: HockeyStickCurve, gap: float, *, upper: bool
+) -> tuple[float, float]:
+    """Return a loss so far below the highest, relatively, and the chance of more; 0 if unknown.
+
+    By the upper end of the curve, or its lower one; the proof is in docs/results/composition.md.
+    """
+    loss = curve.highest * (1.0 - gap)
+    if not loss < curve.highest < math.inf:
+        return loss, 0.0
+    value = value_at(curve.forward, loss)
+    chance = (value.upper if upper else value.lower) / -math.expm1(loss - curve.highest)
+    return loss, min(chance, 1.0)
+
+
+def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
+    """Return an epsilon at which the product of curves exceeds delta, without composing; or 0.
+
+    By the upper ends of the curves, or rounded down by their lower ends. Where nearly every loss is
+    nearly the highest, so is the sum; the proof is in docs/results/composition.md.
+    """
+    best = 0.0
+    for gap in _GAPS:
+        log_chance, total = 0.0, 0.0
+        for curve, count in parts:
+            loss, chance = _chance_near_highest(curve, gap, upper=upper)
+            if chance <= 0.0:
+                log_chance = -math.inf
+                break
+            log_chance += count * (math.log(chance) - 8.0 * _UNIT) * (1.0 + 8.0 * _UNIT)
+            total += count * loss
+        missed = math.log(delta) - log_chance
+        missed += 2.0 * _UNIT * (abs(math.log(delta)) + abs(log_chance))
+        if missed < 0.0:
+            best = max(best, total * (1.0 - 1e-12) + math.log(-math.expm1(missed)))
+    return best
+
+
+def certain_delta(parts: Curves, epsilon: float) -> float:
+    """Return a delta next to 1 that the lower ends of curves prove without composing; or 0.
+
+    A loss is above ``loss`` with some chance and never below minus the highest, so Hoeffding's
+    inequality keeps the sum far above epsilon; the proof is in docs/results/composition.md.
+    """
+    for gap in (*_GAPS, *_WIDE_GAPS):
+        mean, square = 0.0, 0.0
+        for curve, count in parts:
+            loss, chance = _chance_near_highest(curve, gap, upper=False)
+            if chance <= 0.0:
+                break
+            chance *= 1.0 - 8.0 * _UNIT
+            mean += count * (chance * loss - (1.0 - chance) * curve.highest)
+            square += count * (loss + curve.highest) ** 2
+        else:
+            if mean - math.sqrt(0.5 * _SURE * square) >= (epsilon + _SURE) * (1.0 + 1e-9):
+                return 1.0 - 3.0 * math.exp(-_SURE)
+    return 0.0
+
+
+def compose_curves(
+    parts: Curves, *, smallest_delta: float, upper: bool, accuracy: float = 1e-3
+) -> PrivacyLoss:
+    """Return the privacy loss of several releases about the same people.
+
+    Errs upwards or downwards, as asked.
+    """
+    target = require_open_unit("smallest_delta", smallest_delta)
+    allowed = min(require_positive("accuracy", accuracy), 0.1)
+    curves = [(curve, count) for curve, count in parts if require_at_least("count", count, 0) > 0]
+    deviations = [_deviation(curve) for curve, _ in curves]
+    if max(deviations, default=0.0) == 0.0:
+        return no_loss(1.0, "upper" if upper else "lower")
+    number = sum(count for _, count in curves)
+    # What the least doubles of all curves, taken together, are too much for is refused.
+    if (
+        upper
+        and number * SMALLEST_MASS > target
+        and any(
+            value_at(curve.forward, min(0.95 * curve.highest, _FAR_LOSS)).upper <= SMALLEST_MASS
+            for curve, _ in curves
+        )
+    ):
+        raise PrecisionError(
+            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {target}: "
+            "compose fewer times or ask for a larger delta"
+        )
+    # A sum of many losses is at its quantile where each is about at its own: far beyond that it
+    # is enough to know that a loss is rare.
+    quantile = math.sqrt(-2.0 * math.log(target) / number)
+    ratios = _ratios(curves, deviations, quantile, allowed, upper=upper)
+    interval = _common_interval(curves, deviations, min(ratios))
+    tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    losses = []
+    for (curve, count), mu, ratio in zip(curves, deviations, ratios, strict=True):
+        loss = loss_on_lattice(
+            curve,
+            interval,
+            tail,
+            upper=upper,
+            left_tail=max(_LEFT_TAIL / number, tail),
+            stride=max(int(ratio * mu / interval), 1),
+            dense=mu * (quantile + _DENSE),
+        )
+        losses.append((loss, count))
+    return compose(losses, target)

@@ -1,0 +1,197 @@
+"""The one step from text, or another value, to a label: answers, words, names and numbers alike.
+
+`label_of` takes a Python value and `label_series` a column; they agree. docs/guides/running.md says
+the rule to users.
+"""
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from decimal import Decimal
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.lazy_polars import pl
+
+MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
+"""Texts that stand for "no answer", unless the domain lists them."""
+
+# What no reader sees goes; every white space is one space. Joiners shape letters and pictures.
+_INVISIBLE = "\xad\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff" + "".join(
+    map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+)
+_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_TRANSLATED = str.maketrans(dict.fromkeys(_INVISIBLE) | dict.fromkeys(_SPACES, " "))
+# Texts that may not be labels as they are.
+_UNUSUAL = r"^ | $|[^ -~]"
+
+
+def formed(text: str) -> str:
+    """Return a text in the form of a label, in which what looks alike is equal."""
+    return unicodedata.normalize("NFC", text.translate(_TRANSLATED)).strip(" ")
+
+
+def label_of(value: object) -> str:
+    """Return the label of one answer, ``""`` for none.
+
+    Whole floats lose their ``".0"``, so that a column of whole numbers keeps its labels when a
+    missing value turned it into floats.
+    """
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, str):
+        return formed(value)
+    if is_gap(value):
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        return str(value + 0.0).removesuffix(".0")  # + 0.0 turns -0.0 into 0.0
+    if isinstance(value, np.datetime64):
+        value = value.astype("M8[us]")
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        value = value.item()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def label_series(column: "pl.Series") -> "pl.Series":
+    """Return a column as its labels, each distinct value labelled once; null for what is missing.
+
+    Texts for "no answer" stay: the domain may list them.
+    """
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    dtype = column.dtype
+    if dtype == pl.String:
+        unusual = column.str.contains(_UNUSUAL).fill_null(value=False)
+        if not unusual.any():
+            return column
+        distinct = column.filter(unusual).unique()
+        return column.replace(distinct, pl.Series(map(formed, distinct), dtype=pl.String))
+    if dtype.is_integer() or dtype in (pl.Boolean, pl.Null):
+        return column.cast(pl.String)
+    distinct = column.drop_nulls().unique()
+    values = distinct.to_numpy() if dtype.is_float() else distinct
+    labels = pl.Series([label_of(value) or None for value in values], dtype=pl.String)
+    pairs = pl.DataFrame({"value": distinct, "label": labels})
+    given = column.rename("value").to_frame()
+    return given.join(pairs, on="value", how="left", maintain_order="left")["label"]
+
+
+def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
+    """Return `label_series` of a column; `DataError` for one that holds no answers."""
+    kinds = (pl.String, pl.Null, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum)
+    if dtype in kinds or dtype.is_numeric():
+        return pl.col(name).map_batches(label_series, return_dtype=pl.String, is_elementwise=True)
+    raise DataError(
+        f"column {name!r} is of type {dtype}, which is no list of answers: convert it to text"
+    )
+
+
+def place_expression(name: str, dtype: "pl.DataType", labels: Iterable[str]) -> "pl.Expr":
+    """Return where the label of each value stands among ``labels``, UInt32; null for others."""
+    known = pl.Enum(list(labels))
+
+    def places(column: "pl.Series") -> "pl.Series":
+        texts = column if dtype == pl.String else label_series(column)
+        found = texts.cast(known, strict=False).to_physical().cast(pl.UInt32)
+        # Most texts are labels as they are; the others are few, or few different ones.
+        others = (found.is_null() & texts.is_not_null()).arg_true()
+        if dtype == pl.String and len(others):
+            rest = label_series(texts.gather(others)).cast(known, strict=False)
+            found = found.scatter(others, rest.to_physical().cast(pl.UInt32))
+        return found
+
+    label_expression(name, dtype)  # refuses what holds no answers
+    return pl.col(name).map_batches(places, return_dtype=pl.UInt32, is_elementwise=True)
+
+
+def present(label: "pl.Expr", missing: Iterable[str] = MISSING_TEXTS) -> "pl.Expr":
+    """Return labels with null for those that stand for none."""
+    return pl.when(~label.is_in(list(missing))).then(label)
+
+
+def is_gap(value: object) -> bool:
+    """Return whether a Python object stands for no value: None, NaN, and those of pandas."""
+    is_nan = isinstance(value, float | np.floating) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
+
+
+# ---------------------------------------------------------------- domains
+def require_list(name: str, texts: Iterable[object]) -> None:
+    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
+    if isinstance(texts, str | set | frozenset):
+        kind = "single string" if isinstance(texts, str) else "set, which has no order"
+        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
+
+
+def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
+    """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
+    given = tuple(values)
+    labels = tuple(map(label_of, given))
+    if "" in labels:
+        raise DomainError(
+            f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
+            "and say with missing='category' what is to be done with empty rows"
+        )
+    # What the system could not decode are surrogates, which cannot be written.
+    if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
+        raise DomainError(
+            f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
+            "LC_ALL=C.UTF-8, or read the answers from a file in UTF-8"
+        )
+    seen: dict[str, int] = {}
+    for place, label in enumerate(labels):
+        is_text = isinstance(given[place], str)
+        form = label if is_text else {"true": "1", "false": "0"}.get(label, label)  # True == 1
+        other = seen.setdefault(form, place)
+        if other != place and labels[other] == label and given[other] == given[place]:
+            raise DomainError(f"{what} lists {label!r} more than once: list each answer once")
+        if other != place:
+            raise DomainError(
+                f"{what} lists {_shown(given[other])} and {_shown(given[place])}, which nobody can "
+                "tell apart: list one of them"
+            )
+    return labels
+
+
+def _shown(value: object) -> str:
+    """Return a value as Python writes it, in ASCII where another could look the same."""
+    shown = repr(value)
+    return shown if unicodedata.is_normalized("NFC", shown) else ascii(value)
+
+
+def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
+    """Return ``labels`` if there are at least two, else raise `DomainError` about ``what``."""
+    if len(labels) >= 2:
+        return labels
+    found = f"only {labels[0]!r}" if labels else "no answer"
+    raise DomainError(
+        f"{what} has {found}: a question needs at least two possible answers; list all that a "
+        "user could have given with domain=[...]"
+    )
+
+
+def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return labels in one fixed order: as numbers if all of them are, else as text."""
+    labels = list(labels)
+    try:
+        return tuple(sorted(labels, key=lambda label: (float(label), label)))
+    except ValueError:
+        return tuple(sorted(labels))
+
+
+def read_domain(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Return the domain written in a text file in UTF-8, one answer a line; empty ones skipped."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise DataError(f"cannot read the domain from {path}: {reason}") from None
+    return checked_domain(line for line in text.split("\n") if formed(line))

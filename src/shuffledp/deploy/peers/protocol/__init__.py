@@ -1,1 +1,0 @@
-"""The peer-to-peer protocol without input or output: bytes and messages in, bytes out."""

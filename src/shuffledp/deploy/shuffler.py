@@ -1,0 +1,510 @@
+"""The shuffler: takes in sealed reports, batches them by time, strips, sorts, releases, forgets.
+
+Time is handed in, so that a test can have its own. What it keeps is in one SQLite file and one file
+a batch, or in PostgreSQL and objects where several processes take in. Keys that open reports are
+files of their own, one an epoch, which are deleted when the epoch is over and its batch sealed:
+from then on nobody opens what was copied from here.
+
+A batch is *closed* when its members are fixed, *sealed* when its file is on disk, *fetched* when
+the analyzer says that it has it, and then only its counts are left. Whatever happens in between,
+the step can be done again.
+
+A record tells the number of the analyzer's key, so the analyzer can part a batch by it. Each such
+class is released only if it alone is enough; what is not is *held*, stripped of all but the inner
+seal, for the next batch, or dropped.
+"""
+
+import math
+import os
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.errors import BudgetError
+from shuffledp.deploy import messages
+from shuffledp.deploy.admission import Codes
+from shuffledp.deploy.database import Keeper, Layout
+from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
+from shuffledp.deploy.servers.batch_store import open_batches
+from shuffledp.deploy.servers.batches import PAGE, Page, spend_for_batch
+from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, Reason
+
+#: Seconds after the end of an epoch in which its reports are still taken in.
+GRACE_SECONDS: Final = 3600
+
+# Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
+# order of ids, which are random, so that the order of arrival is nowhere on disk.
+_REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
+# Opened in the batch that ended with the epoch, and released in none; made anew with each batch.
+_HELD: Final = "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID"
+_TABLES: Final = (
+    "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
+    "first_epoch INTEGER NOT NULL, last_epoch INTEGER NOT NULL, size INTEGER, root BLOB)",
+    # Several rows a count, so that processes which count do not wait for each other.
+    "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
+    "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
+    _HELD,
+)
+_STORE: Final = Layout(
+    kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES, steps={3: (_HELD,)}
+)
+_NUM_PARTS: Final = 32
+_NOTING_SECONDS: Final = 15.0
+
+
+class BatchState(NamedTuple):
+    """What is known of a batch: reports released are ``size``, once it is sealed."""
+
+    number: int
+    state: str  # closed, short, sealed, fetched or dropped
+    first_epoch: int
+    last_epoch: int
+    size: int | None
+    root: bytes | None
+
+
+class Held(NamedTuple):
+    """Records that were opened before and wait, and how many of them may be dishonest."""
+
+    records: frozenset[bytes] = frozenset()
+    num_dishonest: int = 0
+
+
+class Written(NamedTuple):
+    """What became of all that was opened for a batch, and how many reports did not open, and so on.
+
+    No root where nothing is released, and then why the budget refuses it, if that is why.
+    """
+
+    size: int
+    root: bytes | None
+    held: Held
+    counted: Mapping[str, int]
+    refusal: str = ""
+
+
+class Shuffler(Keeper):
+    """One task's shuffler; a context manager that holds its store."""
+
+    def __init__(
+        self,
+        task: Task,
+        folder: Path,
+        *,
+        signing_key: Ed25519PrivateKey,
+        sealing_keys: Mapping[int, X25519PrivateKey],
+        grace_seconds: float = GRACE_SECONDS,
+        admission: Codes | None = None,
+        ledger: Path | None = None,
+        database: str | None = None,
+        batches: str | None = None,
+    ) -> None:
+        """``sealing_keys`` are by epoch: those of epochs that are not all opened.
+
+        With a ledger each batch is spent before it is written, and waits if the budget is too
+        small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
+        ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
+        several processes may share; by default both are in ``folder``, for one process.
+        """
+        task.check()
+        require_non_negative("grace_seconds", grace_seconds)
+        self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
+        self._admission, self._ledger = admission, ledger
+        self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
+        self._batches = open_batches(folder, batches, task_id=self._task_id)
+        self._store = open_store(folder, database, _STORE, collection=self._task_id)
+        self._noted = 0.0
+        self._epochs: set[int] = set()  # known to have a table of reports
+        self.max_epoch_reports = math.inf  # see `is_full`
+        self._num_in = Counter[int]()
+        self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
+        self._known_closed = self._num_closed
+        self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
+        #: Numbers of the analyzer's keys: what is sealed to another is no report.
+        self.inner_keys: Collection[int] = range(NUM_KEYS)
+
+    # ------------------------------------------------------------ taking in
+    def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
+        """Take in reports of any number of uploads, in one transaction; O(log n) a report.
+
+        Says what became of each. Those that are accepted are on disk when this returns; those that
+        are refused cost the store nothing, and are counted with the next ones.
+        """
+        refusals = [self._refusal(report, now) for report in reports]
+        new: defaultdict[int, list[Report]] = defaultdict(list)
+        for report, refusal in zip(reports, refusals, strict=True):
+            if refusal is None:
+                new[report.epoch].append(report)
+            else:  # whatever epochs a stranger makes up, there is one count of those after the last
+                epoch = min(report.epoch, self.task.num_epochs)
+                self._refused[epoch, refusal.name.lower()] += 1
+        stored: dict[int, list[Answer]] = {}
+        if new:
+            with self._store.transaction(is_shared=self._epochs.issuperset(new)):
+                self._known_closed = self._num_closed
+                before = Counter(self._num_in)
+                stored = {epoch: self._stored(epoch, some) for epoch, some in new.items()}
+                became_of = (
+                    (at, each.name.lower()) for at, some in stored.items() for each in some
+                )
+                counts = Counter(became_of)
+                for epoch in new:  # what is sent again is accepted again, and counted once
+                    num_new = self._num_in[epoch] - before[epoch]
+                    counts[epoch, "repeated"] = counts[epoch, "accepted"] - num_new
+                    counts[epoch, "accepted"] = num_new
+                self._count(+counts)
+            self._epochs.update(new)
+        became = {epoch: iter(some) for epoch, some in stored.items()}
+        both = zip(reports, refusals, strict=True)
+        return [next(became[each.epoch]) if no is None else no for each, no in both]
+
+    def is_full(self, epoch: int) -> bool:
+        """Return whether an epoch has all the reports that it may, as far as this process knows.
+
+        What others took in is known when `num_unreleased` has counted.
+        """
+        return self._num_in[epoch] >= self.max_epoch_reports
+
+    def prepare(self, now: float) -> None:
+        """Compute which ids are admitted in the open epochs and the next one; uses no database."""
+        if self._admission is not None:
+            self._admission.prepare(self.epochs_around(now))
+
+    def epochs_around(self, now: float) -> range:
+        """Return the epochs that take reports in, and the next one."""
+        begun = (now - self.task.start) / self.task.epoch_seconds
+        first = int(begun - self._grace / self.task.epoch_seconds)
+        last = min(self.task.num_epochs - 1, int(begun) + 1)
+        return range(max(0, self._known_closed, first), last + 1)
+
+    def replace_keys(
+        self, sealing_keys: Mapping[int, X25519PrivateKey], admission: Codes | None
+    ) -> None:
+        """Open with other keys, and admit by other codes, from now on."""
+        self._sealing_keys, self._admission = dict(sealing_keys), admission
+
+    @property
+    def _num_closed(self) -> int:
+        """How many epochs have been closed."""
+        return int(self._store.fact("epochs_closed") or 0)
+
+    def _refusal(self, report: Report, now: float) -> Answer | None:
+        """Return why a report is not taken in, None if nothing speaks against it; asks no store."""
+        if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
+            return Answer.EARLY
+        if now >= self.end_of(report.epoch) or report.epoch < self._known_closed:
+            return Answer.LATE
+        if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
+            return Answer.UNKNOWN_KEY
+        if self._admission is None:
+            return None
+        admits = self._admission.admits(report.epoch, report.report_id)
+        return {None: Answer.EARLY, False: Answer.NOT_ADMITTED, True: None}[admits]
+
+    def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
+        """Store those of an epoch's reports whose ids are new; return what became of each."""
+        if epoch < self._known_closed:  # its members are fixed, whatever a clock says now
+            return [Answer.LATE] * len(reports)
+        table = f"reports_{epoch:d}"
+        if epoch not in self._epochs and epoch not in self.unreleased():
+            self._store.change(_REPORTS.format(table=table))
+            self._store.change("INSERT INTO epochs VALUES (?)", (epoch,))
+        kept = {report.report_id: report.sealed for report in reversed(reports)}
+        num_new = self._store.insert_new(table, "id, sealed", list(kept.items()))
+        self._num_in[epoch] += num_new
+        if num_new < len(kept):
+            query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
+            kept = dict(rows_among(self._store, query, list(kept)))
+        return [
+            Answer.ACCEPTED if kept[report.report_id] == report.sealed else Answer.REPLAYED
+            for report in reports
+        ]
+
+    def _begin(self, epoch: int) -> float:
+        """Return when an epoch begins, in seconds since 1970."""
+        return self.task.start + epoch * self.task.epoch_seconds
+
+    def end_of(self, epoch: int) -> float:
+        """Return until when reports of an epoch are taken in."""
+        return self._begin(epoch + 1) + self._grace
+
+    def _count(self, names: Iterable[tuple[int, str]]) -> None:  # or a Counter of them
+        """Add to the counts."""
+        part = os.getpid() % _NUM_PARTS
+        for (epoch, name), number in sorted(Counter(names).items()):
+            self._store.change(
+                "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (epoch, name, part) "
+                "DO UPDATE SET number = counts.number + excluded.number",
+                (epoch, name, part, number),
+            )
+
+    # ------------------------------------------------------------ for operators
+    @property
+    def epochs_with_keys(self) -> list[int]:
+        """Epochs whose reports can be opened, in order."""
+        return sorted(self._sealing_keys)
+
+    def finished(self) -> list[int]:
+        """Return which epochs have a key, take nothing more in, and have nothing unreleased."""
+        unreleased, closed = self.unreleased(), self._num_closed
+        return [each for each in self.epochs_with_keys if each < closed and each not in unreleased]
+
+    def unreleased(self) -> list[int]:
+        """Return which epochs have reports that are stored and not opened."""
+        return [epoch for (epoch,) in self._store.rows("SELECT epoch FROM epochs ORDER BY epoch")]
+
+    def num_unreleased(self) -> int:
+        """Return how many reports are stored; reads them all."""
+        self._num_in = Counter({epoch: self._num_stored(epoch) for epoch in self.unreleased()})
+        return self._num_in.total() + int(self._store.value("SELECT count(*) FROM held"))
+
+    def _num_stored(self, epoch: int) -> int:
+        """Return how many reports of an epoch are stored."""
+        return int(self._store.value(f"SELECT count(*) FROM reports_{epoch:d}"))  # noqa: S608
+
+    def forget_key(self, epoch: int) -> None:
+        """Forget the key of an epoch; its file is for others to destroy."""
+        self._sealing_keys.pop(epoch, None)
+
+    def try_store(self) -> None:
+        """Write something of no meaning; raise `OutputError` if that fails."""
+        with self._store.transaction():
+            self._store.set_fact("tried", 1)
+
+    def leads(self) -> bool:
+        """Whether this process, of all that share the store, closes epochs."""
+        return bool(self._store.leads())
+
+    def states(self) -> dict[str, int]:
+        """Return how many batches are in which state."""
+        return dict(self._store.rows("SELECT state, count(*) FROM batches GROUP BY state"))
+
+    def oldest_sealed(self) -> int | None:
+        """Return the last epoch of the oldest batch that can be fetched."""
+        query = "SELECT min(last_epoch) FROM batches WHERE state = 'sealed'"
+        found: int | None = self._store.value(query)
+        return found
+
+    def num_short_epochs(self) -> int:
+        """Return how many epochs closed since the first whose reports wait for more."""
+        closed = self._num_closed
+        return max(0, closed - self._waiting_since(closed))
+
+    def _waiting_since(self, default: int) -> int:
+        """Return the first epoch with reports that are stored."""
+        held = self._store.value("SELECT min(epoch) FROM held")
+        return min([*self.unreleased(), default if held is None else held], default=default)
+
+    # ------------------------------------------------------------ batches
+    def closed(self, now: float) -> list[BatchState]:
+        """Close epochs that are over; return the batches that this process is to release now."""
+        if not self._store.leads():
+            return []
+        self._note_time(now)
+        # One after the other: so a batch is what is there of its epochs, and nothing else is.
+        if not self._batches_in("closed"):
+            num_over = int((now - self._grace - self.task.start) // self.task.epoch_seconds)
+            self._close(min(self.task.num_epochs, num_over))
+        return [self.batch(number) for number in self._batches_in("closed")]
+
+    def last_time(self) -> float | None:
+        """Return when epochs were closed, or looked at, last; None if that was never."""
+        found: float | None = self._store.fact("last_time")
+        return found
+
+    def _note_time(self, now: float) -> None:
+        """Store the time, some times a minute."""
+        if now - self._noted >= _NOTING_SECONDS:
+            with self._store.transaction():
+                self._store.set_fact("last_time", int(now))
+            self._noted = now
+
+    def _batches_in(self, state: str, after: int = 0) -> list[int]:
+        """Return the numbers of batches in a state, beyond a number."""
+        query = "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number"
+        return [number for (number,) in self._store.rows(query, (state, after))]
+
+    def _close(self, num_over: int) -> None:
+        """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
+        if num_over <= self._num_closed:
+            return
+        with self._store.transaction():
+            first, waiting = self._num_closed, self._waiting_since(num_over)
+            self._store.set_fact("epochs_closed", num_over)
+            if waiting < num_over:
+                # Numbered by time, so that a store put back from a backup gives no number twice.
+                self._store.change(
+                    "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
+                    (num_over, min(first, waiting), num_over - 1),
+                )
+
+    def _epochs_of(self, state: BatchState) -> list[int]:
+        """Return the epochs of a batch that have a table of reports."""
+        first, last = state.first_epoch, state.last_epoch
+        return [epoch for epoch in self.unreleased() if first <= epoch <= last]
+
+    def to_open(self, state: BatchState) -> tuple[Held, int, Iterator[Page]]:
+        """Return what is held for a closed batch, how many reports are to be opened, and pages."""
+        with self._store.transaction():
+            if self.batch(state.number).state != "closed":  # another process was faster
+                return Held(), 0, iter(())
+            epochs = self._epochs_of(state)
+            records = frozenset(row[0] for row in self._store.rows("SELECT record FROM held"))
+            held = Held(records, int(self._store.fact("held_dishonest") or 0))
+            number = sum(self._num_stored(epoch) for epoch in epochs)
+        return held, number, (page for epoch in epochs for page in self._pages(epoch))
+
+    def _pages(self, epoch: int) -> Iterator[Page]:
+        """Yield the reports of an epoch, some at a time."""
+        found = self._sealing_keys.get(epoch)
+        key = None if found is None else found.private_bytes_raw()
+        query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+        last = b""
+        while rows := self._store.rows(query, (last, PAGE)):
+            infos = (messages.outer_info(self._task_id, epoch, report_id) for report_id, _ in rows)
+            yield Page(key, list(zip(infos, (sealed for _, sealed in rows), strict=True)))
+            last = rows[-1][0]
+
+    def write(
+        self, state: BatchState, held: Held, opened: Iterable[Sequence[bytes | None]]
+    ) -> Written:
+        """Sort what is released of what was opened, and write the batch. Uses no database.
+
+        Released is each class of records under one key of the analyzer's that has the least batch
+        and, if all that may be dishonest are in it, as many honest reports as the least batch.
+        """
+        new: set[bytes] = set()
+        num_reports = num_opened = 0
+        for page in opened:
+            found = [each for each in page if each is not None and self._is_record(each)]
+            new.update(found)
+            num_opened, num_reports = num_opened + len(found), num_reports + len(page)
+        records = held.records | new
+        num_new = len(records) - len(held.records)
+        counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
+        # Of what was opened for earlier batches all that is dishonest may be among what was held.
+        num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
+        sizes = Counter(record[0] for record in records)
+        least = max(self.task.min_batch, self.task.num_honest + num_dishonest)
+        keys = {key for key, size in sizes.items() if size >= least}
+        nothing = Written(0, None, Held(records, num_dishonest), counted)
+        if not keys:
+            return nothing
+        batch = Batch.signed(
+            self._signing_key,
+            self._task_id,
+            (record for record in records if record[0] in keys),
+            number=state.number,
+            epochs=(state.first_epoch, state.last_epoch),
+            record_size=self._record_size,
+            num_opened=len(records),
+            num_dishonest=num_dishonest,
+        )
+        if self._ledger is not None:
+            num_honest = min(sizes[key] for key in keys) - num_dishonest
+            try:
+                spend_for_batch(self._ledger, self.task, batch, num_honest=num_honest)
+            except BudgetError as error:
+                return nothing._replace(refusal=str(error))
+        self._batches.write(state.number, b"".join(batch.encode()))
+        left = records - set(batch.records)
+        waiting = Held(left, min(len(left), num_dishonest))
+        return Written(len(batch.records), batch.root, waiting, counted)
+
+    def _is_record(self, opened: bytes) -> bool:
+        """Return whether it differs from others in nothing but the analyzer's key and the seal."""
+        return len(opened) == self._record_size and opened[0] in self.inner_keys
+
+    def settle(self, state: BatchState, written: Written) -> BatchState:
+        """Note what became of a batch, and forget its reports but those that wait for more.
+
+        What is too few waits for the next epoch's reports, or is dropped, as the task says.
+        """
+        is_last = state.last_epoch == self.task.num_epochs - 1
+        holds = self.task.short_batch == "hold" and not is_last
+        short = "short" if holds else "dropped"
+        found, size = ("sealed", written.size) if written.root else (short, None)
+        held = written.held if holds else Held()
+        counted = {**written.counted, "dropped": len(written.held.records) - len(held.records)}
+        with self._store.transaction():
+            is_first = self._store.change(
+                "UPDATE batches SET state = ?, size = ?, root = ? "
+                "WHERE number = ? AND state = 'closed'",
+                (found, size, written.root, state.number),
+            )
+            if is_first:
+                self._hold(held, state.last_epoch)
+                for epoch in self._epochs_of(state):  # the ids go with their reports
+                    if found == "short" and epoch not in self._sealing_keys:
+                        continue  # it may be put back
+                    self._store.change(f"DROP TABLE reports_{epoch:d}")
+                    self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
+                    self._epochs.discard(epoch)
+                names = Counter(counted).elements()
+                self._count((state.last_epoch, name) for name in names)
+        self._store.wipe_log()
+        return self.batch(state.number)
+
+    def _hold(self, held: Held, epoch: int) -> None:
+        """Keep these records, and no others, for the next batch."""
+        known = dict(self._store.rows("SELECT record, epoch FROM held"))
+        self._store.change("DROP TABLE held")
+        self._store.change(_HELD)
+        rows = [(record, known.get(record, epoch)) for record in sorted(held.records)]
+        self._store.insert_new("held", "record, epoch", rows)
+        self._store.set_fact("held_dishonest", held.num_dishonest)
+
+    def batch(self, number: int) -> BatchState:
+        """Return what is known of a batch; raise if there is none of that number."""
+        columns = ", ".join(BatchState._fields)
+        query = f"SELECT {columns} FROM batches WHERE number = ?"  # noqa: S608  # names of ours
+        rows = self._store.rows(query, (number,))
+        if not rows:
+            raise Fault.ANALYZER.error(f"there is no batch {number}: see /batches", Reason.UNKNOWN)
+        return BatchState(*rows[0])
+
+    def sealed_after(self, number: int) -> list[int]:
+        """Return the numbers of batches that can be fetched, beyond a number."""
+        return self._batches_in("sealed", number)
+
+    def fetch(self, number: int) -> bytes:
+        """Return a sealed batch, as often as it is asked for until it is forgotten."""
+        self.require_sealed(number)
+        return self.read(number)
+
+    def require_sealed(self, number: int) -> None:
+        """Raise unless a batch can be fetched."""
+        state = self.batch(number).state
+        if state != "sealed":
+            reason = Reason.EARLY if state == "closed" else Reason.LATE
+            what = f"batch {number} is {state}: only a sealed batch can be fetched"
+            raise Fault.ANALYZER.error(what, reason)
+
+    def read(self, number: int) -> bytes:
+        """Return what was written of a batch. Uses no database."""
+        return self._batches.read(number)
+
+    def forget(self, number: int) -> None:
+        """Delete a batch that the analyzer has; nothing happens where that is done already."""
+        if self.batch(number).state not in ("sealed", "fetched"):
+            self.require_sealed(number)  # says what is wrong
+        with self._store.transaction():
+            self._store.change("UPDATE batches SET state = 'fetched' WHERE number = ?", (number,))
+        self._batches.delete(number)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many reports were accepted, late, replayed and so on, over all epochs."""
+        if self._refused:
+            with self._store.transaction(is_shared=True):
+                self._count(self._refused)
+            self._refused.clear()
+        query = "SELECT name, CAST(sum(number) AS INTEGER) FROM counts GROUP BY name"
+        return dict(self._store.rows(query))

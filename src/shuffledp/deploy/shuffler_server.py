@@ -1,0 +1,401 @@
+"""The shuffler over HTTP: bodies are bytes as `messages` makes them, errors one line JSON.
+
+Reports that arrive together are stored in one transaction, and each is acknowledged when it is on
+disk.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers import settings as files
+from shuffledp.deploy.servers.batches import opened_in, workers
+from shuffledp.deploy.servers.clock import LEAST_JUMP_SECONDS, Clock
+from shuffledp.deploy.servers.settings import ShufflerSettings
+from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.shuffler import BatchState, Held, Shuffler
+from shuffledp.deploy.task import Task
+
+#: Most reports that wait to be stored, and bytes; beyond them clients are told to come back.
+MOST_WAITING: Final = 20_000
+_MOST_WAITING_BYTES: Final = 1 << 26
+
+# Told to clients when an epoch is full: only its operator changes that.
+_FULL_SECONDS: Final = 600
+
+_ENOUGH_AT_ONCE = 1_000
+_TICK_SECONDS = 1.0
+
+# Counting what is stored reads all of it: it may take so large a part of the time.
+_COUNTING_SHARE = 0.05
+
+_STATES = ("closed", "short", "sealed", "fetched", "dropped")
+
+
+def open_shuffler(settings: ShufflerSettings) -> Shuffler:
+    """Return the shuffler of a file of settings."""
+    task, key = settings.read_task(), files.signing_key(settings.signing_key)
+    if settings.signs_as not in {None, key.public_key().public_bytes_raw().hex()}:
+        what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
+        raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
+    shuffler = Shuffler(
+        task,
+        settings.store,
+        signing_key=key,
+        sealing_keys=files.keys_of(settings, task),
+        grace_seconds=settings.grace_seconds,
+        admission=settings.admission(task),
+        ledger=settings.ledger,
+        database=settings.database,
+        batches=settings.batches,
+    )
+    shuffler.max_epoch_reports = settings.max_epoch_reports
+    shuffler.inner_keys = _inner_keys(settings, task)
+    return shuffler
+
+
+def _inner_keys(settings: ShufflerSettings, task: Task) -> frozenset[int]:
+    """Return the numbers of the analyzer's keys."""
+    listed = files.read_list(settings.analyzer_keys, task, "analyzer")
+    return frozenset(key.number for key in listed.keys)
+
+
+def serve_shuffler(
+    read: Callable[[], ShufflerSettings],
+    on_ready: Callable[[str], None],
+    *,
+    accept_clock: bool = False,
+) -> None:
+    """Serve one task's shuffler until the process is told to end.
+
+    With ``accept_clock`` the clock is believed, however far it is from when the server ran last.
+    """
+    settings = read()
+    with open_shuffler(settings) as shuffler:
+        most_jump = max(LEAST_JUMP_SECONDS, shuffler.task.epoch_seconds)
+        clock = Clock(most_jump, None if accept_clock else shuffler.last_time())
+        shuffler.prepare(time.time())
+        watch = ShufflerWatch(shuffler, settings.sealing_keys)
+        lists = settings.lists()
+
+        def reload() -> Callable[[], None]:
+            new = settings.read_again(read)
+            task, known = shuffler.task, new.lists()
+            keys, admission = files.keys_of(new, task), new.admission(task)
+            inner_keys = _inner_keys(new, task)
+            if admission is not None:
+                admission.prepare(shuffler.epochs_around(time.time()))
+
+            def use() -> None:
+                shuffler.replace_keys(keys, admission)
+                shuffler.inner_keys = inner_keys
+                shuffler.max_epoch_reports = new.max_epoch_reports
+                lists.update(known)
+
+            return use
+
+        app = shuffler_app(
+            shuffler,
+            lists=lists,
+            analyzer_key=bytes.fromhex(settings.analyzer),
+            watch=watch,
+            now=clock,
+            work=[lambda: http.on_hangup(reload, watch)],
+        )
+        http.serve(app, shuffler.task, watch, settings, on_ready)
+
+
+def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
+    """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
+    path = files.key_path(settings.sealing_keys, epoch)
+    if not path.exists():
+        return False
+    if epoch in shuffler.unreleased():
+        why, until = "has reports that are not released", "their batch is sealed or dropped"
+    elif epoch not in shuffler.finished():
+        why, until = "still takes reports in, or is to come", "it and its time of grace are over"
+    else:
+        return files.destroy_key(settings.sealing_keys, epoch)
+    raise DataError(f"epoch {epoch} {why}, and {path} opens them: keep it until {until}")
+
+
+def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
+    """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
+    for epoch in shuffler.finished():
+        is_ours = files.destroy_key(folder, epoch)
+        shuffler.forget_key(epoch)
+        if is_ours:  # else another process of this shuffler has done it
+            yield epoch
+
+
+class ShufflerWatch(Watch):
+    """Follows a shuffler; called between its steps, on its thread."""
+
+    def __init__(self, shuffler: Shuffler, keys: Path | None = None) -> None:
+        """``keys`` is the folder of keys of epochs, which are destroyed when they have served."""
+        super().__init__("shuffler")
+        self._shuffler, self._keys = shuffler, keys
+        self._next_count, self._last_closed = 0.0, 0
+        self.set("least_batch_reports", shuffler.task.min_batch)
+
+    def stored(self, seconds: float, num_left: int) -> None:
+        """Note that reports are on disk, how long it took, and how many wait."""
+        self.observe("commit_seconds", seconds)
+        self.set("queue_reports", num_left)
+        self.store_works()
+
+    def clock_jumped(self, is_wrong: bool) -> None:
+        """Note whether the clock can be believed; said once until that changes."""
+        self.set("clock_believed", int(not is_wrong))
+        if is_wrong and "clock" not in self.problems:
+            self.problems["clock"] = (
+                "the clock is more than an epoch from where it should be, so nothing is taken in "
+                "or closed: set it right, or start with --accept-clock if it is"
+            )
+            self.say("clock_jumped", reason=self.problems["clock"])
+        elif not is_wrong and self.problems.pop("clock", ""):
+            self.say("clock_back")
+
+    def closed(self, number: int) -> None:
+        """Note that a batch has its members; said once, however often it is tried."""
+        if number != self._last_closed:
+            self.say("batch_closed", batch=number)
+        self._last_closed = number
+
+    def released(self, state: BatchState) -> None:
+        """Note what became of a batch."""
+        self._next_count = 0.0
+        if state.state == "sealed":
+            self.say("batch_sealed", batch=state.number, reports=state.size or 0)
+        elif state.state in ("short", "dropped"):
+            self.say(f"batch_{state.state}", batch=state.number)
+
+    def tick(self, now: float) -> None:
+        """Destroy keys that have served, and bring the numbers up to date."""
+        shuffler = self._shuffler
+        if self._keys is not None:
+            for epoch in destroy_finished(shuffler, self._keys):
+                self.say("key_destroyed", epoch=epoch)
+        if "store" in self.problems:  # who waits until it is ready sends nothing meanwhile
+            shuffler.try_store()
+            self.store_works()
+        # Of all processes that share the store, so that one of them alone says it.
+        for outcome, number in shuffler.counts().items() if shuffler.leads() else ():
+            self.set("reports_total", number, outcome)
+        if time.monotonic() >= self._next_count:
+            begun = time.monotonic()
+            self.set("waiting_reports", shuffler.num_unreleased())
+            took = time.monotonic() - begun
+            self._next_count = time.monotonic() + took / _COUNTING_SHARE
+        states, due = shuffler.states(), shuffler.oldest_sealed()
+        for state in _STATES:
+            self.set("batches", states.get(state, 0), state)
+        self.set("short_epochs", shuffler.num_short_epochs())
+        self.set("sealed_age_seconds", 0.0 if due is None else max(0.0, now - shuffler.end_of(due)))
+        self._look_at_keys(now)
+
+    def _look_at_keys(self, now: float) -> None:
+        """Say how old keys are, how long they last, and whether the present epoch has one."""
+        task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
+        starts: list[float] = [task.start + epoch * task.epoch_seconds for epoch in epochs]
+        left = starts[-1] + task.epoch_seconds - now if starts else 0.0
+        task_left = task.start + task.num_epochs * task.epoch_seconds - now
+        self.set("oldest_key_age_seconds", max(0.0, now - starts[0]) if starts else 0.0)
+        self.set("task_left_seconds", max(0.0, task_left))
+        self.set("keys_left_seconds", max(0.0, left))
+        present = task.epoch_at(now)
+        has_key = present is None or present in epochs
+        self.set("key_present", int(has_key))
+        self.problems.pop("keys", None)
+        if not has_key:
+            self.problems["keys"] = f"there is no key for epoch {present}: rotate keys"
+
+
+# None while the clock cannot be believed.
+Now = Callable[[], float | None]
+
+_Waiting = tuple[list[Report], asyncio.Future[list[Answer]]]
+
+
+class Intake:
+    """Stores what arrives, many uploads in one transaction."""
+
+    def __init__(self, shuffler: Shuffler, now: Now, watch: ShufflerWatch) -> None:
+        self._shuffler, self._now, self._watch = shuffler, now, watch
+        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._num_waiting = 0
+        size = report_size(shuffler.task.asked.codec.num_report_bytes)
+        self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
+
+    async def take(self, reports: list[Report]) -> list[Answer]:
+        """Return what became of each report of an upload, once it is on disk."""
+        if self._num_waiting + len(reports) > self._most:
+            raise HTTPException(503, "too many reports wait to be stored: try again")
+        for epoch in {report.epoch for report in reports}:
+            if self._shuffler.is_full(epoch):
+                what = f"epoch {epoch} has all the reports that this shuffler takes in: its "
+                what += "operator may raise max_epoch_reports"
+                raise HTTPException(429, what, {"retry-after": str(_FULL_SECONDS)})
+        stored: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait((reports, stored))
+        self._num_waiting += len(reports)
+        return await stored
+
+    async def run(self) -> None:
+        """Store what waits, until cancelled."""
+        while True:
+            some = [await self._waiting.get()]
+            reports = [*some[0][0]]
+            while len(reports) < _ENOUGH_AT_ONCE and not self._waiting.empty():
+                some.append(self._waiting.get_nowait())
+                reports += some[-1][0]
+            self._num_waiting -= len(reports)
+            self._store(some, reports)
+            await asyncio.sleep(0)  # lets others in
+
+    def _believed(self) -> float:
+        """Return the time; what is sent while the clock is wrong can be sent again."""
+        if (now := self._now()) is None:
+            raise HTTPException(503, "the shuffler's clock is wrong: try again later")
+        return now
+
+    def _store(self, some: Sequence[_Waiting], reports: Sequence[Report]) -> None:
+        """Store uploads in one transaction."""
+        begun = time.monotonic()
+        try:
+            answers = iter(self._shuffler.take(reports, self._believed()))
+        except (HTTPException, ShuffledpError) as error:
+            for _, stored in some:
+                if not stored.done():
+                    stored.set_exception(error)
+            return
+        self._watch.stored(time.monotonic() - begun, self._num_waiting)
+        for each, stored in some:
+            found = list(islice(answers, len(each)))
+            if not stored.done():
+                stored.set_result(found)
+
+
+def shuffler_app(
+    shuffler: Shuffler,
+    *,
+    lists: Mapping[str, bytes],
+    analyzer_key: bytes,
+    watch: ShufflerWatch,
+    now: Now = time.time,
+    tick_seconds: float = _TICK_SECONDS,
+    work: Sequence[Callable[[], Awaitable[None]]] = (),
+) -> "Shortcut":
+    """Return the shuffler's application, with its clock, and the lists of keys that it serves."""
+    task = shuffler.task
+    intake = Intake(shuffler, now, watch)
+    size = task.asked.codec.num_report_bytes
+
+    async def reports(request: Request) -> Response:
+        body = await http.body_of(request, most_reports(size) * report_size(size))
+        return http.data_of(bytes(await intake.take(decode_upload(body, size))))
+
+    async def batches(request: Request) -> Response:
+        http.require_signed(request, task, analyzer_key)
+        after = request.query_params.get("after", "0")
+        if not after.isdecimal():
+            raise HTTPException(400, f"after = {after!r} is not a number of a batch")
+        return JSONResponse({"sealed": shuffler.sealed_after(int(after))})
+
+    async def fetch(request: Request) -> Response:
+        http.require_signed(request, task, analyzer_key)
+        number = request.path_params["number"]
+        shuffler.require_sealed(number)
+        return http.data_of(await asyncio.to_thread(shuffler.read, number))
+
+    async def forget(request: Request) -> Response:
+        http.require_signed(request, task, analyzer_key)
+        shuffler.forget(number := request.path_params["number"])
+        watch.say("batch_fetched", batch=number)
+        return Response(status_code=204)
+
+    base = f"/tasks/{task.task_id.hex()}"
+    app = http.application(
+        {
+            ("POST", "/reports"): reports,
+            ("GET", ""): http.listed({"": task.encode()}, ""),
+            ("GET", "/keys"): http.listed(lists, "keys"),
+            ("GET", "/analyzer_keys"): http.listed(lists, "analyzer_keys"),
+            ("GET", "/batches"): batches,
+            ("GET", "/batches/{number:number}"): fetch,
+            ("DELETE", "/batches/{number:number}"): forget,
+        },
+        [
+            intake.run,
+            lambda: _release_batches(shuffler, watch, now, tick_seconds),
+            lambda: _prepare_epochs(shuffler, now, tick_seconds),
+            *work,
+        ],
+        base=base,
+        watch=watch,
+    )
+    return Shortcut(app, f"{base}/reports", http.told(watch, "POST /reports", reports))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """An application whose uploads go round routes and layers, which took a third of their time."""
+
+    app: Starlette
+    path: str
+    reports: http.Endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI has it."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
+            return await self.app(scope, receive, send)
+        response = await self.reports(Request(scope, receive))
+        return await response(scope, receive, send)
+
+
+async def _release_batches(
+    shuffler: Shuffler, watch: ShufflerWatch, now: Now, tick_seconds: float
+) -> None:
+    """Release batches as epochs end; others come in while their reports are opened."""
+    opened: dict[int, tuple[Held, list[list[bytes | None]]]] = {}  # not again if writing failed
+    while True:
+        seen = now()
+        watch.clock_jumped(seen is None)
+        try:
+            for state in shuffler.closed(seen) if seen is not None else ():
+                watch.closed(state.number)
+                if state.number not in opened:
+                    held, number, pages = shuffler.to_open(state)
+                    with workers(number) as executor:
+                        opened = {state.number: (held, await opened_in(executor, pages))}
+                written = await asyncio.to_thread(shuffler.write, state, *opened[state.number])
+                if written.refusal:
+                    watch.say("budget_refused", batch=state.number, reason=written.refusal)
+                watch.released(shuffler.settle(state, written))
+                opened = {}
+            if seen is not None:
+                watch.tick(seen)
+        except OutputError as error:  # a full disk: each step can be done again
+            watch.store_failed(error)
+        await asyncio.sleep(tick_seconds)
+
+
+async def _prepare_epochs(shuffler: Shuffler, now: Now, tick_seconds: float) -> None:
+    """Have ready who is admitted before an epoch begins; uploads come in meanwhile."""
+    while True:
+        if (seen := now()) is not None:
+            await asyncio.to_thread(shuffler.prepare, seen)
+        await asyncio.sleep(tick_seconds)

@@ -1,0 +1,90 @@
+"""Facts and cautions of a shuffle within groups."""
+
+import math
+from dataclasses import dataclass
+
+from shuffledp.core.guarantee import Guarantee
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetPreservation:
+    """A share ``eta`` or more of a subset's reports stays within it, but for a chance of ``delta``.
+
+    ``confidence`` is that in simulated shuffles.
+    """
+
+    name: str
+    size: int
+    eta: float
+    delta: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reidentification:
+    """Theorem 4.2 for the smallest group, of ``group_size`` people, that protects somebody.
+
+    ``most_probable`` is an upper bound on the probability that more than half of the rows which an
+    adversary names for ``subset_size`` people are theirs.
+    """
+
+    subset_size: int
+    group_size: int
+    most_probable: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """Groups, reference order and guarantees of one shuffle within groups.
+
+    Computed in `shuffledp.groups.run`.
+    """
+
+    description: str
+    num_groups: int
+    smallest_group: int
+    median_group: int
+    largest_group: int
+    largest_width: int | None
+    rank_distance: str | None
+    reference_order: str
+    sensitivity: float
+    published_sensitivity: int | None
+    orders_tried: tuple[tuple[str, int], ...]
+    alpha: float
+    theta: float
+    mean_displacement: float
+    odds_factor: float
+    reidentification: tuple[Reidentification, ...]
+    preservation: tuple[SubsetPreservation, ...]
+    shuffler: str = "mallows"
+    unit: str = "places"
+    expected_crowd: tuple[float, ...] = ()
+
+
+# A shuffle that leaves more than this share of epsilon0 hardly amplifies.
+_HARDLY = 0.9
+
+
+def amplification_cautions(
+    guarantee: Guarantee, epsilon0: float, facts: GroupFacts
+) -> tuple[str, ...]:
+    """Return a warning if a shuffle within groups amplifies next to nothing.
+
+    That is: epsilon is at least nine tenths of epsilon0, and more than twice the lower end (that of
+    a uniform shuffle).
+    """
+    epsilon, lower = guarantee.epsilon_upper, guarantee.lower or 0.0
+    if math.isinf(facts.alpha) or epsilon < _HARDLY * epsilon0 or lower > 0.5 * epsilon:
+        return ()
+    share = f"central epsilon is {epsilon:.3g}, and epsilon0 = {epsilon0:.3g}"
+    if facts.rank_distance == "kendall":
+        return (
+            f"Kendall's distance gives next to no central amplification here: {share}. Within "
+            "groups it promises alpha all the same. The displacement shuffler, or rank distance "
+            "hamming or cayley, which does not keep reports near, may give a smaller epsilon.",
+        )
+    return (
+        f"There is next to no central amplification here: {share}. Somebody has few others nearby "
+        "to hide among; a smaller alpha moves reports farther.",
+    )

@@ -1,0 +1,1 @@
+"""Counts of shuffled reports: exact laws and bounds of what an adversary guesses from them."""

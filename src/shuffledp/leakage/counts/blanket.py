@@ -1,0 +1,207 @@
+"""What can be guessed at most, whatever is known of the others: their noise alone must hide.
+
+For a uniform target and k-RR, whatever the adversary knows of the n - 1 others,
+
+    V <= r + (p - r) E[V_S(B + 1)],   B ~ Bin(n - 1, k r),
+
+V_S(m) being the share of m balls in the fullest of k bins. For any prior q it is at most k max(q)
+times that; for any randomizer the blanket min_x R_xy takes the place of the uniform noise. V(m)
+does not rise with m, so the law of B may be cut into ranges that stand at their left ends. Proofs:
+docs/results/leakage-strong.md.
+
+*The fullest of some bins where most balls may fall beside them.* n independent balls fall into
+each of b bins with chance r, and else into the rest: see `contour`.
+
+*Left out.* Below the first load, by negative association of the counts (Joag-Dev and Proschan
+1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80. Above the last one
+Bernstein's inequality and the union of all bins leave e^-48. With many loads only those of a
+`LatticeRule` are looked at; its truncation is an estimate.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
+from shuffledp.leakage.channel import Truth, checked_prior, float_channel
+from shuffledp.leakage.counts.contour import Setting, bernstein_reach, contour_angles, contour_tails
+from shuffledp.leakage.counts.fullest_bin import excess_share, lattice_rule
+from shuffledp.leakage.counts.others import MOST_USERS, Coins, Response, report_law, unshuffled
+
+_ULP = math.ulp(1.0)
+_LOG_BELOW = -80.0
+_LOG_ABOVE = -48.0
+
+# Steps of the sums over nodes: about 0.7 s. A load is worth so many masses.
+_MOST_STEPS = 2e8
+_STEPS_A_LOAD = 30.0
+
+# A panel of a lattice rule is some four deviations wide: loads begin ten below the mean, or at it.
+_NUM_PANELS = 5
+
+
+def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | None:
+    """Enclose E[max h_x] - n r for n balls of which each of b bins gets one with chance r.
+
+    b r is at most 1. To some 1e-12 of it; None where it would take above 0.7 s.
+    """
+    mean = float(balls * chance)
+    exact = Fraction(mean)
+    beside = balls - bins * exact
+    rest = float(max(beside, Fraction(0)))
+    setting = Setting(balls, bins, mean, rest, shift=float(beside - Fraction(rest)))
+    needed = math.log(bins + 1.0) + math.log(balls) - _LOG_ABOVE
+    last = max(min(math.ceil(mean + bernstein_reach(needed, mean)), balls), 1)
+    below = math.sqrt(-2.0 * _LOG_BELOW * mean / bins)
+    first = min(max(math.floor(mean - below), 0), last - 1)
+    rule = lattice_rule(last - first, _NUM_PANELS)
+    angles = contour_angles(setting)
+    counted = max(last - mean, 1.0)
+    if angles.size * (counted + _STEPS_A_LOAD * rule.nodes.size) > _MOST_STEPS:
+        return None
+    # The chance at the first load may be on the other side of a bend.
+    loads = np.append(first, first + 1 + rule.nodes)
+    tails, errors = contour_tails(setting, loads, last, angles)
+    error = float(errors.max())
+    total, slack = rule.total(tails[1:], error)
+    value = float(first - exact) + float(tails[0]) + total
+    # The law is that of the rounded mean: balls whose bin differs.
+    slack += 4.0 * _ULP * (balls + abs(value)) + error
+    slack += math.exp(_LOG_ABOVE) + max(first, 1) * math.exp(_LOG_BELOW)
+    return Enclosure(max(value - slack, 0.0), value + slack)
+
+
+# Up to so many outcomes each is a range of its own; else ranges begin where the law passes these.
+_MOST_SINGLE = 64
+_LEVELS = (*(1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01), *(i / 32 for i in range(1, 32)), 0.99, 0.999)
+
+# Bounds that are kept: one question asks for the same one several times.
+_REMEMBERED = 64
+
+
+def _mean_of_crowds(coins: Coins, hidden: Callable[[int], float], alone: float) -> float:
+    """Bound E[V(B + 1)] for the binomial B of some coins, where V(1) = ``alone``.
+
+    V must not rise: the law of B is cut into ranges that stand at their left ends.
+    """
+    law = report_law([coins])
+    masses = law.masses[: coins.number - law.first + 1]
+    starts = np.arange(masses.size)
+    if masses.size > _MOST_SINGLE:
+        starts = np.unique(np.append(0, np.searchsorted(np.cumsum(masses), _LEVELS)))
+    total = law.error + 1e-15
+    sums = np.add.reduceat(masses, starts)
+    for start, mass in zip((law.first + starts).tolist(), sums.tolist(), strict=True):
+        total += mass * (min(hidden(start + 1), alone) if start > 0 else alone)
+    return round_up(total, operations=2 * starts.size + 4)
+
+
+def blanket_vulnerability_upper(
+    num_users: SupportsIndex,
+    domain_size: SupportsIndex,
+    truth: Truth,
+    prior: ArrayLike | None = None,
+) -> float:
+    """Bound how often a value is guessed right by whoever knows all others' values.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e10, target included.
+    domain_size : int
+        k >= 2.
+    truth : float, int or Fraction
+        p in [1/k, 1] of k-ary randomized response.
+    prior : array_like of float, shape (k,), optional
+        Of the target's value; uniform if not given.
+
+    Returns
+    -------
+    float
+        At most 1. Errs upwards: by round-off, and what the bound loses; by a thousandth of what is
+        leaked where n is large and p is within a hundredth or so of 1/k.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p < 1/k.
+    ParameterError
+        If a number is out of range, or the prior is none.
+
+    Notes
+    -----
+    Milliseconds, 20 ms at n = 1e9; up to a second where p is that close to 1/k.
+
+    Source: ours; docs/results/leakage-strong.md. The randomizer as in Jurado, Gonze, Alvim,
+    Palamidessi, "Analyzing the Shuffle Model through the Lens of Quantitative Information Flow",
+    CSF 2023, hal-04349295v1, Definition 10.
+
+    Examples
+    --------
+    Alone, the target's report is seen; with no noise, nothing hides it.
+
+    >>> round(blanket_vulnerability_upper(1, 2, 0.75), 9), blanket_vulnerability_upper(9, 3, 1)
+    (0.75, 1.0)
+    >>> round(blanket_vulnerability_upper(2, 2, 0.75), 9)  # B is 0 or 1: (1 + 3/4) / 2 of the way
+    0.6875
+    """
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
+    response = Response.of(truth, require_at_least("domain_size", domain_size, 2))
+    law = checked_prior(prior, response.domain_size)
+    uniform = _uniform_upper(users, response)
+    if prior is None:
+        return uniform
+    scaled = round_up(response.domain_size * float(law.max()) * uniform, operations=4)
+    return min(round_up(response.unshuffled(law)), scaled, 1.0)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _uniform_upper(num_users: int, response: Response) -> float:
+    """Return (1), rounded up: 1/k, and the mean excess times p - r."""
+    values = response.domain_size
+    if response.kept == 0:
+        return round_up(1.0 / values, operations=1)
+    if response.answer == 0:
+        return 1.0
+    found = noise_load_excess(num_users, values, response.answer)
+    if found is None:
+        alone, others = 1.0 - 1.0 / values, Coins(num_users - 1, response.noise)
+        excess = _mean_of_crowds(others, lambda size: excess_share(size, values).upper, alone)
+    else:
+        excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
+    # r + (p - r)/k = 1/k.
+    return min(response.leaked(Enclosure(0.0, excess)).upper, float_above(response.truth))
+
+
+def channel_blanket_upper(
+    num_users: SupportsIndex, channel: ArrayLike, *, prior: ArrayLike | None = None
+) -> float:
+    """Bound how often a value is guessed right under any randomizer, whatever is known of others.
+
+    Errs upwards; at most what the unshuffled report gives.
+    """
+    from shuffledp.leakage.uninformed import exchangeable_vulnerability
+
+    users = require_at_least("num_users", num_users, 1, MOST_USERS)
+    matrix = float_channel(channel)
+    matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    law = checked_prior(prior, len(matrix))
+    alone = min(round_up(unshuffled(matrix, law)), 1.0)
+    blanket: NDArray[np.float64] = matrix.min(axis=0)
+    # A smaller chance of noise is a weaker blanket: this errs upwards.
+    chance = min(float(blanket.sum()) * (1.0 - 1e-14), 1.0)
+    if chance <= 0.0:
+        return alone
+    crowd = blanket / blanket.sum()
+
+    def hidden(size: int) -> float:
+        """Bound what is guessed right in a crowd of so many."""
+        return exchangeable_vulnerability(size, matrix, prior=law, crowd=crowd, work=0.0).upper
+
+    return min(_mean_of_crowds(Coins(users - 1, Fraction(chance)), hidden, alone), alone)

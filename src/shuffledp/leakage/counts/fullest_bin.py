@@ -1,0 +1,376 @@
+"""The expected number of balls in the fullest of k bins: enclosed at any size.
+
+E[max] - n / k is n / k rounded up, less n / k, plus the sum over larger loads m of Pr[max > m]: no
+term is negative, so the excess is as accurate as they are. The chances come from a recurrence for
+many balls in few bins, else from characteristic functions (see `contour`). Where many loads matter
+the chance is a smooth function of the load, and the polynomial through 48 of each panel is summed
+instead (`lattice_rule`).
+
+*Error budget.* Round-off and truncation of every chance times how much the sum amplifies it; loads
+left out above (Chernoff) and below (at most their number times the chance at the lowest load). All
+that is proved to first order in the round-off; truncation of the sum over loads is read off the
+decay of the Chebyshev coefficients, 16-fold. See docs/results/leakage-maximum-load.md.
+
+*The recurrence*, for many balls in few bins: the first ball that would be one too many. With G_1 =
+1 and h_j(s) = Pr[Bin(s, 1/j) = m],
+
+    G_j(i) = sum over 0 <= t <= i of h_j(j m - t) G_{j-1}(t),   Pr[max <= m] = G_k(k m - n).
+
+Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by strides of at most
+sigma / 16. A level adds a relative 1e-14.
+"""
+
+import functools
+import itertools
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
+from shuffledp.leakage.counts import contour
+
+# Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
+_SMALLEST_SPREAD = 64.0
+_STRIDES = 16.0
+_HALF_STENCIL = 7
+
+# More bins are quicker by characteristic functions, at any number of balls.
+_MOST_BINS = 10
+
+# Relative error of a level.
+LEVEL_ERROR = 1e-14
+
+# Bernoulli's numbers B_0, B_1 (= 1/2), ..., B_13.
+_BERNOULLI = (1, 1 / 2, 1 / 6, 0, -1 / 30, 0, 1 / 42, 0, -1 / 30, 0, 5 / 66, 0, -691 / 2730, 0)
+
+
+@functools.lru_cache(maxsize=1)
+def _basis() -> Floats:
+    """Return the coefficients of Lagrange's polynomials of the stencil, one row a point."""
+    rows = []
+    for at in (points := range(1 - _HALF_STENCIL, _HALF_STENCIL + 1)):
+        others = [p for p in points if p != at]
+        scale = math.prod(at - p for p in others)
+        rows.append(np.polynomial.polynomial.polyfromroots(others) / scale)
+    return np.array(rows)
+
+
+def stride_rule(stride: float) -> Floats:
+    """Return weights for the sum of f(1), ..., f(stride) from f at whole multiples of the stride.
+
+    Exact for polynomials of degree 13 (Faulhaber's formula); ``stride`` may be a fraction.
+    """
+    moments = [
+        sum(math.comb(d + 1, j) * _BERNOULLI[j] * stride ** (1 - j) for j in range(d + 1)) / (d + 1)
+        for d in range(2 * _HALF_STENCIL)
+    ]
+    rule: Floats = _basis() @ np.array(moments)
+    return rule
+
+
+def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
+
+    They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
+    """
+    from shuffledp.leakage.counts.count_kernels import confined, overflow_weight
+
+    spread, inside = math.sqrt(num_balls / num_bins), []
+    for load in loads.tolist():
+        deficit = num_bins * load - num_balls
+        if deficit == 0:
+            weights = (overflow_weight(float(load), float(j), 0.0) for j in range(2, num_bins + 1))
+            inside.append(math.prod(weights))
+        else:
+            strides = math.ceil(deficit * _STRIDES / spread)
+            rule = stride_rule(deficit / strides)
+            inside.append(confined(load, num_bins, deficit, strides, rule))
+    chances = np.clip(inside, 0.0, 1.0)
+    return 1.0 - chances, chances * (LEVEL_ERROR * num_bins)
+
+
+# What is left out above the loads, relative to Pr[Po(n) = n].
+_LOG_NEGLIGIBLE = math.log(1e-19)
+
+
+def in_bins(num_balls: int, num_bins: int) -> contour.Setting:
+    """Return the bins alone, without a rest."""
+    mean = num_balls / num_bins
+    shift = float(num_balls - num_bins * Fraction(mean))
+    return contour.Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
+
+
+def characteristic_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] by the characteristic function, and bounds on the absolute errors.
+
+    Loads increase from n / k or more. N nodes and W masses cost O(N (W + loads)); W is about 12
+    sqrt(n / k), N some hundred from k = 16 on, and up to 6 sqrt(n) for k = 2.
+    """
+    setting = in_bins(num_balls, num_bins)
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(num_bins)
+    # Bernstein: beyond this load a bin has less than e^log_rare.
+    reach = contour.bernstein_reach(-log_rare, setting.mean)
+    last = max(math.ceil(setting.mean + reach), int(loads[-1]) + 1)
+    return contour.contour_tails(setting, loads, last, contour.contour_angles(setting))
+
+
+# A panel of more whole numbers has this many nodes; in others each number is one.
+_NODES_A_PANEL = 48
+_MOST_ONE_BY_ONE = 256
+
+# Coefficients from which the truncation is read, and by how much it may be more.
+_LAST_COEFFICIENTS = 8
+_SAFETY = 16.0
+
+
+def num_panels(num_bins: int) -> int:
+    """Return into how many panels the loads of a maximum are cut."""
+    return 2 if num_bins <= 3 else 3 if num_bins <= 6 else 5
+
+
+class LatticeRule(NamedTuple):
+    """Where to evaluate, and how to add up."""
+
+    nodes: Integers
+    weights: Floats
+    checks: Floats  # shape (8, nodes)
+    starts: Integers  # of the panels among the nodes
+
+    def total(self, values: Floats, error: float = 0.0) -> tuple[float, float]:
+        """Return the sum over all numbers, and what it is off: truncation, an estimate, and errors.
+
+        Each value may be off by ``error``.
+        """
+        checks = np.add.reduceat(self.checks * values, self.starts, axis=1)
+        last = np.abs(checks).max(axis=0)
+        slack = _SAFETY * float(last.sum()) + float(np.abs(self.weights).sum()) * error
+        return math.fsum(self.weights * values), slack
+
+
+@functools.lru_cache(maxsize=64)
+def lattice_rule(size: int, panels: int) -> LatticeRule:
+    """Return the rule for ``size`` >= 1 whole numbers in ``panels`` panels of 48 nodes."""
+    if size <= panels * _MOST_ONE_BY_ONE:
+        return LatticeRule(np.arange(size), np.ones(size), np.zeros((1, size)), np.zeros(1, int))
+    edges = [size * panel // panels for panel in range(panels + 1)]
+    rules = [_panel_rule(right - left) for left, right in itertools.pairwise(edges)]
+    nodes, weights, checks = zip(*rules, strict=True)
+    starts = np.cumsum([0, *map(len, nodes[:-1])])
+    places = [left + inside for left, inside in zip(edges, nodes, strict=False)]
+    return LatticeRule(np.hstack(places), np.hstack(weights), np.hstack(checks), starts)
+
+
+@functools.lru_cache(maxsize=64)
+def _panel_rule(size: int) -> tuple[Integers, Floats, Floats]:
+    """Return nodes, weights and checks of one panel of more than 256 numbers."""
+    angles = (np.arange(_NODES_A_PANEL) + 0.5) * (np.pi / _NODES_A_PANEL)
+    nodes = np.unique(np.floor(0.5 * size * (1.0 - np.cos(angles))).astype(np.int64))
+    places = (2.0 * nodes + 1.0) / size - 1.0
+    # Gram's polynomials, orthogonal over all numbers: all but the constant one have the sum 0.
+    gram = [np.ones(len(nodes)), places]
+    for j in range(1, len(nodes) - 1):
+        ahead = (2 * j + 1) * places * gram[j] - j * (1.0 - (j / size) ** 2) * gram[j - 1]
+        gram.append(ahead / (j + 1))
+    weights: Floats = size * np.linalg.inv(np.transpose(gram))[0]
+    solver = np.linalg.inv(np.polynomial.chebyshev.chebvander(places, len(nodes) - 1))
+    return nodes, weights, size * np.asarray(solver[-_LAST_COEFFICIENTS:], dtype=np.float64)
+
+
+LARGEST_NUM_BALLS = 10**15
+
+# Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
+_MOST_EXACT = 64
+
+# Relative error of the closed form for two bins: 16 roundings.
+_CLOSED_FORM_ERROR = 16.0 * math.ulp(1.0)
+
+# Rounding of the last additions, in units of the answer.
+_LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
+
+# Logarithm of what is neglected above, and how many bins are expected above the lowest load.
+_LOG_NEGLIGIBLE_ABOVE = 48.0
+_EXPECTED_ABOVE = 46.0
+
+
+class LoadWindow(NamedTuple):
+    """Loads ``first`` to ``last`` (inclusive), and a bound on what is left out above."""
+
+    first: int
+    last: int
+    beyond: float
+
+
+def least_load(num_balls: int, num_bins: int) -> int:
+    """Return the least possible maximum load, n / k rounded up."""
+    return -(-num_balls // num_bins)
+
+
+def _relative_entropy(num_balls: int, num_bins: int, load: int) -> float:
+    """Return n times the relative entropy of load / n to 1 / k, load >= n / k; rounded down."""
+    mean = num_balls / num_bins
+    if load >= num_balls:
+        return num_balls * math.log(num_bins) * (1.0 - 1e-12)
+    excess = (load * num_bins - num_balls) / num_bins
+    inside = load * math.log1p(excess / mean)
+    outside = (num_balls - load) * math.log1p(-excess / (num_balls - mean))
+    return max((inside + outside) - 1e-12 * (inside - outside), 0.0)
+
+
+def load_window(num_balls: int, num_bins: int) -> LoadWindow:
+    """Return the loads that matter to the maximum of ``num_balls`` in ``num_bins`` bins."""
+    least, mean = least_load(num_balls, num_bins), num_balls / num_bins
+    log_bins = math.log(num_bins)
+
+    def is_rare(load: int) -> bool:
+        return _relative_entropy(num_balls, num_bins, load + 1) >= log_bins + _LOG_NEGLIGIBLE_ABOVE
+
+    def is_often_above(load: int) -> bool:
+        # About Pr[Po(mean) > load + 1]; where the window begins is a matter of speed alone.
+        beyond = load + 1.5
+        deviance = max(beyond * math.log(beyond / mean) - (beyond - mean), 0.0)
+        return 0.5 * num_bins * math.erfc(math.sqrt(deviance)) < _EXPECTED_ABOVE
+
+    # Both rise with the load.
+    last = least + bisect_left(range(least, max(num_balls - 1, least)), True, key=is_rare)
+    first = least + bisect_left(range(least, last), True, key=is_often_above)
+    if last + 1 >= num_balls:  # the maximum is never above n
+        return LoadWindow(first, last, 0.0)
+    load = last + 2
+    log_next = log_bins - _relative_entropy(num_balls, num_bins, load)
+    ratio = (num_balls - load) / (load * (num_bins - 1.0))
+    # There are no more than n - last terms, each at most the first.
+    most = min(1.0 / (1.0 - ratio) if ratio < 1.0 else math.inf, float(num_balls - last))
+    return LoadWindow(first, last, math.exp(log_next) * most * (1.0 + 1e-9))
+
+
+def _closed_form_excess(num_balls: int) -> Enclosure:
+    """Return the excess for two bins, n C(2j, j) / 2^(2j + 1) with j = floor(n / 2)."""
+    half = num_balls // 2
+    if half <= _MOST_EXACT:
+        central = math.comb(2 * half, half) / (1 << (2 * half))
+    else:
+        square = float(half) * half
+        exponent = (-1.0 / 8.0 + (1.0 / 192.0 - 1.0 / (640.0 * square)) / square) / half
+        central = math.exp(exponent) / math.sqrt(math.pi * half)
+    value = 0.5 * num_balls * central
+    return Enclosure.around(value, value * _CLOSED_FORM_ERROR)
+
+
+def faster_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] and bounds on the errors by the faster of both methods."""
+    is_full = num_balls >= _SMALLEST_SPREAD**2 * num_bins
+    by = recurrence_tails if is_full and num_bins <= _MOST_BINS else characteristic_tails
+    return by(num_balls, num_bins, loads)
+
+
+def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
+    """Enclose E[max load] - n / k for n balls thrown uniformly and independently into k bins.
+
+    Parameters
+    ----------
+    num_balls : int
+        n, 1 to 1e15.
+    num_bins : int
+        k >= 2.
+
+    Returns
+    -------
+    Enclosure
+        Half as wide as 1e-12 to 1e-11 of the excess, mostly, and 1e-10 at worst; 4e-15 for two
+        bins. The error budget is the module's.
+
+    Raises
+    ------
+    ParameterError
+        If a number is not whole or out of range.
+
+    Notes
+    -----
+    Cost: below 0.1 s for n up to 1e9 and k up to 1e4, mostly milliseconds; hardly grows with n from
+    n / k = 1e5 on.
+
+    Examples
+    --------
+    Two balls in two bins meet half of the time: E[max] = 3/2.
+
+    >>> found = maximum_load_excess(2, 2)
+    >>> round(found.lower, 12), round(found.upper, 12)
+    (0.5, 0.5)
+    """
+    balls = require_at_least("num_balls", num_balls, 1, LARGEST_NUM_BALLS)
+    bins = require_at_least("num_bins", num_bins, 2, LARGEST_NUM_BALLS)
+    if bins == 2:
+        return _closed_form_excess(balls)
+    if balls == 1:
+        alone = 1.0 - 1.0 / bins
+        return Enclosure(math.nextafter(alone, 0.0), math.nextafter(alone, 1.0))
+    return excess_by(faster_tails, balls, bins)
+
+
+def excess_share(num_balls: int, num_bins: int) -> Enclosure:
+    """Enclose V_S - 1/k: by how much the fullest bin's share is above an even one."""
+    found = maximum_load_excess(num_balls, num_bins)
+    lower, upper = found.lower / num_balls, found.upper / num_balls
+    return Enclosure(round_down(lower, operations=2), round_up(upper, operations=2))
+
+
+def excess_by(tails_by: Callable[..., tuple[Floats, Floats]], balls: int, bins: int) -> Enclosure:
+    """Enclose the excess of at least two balls from the chances of the loads."""
+    window = load_window(balls, bins)
+    rule = lattice_rule(window.last - window.first + 1, num_panels(bins))
+    loads = window.first + rule.nodes
+    tails, errors = tails_by(balls, bins, loads)
+    total, slack = rule.total(tails, float(errors.max()))
+    # Above the least possible load but below the window, a load's chance is at most the first's.
+    skipped = (window.first - least_load(balls, bins)) * (1.0 - float(tails[0] - errors[0]))
+    value = (window.first * bins - balls) / bins + total
+    slack += _LAST_ROUNDINGS * value
+    lowest = least_load(balls, bins) - balls / bins
+    return Enclosure(
+        max(value - slack - skipped, lowest * (1.0 - _LAST_ROUNDINGS), 0.0),
+        value + slack + window.beyond,
+    )
+
+
+# Nodes times masses of all bins: about a second.
+_MOST_STEPS = 4e8
+
+
+def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
+    """Enclose E[max load] where bins have any positive law; None where it would take long.
+
+    Mostly within 1e-9 of it, a second at most. Loads outside windows are left out by Bernstein's
+    inequality, each with 1e-19.
+    """
+    if law.size == 1:
+        return Enclosure(float(num_balls), float(num_balls))
+    if float(np.ptp(law)) == 0.0:
+        excess, mean = maximum_load_excess(num_balls, law.size), num_balls / law.size
+        lower, upper = round_down(mean + excess.lower), round_up(mean + excess.upper)
+        return Enclosure(lower, upper).clipped(most=float(num_balls))
+    masses, counts = np.unique(law / math.fsum(law), return_counts=True)
+    means = num_balls * masses
+    log_rare = _LOG_NEGLIGIBLE + contour.log_sum_mass(num_balls) - math.log(law.size)
+    above = contour.bernstein_reach(-log_rare, means)
+    lasts = np.minimum(np.ceil(means + above), num_balls).astype(np.int64)
+    below = np.floor(means - np.sqrt(-2.0 * log_rare * means))
+    first, last = max(int(below.max()), least_load(num_balls, law.size)), int(lasts.max())
+    bins = contour.UnevenBins(num_balls, means, counts, lasts)
+    angles = contour.uneven_angles(bins, first)
+    if angles.size * float(np.maximum(lasts - first, 1).sum()) > _MOST_STEPS:
+        return None
+    rule = lattice_rule(last - first + 1, num_panels(law.size))
+    tails, error = contour.uneven_tails(bins, first + rule.nodes, angles)
+    total, slack = rule.total(tails, error)
+    value = first + total
+    slack += _LAST_ROUNDINGS * value + 1e-18 * float((counts * (lasts + 1)).sum())
+    # No maximum of several has a smaller mean than that of one.
+    return Enclosure(
+        max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack
+    )

@@ -1,0 +1,208 @@
+"""What an adversary holds likely before it sees anything, in files: a prior, and known counts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from shuffledp.accounting.channel_files import parse_entry
+from shuffledp.core.errors import DataError
+from shuffledp.core.labels import formed, label_of
+
+# Sums of probabilities that were written as decimals are no closer to 1.
+_SUM_TOLERANCE = Fraction(1, 10**9)
+
+_MOST_VALUES = 10**6
+
+_FORMS = (
+    "give a list of probabilities, an object of value and probability, or "
+    '{"prior": ..., "known": ...}'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorKnowledge:
+    """What an adversary believes about everybody, and what it knows of some.
+
+    Parameters
+    ----------
+    prior : tuple of float
+        Probability of each value, for the person and independently for everybody that the
+        adversary does not know; sums to 1.
+    values : tuple of str or None
+        Name of each value, where they were named.
+    known : tuple of int or None
+        How many of the others it knows to have each value; None where it knows nobody's.
+    """
+
+    prior: tuple[float, ...]
+    values: tuple[str, ...] | None = None
+    known: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, prior: "PriorKnowledge | Mapping[str, float] | Sequence[float]") -> Self:
+        """Return a prior that is in memory.
+
+        Parameters
+        ----------
+        prior : PriorKnowledge, mapping or sequence of float
+            As it is; value and probability; or probabilities in the order of the answers.
+
+        Raises
+        ------
+        DataError
+            If it is no prior, as for `read_prior`.
+
+        Examples
+        --------
+        >>> PriorKnowledge.of({"no": 0.75, "yes": 0.25}).for_values(["yes", "no"]).prior
+        (0.25, 0.75)
+        """
+        if isinstance(prior, cls):
+            return prior
+        content: Any
+        if isinstance(prior, Mapping):
+            content = {label_of(name): parse_entry(str(chance)) for name, chance in prior.items()}
+        else:
+            content = [parse_entry(str(chance)) for chance in prior]  # type: ignore[union-attr]  # a sequence
+        values, law = _prior(content, "prior")
+        return cls(prior=law, values=values)
+
+    def for_users(self, num_users: int) -> Self:
+        """Return it unchanged, if no more of the others are known than there are."""
+        known = sum(self.known or ())
+        if known > num_users - 1:
+            raise DataError(
+                f'"known" counts {known:,} users, and there are {num_users - 1:,} others'
+            )
+        return self
+
+    def for_values(self, values: Sequence[str], *, origin: str = "the prior") -> Self:
+        """Return the same in the order of ``values``; `DataError` if they do not fit."""
+        wanted = tuple(values)
+        if self.values is None:
+            if len(self.prior) != len(wanted):
+                found = f"{len(self.prior)} probabilities and there are {len(wanted)} answers"
+                raise DataError(f"{origin} has {found}: give one for each, in their order")
+            return self
+        if unknown := [name for name in self.values if name not in wanted]:
+            raise DataError(f"{origin} names {unknown[0]!r}, which is none of the answers")
+        if absent := [name for name in wanted if name not in self.values]:
+            raise DataError(f"{origin} has no probability for {absent[0]!r}: give 0 if it is none")
+        places = [self.values.index(name) for name in wanted]
+        return replace(
+            self,
+            prior=tuple(self.prior[place] for place in places),
+            values=wanted,
+            known=None if self.known is None else tuple(self.known[place] for place in places),
+        )
+
+
+def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
+    """Read a prior from a JSON file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A list of probabilities; or an object of value and probability; or an object with ``prior``
+        in either form and, if the adversary knows the values of some others, ``known``: how many
+        have each value, in the same form. Values that ``known`` does not name have none.
+        Probabilities are numbers, or fractions in quotes such as ``"1/3"``.
+
+    Returns
+    -------
+    PriorKnowledge
+        Its probabilities are divided by their sum.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or is no prior: says where and why, in one line.
+
+    Notes
+    -----
+    Numbers are read exactly, and must sum to 1 within 1e-9.
+    """
+    location = Path(path)
+    origin = location.name
+    content, known = _json(location), None
+    if isinstance(content, dict) and isinstance(content.get("prior"), list | dict):
+        if unknown := [key for key in content if key not in {"prior", "known"}]:
+            raise DataError(f"{origin} has {unknown[0]!r} beside the prior: {_FORMS}")
+        content, known = content["prior"], content.get("known")
+    values, prior = _prior(content, origin)
+    if known is not None:
+        known = _known(known, values, len(prior), origin)
+    return PriorKnowledge(prior=prior, values=values, known=known)
+
+
+def _json(path: Path) -> Any:
+    """Return what a JSON file holds; numbers as fractions, and no key stands twice."""
+
+    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = {formed(name): entry for name, entry in pairs}
+        if len(found) < len(pairs):
+            raise DataError(f"{path.name} names a value twice: name each value once")
+        return found
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(
+            text,
+            parse_float=parse_entry,
+            parse_int=parse_entry,
+            parse_constant=lambda _: None,
+            object_pairs_hook=unrepeated,
+        )
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
+
+
+def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[float, ...]]:
+    """Return the names of the values, and the probabilities."""
+    if not isinstance(content, list | dict):
+        raise DataError(f"{origin} holds no prior: {_FORMS}")
+    names = tuple(content) if isinstance(content, dict) else None
+    entries = list(content.values()) if isinstance(content, dict) else content
+    if not 2 <= len(entries) <= _MOST_VALUES:
+        raise DataError(
+            f"{origin} has {len(entries)} values, which is not in [2, {_MOST_VALUES:.0e}]: with "
+            "fewer than two there is nothing to guess"
+        )
+    exact = []
+    for place, entry in enumerate(entries):
+        number = parse_entry(entry) if isinstance(entry, str) else entry
+        if not isinstance(number, Fraction) or number < 0:
+            raise DataError(
+                f"{origin}, value {place if names is None else repr(names[place])} is no "
+                'probability: give a number from 0 to 1, or a fraction in quotes like "1/3"'
+            )
+        exact.append(number)
+    total = sum(exact, Fraction(0))
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise DataError(
+            f"the prior in {origin} sums to {float(total):.12g}, off by {float(total - 1):+.3g}: "
+            'its probabilities must add up to 1 within 1e-9; fractions may be written as "1/3"'
+        )
+    return names, tuple(float(entry / total) for entry in exact)
+
+
+def _known(
+    content: Any, values: tuple[str, ...] | None, num_values: int, origin: str
+) -> tuple[int, ...]:
+    """Return how many of the others are known to have each value."""
+    if isinstance(content, Mapping) and set(content) <= set(values or ()):
+        content = [content.get(name, Fraction(0)) for name in values or ()]
+    if not isinstance(content, list) or len(content) != num_values:
+        raise DataError(
+            f'{origin}: "known" is no list of {num_values} counts, nor an object that names values'
+        )
+    if any(not isinstance(n, Fraction) or n < 0 or n.denominator != 1 for n in content):
+        raise DataError(f'{origin}: "known" has what is no count of users: give whole numbers >= 0')
+    return tuple(map(int, content))

@@ -1,0 +1,262 @@
+"""Who hides the worst-off user's report, as bounds on positions say, and what that guarantees."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Required, TypedDict, Unpack
+
+import numpy as np
+
+from shuffledp.amplification.registry import account_epsilon
+from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.bound import Bound
+from shuffledp.core.profile import LocalProfile
+from shuffledp.network.positions.bounds import FEW_ROUNDINGS, PositionBounds
+from shuffledp.network.privacy import (
+    WeightedWalk,
+    Weights,
+    network_walk_delta,
+    network_walk_epsilon,
+    published_all_thinned_epsilon,
+    published_single_epsilon,
+)
+
+ReportingProtocol = Literal["all", "single"]
+
+
+class Terms(TypedDict, total=False):
+    """What is asked of an exchange, besides its rounds."""
+
+    delta: Required[float]  # Central failure probability
+    protocol: ReportingProtocol  # Whether holders hand in all they hold, the default, or one
+    num_dishonest: int  # Users whose reports hide nobody; by default none
+
+
+# Part of the claim where positions are not followed exactly.
+_BY_EIGENVALUES = (
+    "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
+    "over its fixed start vectors: the graph was not made with these in mind."
+)
+
+# A bound this near a trusted shuffler's, relatively, is not worth a second one.
+_NEAR = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hiding:
+    """Who hides the worst-off user's report after some rounds."""
+
+    # For each other user a chance, by coins of their own, with which their report hides that of
+    # *any* user at least as well as one in a uniform shuffle would; rounded down.
+    overlaps: Floats
+    # At least the chance of each user to hold it at the end.
+    position_law: Floats
+    # At least the chance that two independent copies of it end at one place.
+    collision: float
+    # Node whose position tells most, as far as the bounds say.
+    worst_user: int
+    # 1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
+    separation: float
+    # Where every report may be.
+    bounds: PositionBounds
+
+    @classmethod
+    def of(cls, bounds: PositionBounds) -> "Hiding":
+        """Return what holds for every user alike.
+
+        For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
+        the greatest high_v covers all victims. Whoever is the victim, the other users have all
+        but one of the lows: leaving out the greatest covers that.
+        """
+        worst = int(np.argmax(bounds.high))
+        highest = float(bounds.high[worst])
+        overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
+        return cls(
+            overlaps=overlaps[:-1],
+            position_law=np.minimum(bounds.reference * highest, 1.0),
+            collision=float(bounds.collision.max()),
+            worst_user=worst,
+            separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
+            bounds=bounds,
+        )
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        known: float = math.inf,
+        with_lower: bool = True,
+        **terms: Unpack[Terms],
+    ) -> Bound:
+        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`.
+
+        An epsilon that is ``known`` to be met is not searched for again.
+        """
+        bound = network_walk_epsilon(
+            profile,
+            overlaps=self.overlaps,
+            position_law=self.position_law,
+            with_lower=with_lower,
+            **terms,
+        )
+        enough = min(bound.upper, known)
+        weighed = min(self._weighed_epsilon(profile, 1.0, enough, terms), enough)
+        if weighed < bound.upper:
+            lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
+            bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
+        by_eigenvalues = () if self.bounds.method == "exact" else (_BY_EIGENVALUES,)
+        return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
+
+    def epsilon_of_share(
+        self,
+        profile: LocalProfile,
+        share: float,
+        *,
+        for_all: float = math.inf,
+        **terms: Unpack[Terms],
+    ) -> float:
+        """Return an epsilon for at least this share of the users, in (0, 1]; rounded up.
+
+        What is known to hold ``for_all`` of them is not searched for again.
+        """
+        users = self._weighings(profile, terms)[-1].hidden_best(share)
+        overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
+        found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
+        hidden = min(found.upper, for_all)
+        return min(hidden, self._weighed_epsilon(profile, share, hidden, terms))
+
+    def meets(
+        self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
+    ) -> bool:
+        """Tell whether a central target is proved to be met for this share of the users."""
+        for weighing in self._weighings(profile, terms):
+            if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
+                return True
+        asked: dict[str, Any] = {**terms}
+        delta: float = asked.pop("delta")
+        asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
+        found = network_walk_delta(profile, epsilon=epsilon, with_lower=False, **asked)
+        return found.upper <= delta
+
+    def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
+        """Return what the published theorem gives in its corrected form, rounded up.
+
+        None where it says nothing; it may exceed epsilon0.
+        """
+        delta, collision = terms["delta"], self.collision
+        if delta == 0.0 or profile.delta0 > 0.0:
+            return None
+        if terms.get("protocol", "all") == "single":
+            found = published_single_epsilon(profile.epsilon0, collision=collision, delta=delta)
+        else:
+            honest = max(self.overlaps.size - terms.get("num_dishonest", 0), 0)
+            found = published_all_thinned_epsilon(
+                profile.epsilon0, overlaps=self.overlaps[:honest], collision=collision, delta=delta
+            )
+        return found.upper if math.isfinite(found.upper) else None
+
+    def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
+        """Return what is known relative to several laws Q; what mostly proves more is first."""
+        laws = (self.bounds,) if self.bounds.lowered is None else (self.bounds.lowered, self.bounds)
+        return [Weighing(bounds, profile, terms) for bounds in laws]
+
+    def _weighed_epsilon(
+        self, profile: LocalProfile, share: float, enough: float, terms: Terms
+    ) -> float:
+        """Return what the weighted blanket proves for a share of users; inf where it cannot help.
+
+        It cannot where ``enough`` is as good as a trusted shuffler already.
+        """
+        weighings, least = self._weighings(profile, terms), math.inf
+        if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighings[0].limit():
+            return least
+        for weighing in weighings:
+            # A second law is looked at where it may gain a thousandth on the first.
+            known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
+            least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
+        return least
+
+
+# The worst of many users is found to within this, relatively.
+_SLACK = 1e-5
+
+# What gains less than half a percent is not worth the search, a tenth of a second an evaluation.
+_WORTH, _WORTH_A_SECOND = 0.995, 0.999
+
+# So many evaluations of delta, and those left are accounted for together.
+_MOST_EVALUATIONS = 40
+
+# Of a group that does not meet a target, this part is looked at apart.
+_PART = 4
+
+
+@dataclass(eq=False)
+class Weighing:
+    """The weighted blanket of users' positions relative to one law Q."""
+
+    bounds: PositionBounds
+    profile: LocalProfile
+    terms: Terms
+
+    @cached_property
+    def walk(self) -> WeightedWalk:
+        """The blanket, of everybody's overlaps."""
+        delta, dishonest = self.terms["delta"], self.terms.get("num_dishonest", 0)
+        return WeightedWalk(self.profile, _low(self.bounds), delta=delta, num_dishonest=dishonest)
+
+    def limit(self) -> float:
+        """Return what a trusted shuffler of these users gives."""
+        count = max(self.bounds.low.size - self.terms.get("num_dishonest", 0), 1)
+        delta = self.terms["delta"]
+        return account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
+
+    def hidden_best(self, share: float) -> Integers:
+        """Return a share of the users, without those whose position tells most; these first."""
+        tilt = 0.0
+        if share < 1.0:
+            ratio = math.tanh(0.5 * min(self.profile.epsilon0, 1.0)) or 1.0
+            tilt = 0.65 * self.limit() / ratio
+        kept = max(math.ceil(share * self.bounds.low.size), 1)
+        return np.argsort(-self.bounds.tells(tilt), kind="stable")[self.bounds.low.size - kept :]
+
+    def is_met(self, users: Integers, epsilon: float) -> bool:
+        """Tell whether a target is proved to be met for users, all together."""
+        return self.walk.delta(Weights(*self.bounds.weights(users)), epsilon) <= self.terms["delta"]
+
+    def worst_epsilon(self, users: Integers, enough: float) -> float:
+        """Return an epsilon that holds for each of some users, most telling first; or ``enough``.
+
+        The most telling user is accounted for alone, and then whoever needs more.
+        """
+        worst, group, delta = 0.0, users[:1], self.terms["delta"]
+        if not self.is_met(group, _WORTH * enough):
+            return enough
+        while group.size and worst < _WORTH * enough:
+            worst = max(worst, self.walk.epsilon(Weights(*self.bounds.weights(group)), delta))
+            group = self.unmet(users[1:], (1.0 + _SLACK) * worst)
+        return enough if group.size else min((1.0 + _SLACK) * worst, enough)
+
+    def unmet(self, users: Integers, epsilon: float) -> Integers:
+        """Return some of the users, most telling first, for whom a target is not proved to be met.
+
+        Whatever holds for weights that dominate those of a group holds for each of it; groups whose
+        common weights do worse are split, until there is one user, or that was done often enough.
+        """
+        pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
+        while pending:
+            group = pending.pop()
+            left -= 1
+            if not group.size or self.is_met(group, epsilon):
+                continue
+            if group.size == 1:
+                return group
+            if left <= 0:
+                return np.concatenate([group, *pending])
+            part = max(group.size // _PART, 1)
+            pending += [group[part:], group[:part]]
+        return np.empty(0, np.int64)
+
+
+def _low(bounds: PositionBounds) -> Floats:
+    """Return overlaps of all users but one with the reference law, rising, rounded down."""
+    return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]

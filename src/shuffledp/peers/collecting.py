@@ -1,0 +1,203 @@
+"""The analyzer's side: fetch what was handed in, open it, estimate, and say what is guaranteed."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, SupportsIndex
+
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.result import Result
+from shuffledp.collection.run import for_all_users
+from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.network.graph import Graph
+from shuffledp.network.run import curve_rounds
+from shuffledp.peers import exchange_account
+from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangedOrder, ExchangeRecord
+from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
+from shuffledp.peers.mail import Collected, final_transcript, open_all
+from shuffledp.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
+from shuffledp.peers.state_files import Everything, FetchedStore
+from shuffledp.peers.terms import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a relay gives to the analyzer when a collection is over."""
+
+    # The opened reports, and what was rejected.
+    collected: Collected
+    # Who took part, and who was away when.
+    record: ExchangeRecord
+    # Of that record: what all holders have to confirm.
+    transcript: bytes
+    # Of the roster.
+    roster_digest: bytes
+    # Why the relay may still have what was handed in; empty if it said that it deleted it, or was
+    # not asked to.
+    not_forgotten: str = ""
+
+    def arrived(self, num_reports: int) -> Arrived:
+        """Return the outcome of the exchange, given the number of valid reports."""
+        return Arrived.of(self.collected, self.transcript, num_reports=num_reports)
+
+
+def fetch(
+    terms: Terms,
+    keys: PrivateKeys,
+    client: RelayClient,
+    *,
+    store: FetchedStore | None = None,
+    wait_seconds: float | None = None,
+    on_progress: Progress | None = None,
+) -> Fetched:
+    """Wait for the end of a collection, fetch what was handed in, and open it.
+
+    What a store has already is not fetched again, and no relay needed; once all is stored there,
+    the relay is told to delete it. Without a store it stays at the relay.
+    """
+    token = keys.sign(hand_ins_token_text(terms))
+    everything = kept = None if store is None else store.everything()
+    if everything is None:
+        _await_end(terms, client, wait_seconds, on_progress or no_progress)
+        hand_ins = tuple(client.hand_ins(token))
+        everything = Everything(client.roster(), hand_ins, client.absences(token))
+    roster = Roster.from_bytes(everything.roster, terms)
+    record = ExchangeRecord.of(terms, roster, everything.absences)
+    fetched = Fetched(
+        collected=open_all(everything.hand_ins, roster, keys),
+        record=record,
+        transcript=final_transcript(roster, record.absences),
+        roster_digest=roster.digest(),
+    )
+    if store is not None and kept is None:
+        store.save(everything)
+    if store is not None and not store.is_forgotten:
+        try:
+            client.forget_hand_ins(token)
+        except (NoAnswerError, RefusedError) as error:
+            return replace(fetched, not_forgotten=str(error))
+        store.note_forgotten()
+    return fetched
+
+
+def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report: Progress) -> None:
+    """Return when a collection is over; raise if it is not in time."""
+    give_up = None if seconds is None else time.monotonic() + seconds
+    wait = SHORTEST_WAIT
+    while (status := client.status()).phase != "over":
+        status.require_terms(terms)
+        report("rounds", status.round, status.rounds)
+        if give_up is not None and time.monotonic() + wait > give_up:
+            where = f"in its {status.phase} phase, round {status.round} of {status.rounds}"
+            raise DataError(f"the collection is not over: it is {where}; come back later")
+        time.sleep(wait)
+        wait = min(1.5 * wait, LONGEST_WAIT)
+    status.require_terms(terms)
+
+
+def collection_result(
+    terms: Terms,
+    asked: AskedTerms,
+    graph: Graph,
+    fetched: Fetched,
+    *,
+    delta: float,
+    options: EstimateOptions,
+    num_dishonest: SupportsIndex = 0,
+    graph_name: str = "graph of the terms",
+    on_progress: Progress | None = None,
+) -> Result:
+    """Return estimates and guarantee of a collection that is over, about the users who registered.
+
+    Reports that are missing are taken for a random sample of theirs, and warned about. The
+    guarantee is that of the reports that came: only epsilon0 if others may be missing because of
+    whose they are. ``num_dishonest`` users are taken to tell their own reports, and hide nobody.
+    """
+    terms.require_graph(graph)
+    reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
+    if not reports.num_reports:
+        raise DataError(f"none of {terms.num_users:,} users' reports came: see the relay's log")
+    num_registered = int(fetched.record.nodes.size)
+    profile, collected = asked.randomizer.profile, fetched.collected
+    counts = asked.randomizer.aggregate(reports)
+    estimates = asked.question.estimate(asked.randomizer, counts, options)
+    arrived = fetched.arrived(reports.num_reports)
+    how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
+    exchange = Exchange(terms, graph, fetched.record, arrived, **how)
+    hiding = None
+    if exchange.can_hide:  # in one pass, with those that the curve of the report will need
+        exchange.position_bounds(curve_rounds(terms.rounds))
+        hiding = exchange.hiding(terms.rounds)
+        honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
+        hiding = replace(hiding, overlaps=hiding.overlaps[:honest])
+    guarantee = exchange.guarantee(profile, delta=delta)
+    num_users = max(num_registered, reports.num_reports)
+    warnings = exchange.cautions(profile, guarantee)
+    warnings += _warnings(exchange, collected, reports.num_reports, num_invalid)
+    return Result(
+        num_users=num_users,
+        question=asked.question,
+        randomizer=asked.randomizer,
+        guarantee=guarantee,
+        estimates=for_all_users(estimates, num_users),
+        collected_by="devices",
+        target_epsilon=guarantee.epsilon_upper,
+        target_delta=delta,
+        shuffler="network",
+        warnings=(*warnings, *delta_cautions(delta, num_registered)),
+        network=exchange_account.exchange_facts(
+            exchange, profile, guarantee, graph_name=graph_name, collected=collected
+        ),
+        # What can be guessed of who registered depends on the order in which reports arrived.
+        arrangement=ExchangedOrder(
+            account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
+            hiding=hiding,
+            overload=min(exchange.overload, 1.0),
+        ),
+    )
+
+
+def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
+    """Return what happened on the way, as JSON values for ``privacy.json``."""
+    collected, record, number = fetched.collected, fetched.record, len(fetched.collected.reports)
+    return {
+        "collection_id": terms.collection_id.hex(),
+        "terms_digest": terms.digest().hex(),
+        "roster_digest": fetched.roster_digest.hex(),
+        **{name: getattr(terms, name) for name in ("protocol", "rounds", "laziness", "num_users")},
+        "num_registered": int(record.nodes.size),
+        "num_handed_in": collected.num_hand_ins,
+        "num_reports": number,
+        "num_confirmed": fetched.arrived(number).num_confirmed,
+        "num_absences": record.num_absences,
+        "transcript": fetched.transcript.hex(),
+        "rejected": dict(collected.rejected),
+    }
+
+
+def _warnings(
+    exchange: Exchange, collected: Collected, num_reports: int, invalid: int
+) -> tuple[str, ...]:
+    """Return what the user should know before publishing."""
+    terms, absences = exchange.terms, exchange.record.num_absences
+    registered = int(exchange.record.nodes.size)
+    rejected = invalid + sum(collected.rejected.values())
+    found = {
+        f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
+        "estimates are about the others.": registered < terms.num_users,
+        f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take the "
+        "rest for a random sample.": terms.protocol == "all" and num_reports < registered,
+        f"{registered - collected.num_hand_ins:,} users handed in nothing.": (
+            collected.num_hand_ins < registered
+        ),
+        f"Users were absent {absences:,} times in {terms.rounds:,} rounds; the guarantee "
+        "accounts for the reports that stayed with them.": absences,
+        f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
+        "reports of their own making, so no estimate can be trusted.": num_reports > registered,
+        f"{rejected:,} things handed in were no report, and were left out.": rejected,
+    }
+    return tuple(text for text, applies in found.items() if applies)

@@ -1,0 +1,348 @@
+"""What an exchange guarantees as it went: who registered, who was away, and what arrived."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.amplification.registry import account_epsilon
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
+from shuffledp.network.anonymity import Hiding
+from shuffledp.network.anonymity import Terms as Asked
+from shuffledp.network.graph import Graph
+from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
+from shuffledp.network.run import ExchangeFacts, curve_rounds, facts_of_walk
+from shuffledp.network.walk import RandomWalk
+from shuffledp.network.walk_accountant import NetworkMixing
+from shuffledp.peers import slots
+from shuffledp.peers.mail import Collected
+from shuffledp.peers.terms import Terms
+
+# Losses that are less likely than this had another cause than the holders who handed in nothing.
+_UNLIKELY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """What came to the analyzer, and what the holders say of the delivery to them."""
+
+    # Reports that opened and are valid, each counted once.
+    num_reports: int
+    # Nodes whose hand-ins opened, rising.
+    handed_in: NDArray[np.int64]
+    # Of each holder who missed something that was sent: the round in which that was noticed.
+    short_since: tuple[int, ...] = ()
+    # Holders to whom the relay showed another record of absences than to the analyzer.
+    num_contradicting: int = 0
+
+    @classmethod
+    def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
+        """Return what arrived."""
+        said = collected.confirmations
+        whole = [each.transcript for each in said.values() if not each.short_since]
+        return cls(
+            num_reports=num_reports,
+            handed_in=np.array(sorted(said), dtype=np.int64),
+            short_since=tuple(each.short_since for each in said.values() if each.short_since),
+            num_contradicting=len(whole) - whole.count(transcript),
+        )
+
+    @property
+    def num_confirmed(self) -> int:
+        """How many holders confirm that all came to them, and the relay's record."""
+        return self.handed_in.size - len(self.short_since) - self.num_contradicting
+
+    def doubts(
+        self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
+    ) -> tuple[str, ...]:
+        """Return why losses may depend on whose reports they are (docs/results/delivery.md).
+
+        ``load`` is the mean number of reports at each user after the last round.
+        """
+        missing = int(np.count_nonzero(registered)) - self.num_reports
+        silent = np.setdiff1d(np.flatnonzero(registered), self.handed_in)
+        is_loss = terms.protocol == "all" and missing > 0
+        chance = slots.loss_probability(load[silent], missing) if is_loss else 1.0
+        found = {
+            f"{len(self.short_since):,} users report that mail to them or to users before "
+            f"them was missing, since round {min(self.short_since, default=0)}": self.short_since,
+            f"the relay showed {self.num_contradicting:,} users another record of absences "
+            "than the analyzer": self.num_contradicting,
+            f"there are {-missing:,} reports more than users, made up by somebody": missing < 0,
+            f"{missing:,} reports are missing, more than the {silent.size:,} users "
+            "held who handed in nothing": chance < _UNLIKELY,
+        }
+        return tuple(text for text, applies in found.items() if applies)
+
+
+_ASSUMPTIONS = (
+    "All who handed in confirmed the relay's record of who was absent in which round, and that "
+    "nothing sent to them was missing. So reports are missing with holders who handed in nothing, "
+    "and with nobody else; this rests on the confirmations being honest.",
+    "Whether a user is absent from a round, or hands in, depends neither on anybody's value nor on "
+    "which reports, from whom, the user holds.",
+    "The relay does not play users itself, and no user tells what passed through their hands.",
+)
+
+# A report went along one of the envelopes that were sent, so where these went says something.
+_RELAY_KEEPS_QUIET = (
+    "The relay keeps its record of who sent envelopes to whom from the analyzer, and does not "
+    "choose by it whose batches or hand-ins it refuses: traffic is not even, so that the record "
+    "narrows down which way a report may have gone."
+)
+_RELAY_MAY_TELL = (
+    "Traffic was even: each user sent each neighbour the same number of envelopes in a round. So "
+    "the relay may show the analyzer all its records, and may choose whose batches it refuses: "
+    "that counts as an absence. The analyzer counts every hand-in that it has seen."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRecord:
+    """Who took part in an exchange, and who was away when."""
+
+    # Nodes that registered, rising.
+    nodes: NDArray[np.int64]
+    # Who sent nothing in which round; who never registered is away in all.
+    absences: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, terms: Terms, nodes: Iterable[int], absent: Any) -> "ExchangeRecord":
+        """Return the record from the roster's nodes and the relay's lists of absent ones."""
+        registered = np.asarray(sorted(nodes), dtype=np.int64)
+        absences = np.zeros((terms.rounds, terms.num_users), dtype=bool)
+        try:
+            for row, away in zip(absences, absent, strict=True):
+                numbers = np.asarray(away, dtype=np.int64)
+                row[numbers[numbers >= 0]] = True
+        except (TypeError, ValueError, OverflowError, IndexError):
+            raise DataError("the relay's record of absences cannot be read: ask it again") from None
+        if not np.delete(absences, registered, axis=1).all():
+            raise DataError("the relay's record does not fit its roster: it cannot be trusted")
+        return cls(nodes=registered, absences=absences)
+
+    @property
+    def num_absences(self) -> int:
+        """In how many rounds a registered user sent nothing, over all of them."""
+        return int(np.count_nonzero(self.absences[:, self.nodes]))
+
+
+class Exchange:
+    """An exchange as it went: the walk of those who registered, with those who were away.
+
+    Given who registered and who was away when, reports move independently: in a round that a user
+    misses all reports that he holds stay. What users hold who hand in nothing is not seen.
+    ``num_dishonest`` users hide nobody. Cost: exact laws where a registered user was away, so
+    O(rounds m) for each user; otherwise as `NetworkMixing`.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        graph: Graph,
+        record: ExchangeRecord,
+        arrived: Arrived,
+        *,
+        num_dishonest: SupportsIndex = 0,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
+        self.num_dishonest = require_at_least("num_dishonest", num_dishonest, 0)
+        everybody = np.arange(terms.num_users)
+        registered = np.isin(everybody, record.nodes)
+        handed_in = registered & np.isin(everybody, arrived.handed_in)
+        loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
+        self.most_held = float(loads[-1].max())
+        self.doubts = arrived.doubts(terms, registered, loads[-1])
+        # Where nobody registered one user alone stands for them: as little can be hidden.
+        self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
+        self.overload = slots.overload_probability(
+            graph,
+            loads,
+            terms.slots,
+            per_neighbour=terms.per_neighbour,
+            absences=record.absences,
+            registered=registered,
+            handed_in=handed_in,
+        )
+        seen = handed_in[record.nodes]
+        self._seen = None if seen.all() or not record.num_absences else seen
+        try:
+            self.mixing: NetworkMixing | None = NetworkMixing(
+                self.users, laziness=terms.laziness, on_progress=on_progress
+            )
+        except ParameterError:
+            self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
+        self._bounds: dict[int, PositionBounds] = {}
+
+    @property
+    def can_hide(self) -> bool:
+        """Whether there are others among whom a report may hide, as far as is known here.
+
+        Reports lost with holders who handed in nothing do no harm: what is seen is made from what
+        would be seen with them (docs/results/delivery.md).
+        """
+        return self.num_honest >= 2 and not self.doubts
+
+    @property
+    def num_honest(self) -> int:
+        """How many of those who registered are counted on; at least the victim."""
+        return max(self.users.num_users - self.num_dishonest, 1)
+
+    def position_bounds(self, rounds: Sequence[int]) -> list[PositionBounds]:
+        """Return bounds on where reports were after these rounds, from one pass over users."""
+        wanted = [number for number in rounds if number not in self._bounds]
+        found: Sequence[PositionBounds] = ()
+        if wanted and self.mixing is not None and not self.record.num_absences:
+            found = self.mixing.position_bounds_at(wanted)
+        elif wanted:
+            away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
+            walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
+            report = self._report
+            found = exact_position_bounds(walk, wanted, seen=self._seen, on_progress=report)
+        self._bounds |= {each.rounds: each for each in found}
+        return [self._bounds[number] for number in rounds]
+
+    def hiding(self, rounds: int) -> Hiding:
+        """Return who hides a report: those whose reports came, or all, whichever proves more."""
+        (bounds,) = self.position_bounds([rounds])
+        found = Hiding.of(bounds)
+        if self._seen is None or bounds.lowered is None:
+            return found
+        given = replace(Hiding.of(bounds.lowered), bounds=bounds)
+        return max(found, given, key=lambda each: float(each.overlaps.sum()))
+
+    def delta_left(self, delta: float) -> float:
+        """Return what of a delta the chance of an overload leaves; rounded down, maybe below 0."""
+        return (delta - self.overload) * (1.0 - 1e-12)
+
+    def epsilon(self, profile: LocalProfile, *, delta: float, rounds: int) -> Bound:
+        """Bound the central epsilon had the exchange ended after so many rounds.
+
+        The chance of an overload is taken off delta.
+        """
+        left = self.delta_left(delta)
+        if not self.can_hide or left <= 0.0:
+            # What the randomizer alone guarantees, and why no more.
+            return Bound(
+                lower=None,
+                upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+                method="local randomizer alone",
+                source="; ".join(["definition", *self._obstacles(delta)]),
+                assumptions=(),
+            )
+        bound = self.hiding(rounds).epsilon(profile, with_lower=False, **self.asked(left))
+        relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
+        return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+
+    def asked(self, left: float) -> Asked:
+        """Return what is asked of the walk, given what is left of delta."""
+        protocol, dishonest = self.terms.protocol, self.num_dishonest
+        return Asked(delta=left, protocol=protocol, num_dishonest=dishonest)
+
+    def _obstacles(self, delta: float) -> list[str]:
+        """Return why not even the walk is accounted for."""
+        found = {
+            f"the chance that somebody held more reports than messages may be {self.overload:.2g}, "
+            f"which leaves nothing of delta = {delta:g}": self.delta_left(delta) <= 0.0,
+            "there are no two honest users": self.num_honest < 2,
+        }
+        return [*(text for text, applies in found.items() if applies), *self.doubts]
+
+    def cautions(self, profile: LocalProfile, guarantee: Guarantee) -> tuple[str, ...]:
+        """Return a warning, with the reasons, where no more is proved than of the report alone."""
+        delta, epsilon = guarantee.delta_upper, guarantee.epsilon_upper
+        alone = account_epsilon(profile, num_users=1, delta=delta, with_lower=False).upper
+        if epsilon < alone * (1.0 - 1e-6):
+            return ()
+        why = self._obstacles(delta) or ["reports did not come far enough to hide among others"]
+        text = f"Only the local guarantee is left, epsilon <= {epsilon:.6g}: {'; '.join(why)}."
+        return (f"{text} What is missing may depend on who sent it." if self.doubts else text,)
+
+    def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
+        """Return the central guarantee of what was handed in, its epsilon rounded up.
+
+        It has no lower end: what was lost on the way may have made the release more private than
+        any bound can say. It holds for every honest user who registered, whoever handed in nothing
+        at the end. It is epsilon0 where reports may be missing
+        because of whose they are.
+        """
+        require_delta(delta)
+        epsilon = self.epsilon(profile, delta=delta, rounds=self.terms.rounds)
+        return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.num_honest)
+
+
+def exchange_facts(
+    exchange: Exchange,
+    profile: LocalProfile,
+    guarantee: Guarantee,
+    *,
+    graph_name: str,
+    collected: Collected,
+) -> ExchangeFacts | None:
+    """Return what a report says about an exchange; None where fewer than two users registered.
+
+    Epsilons are proved upper bounds, the gap is rounded down (0 where reports never mix) and the
+    separation up. Cost: up to ten bounds of epsilon for other numbers of rounds.
+    """
+    if not exchange.can_hide:
+        return None
+    terms, graph, users = exchange.terms, exchange.graph, exchange.users
+    delta, numbers = guarantee.delta_upper, curve_rounds(terms.rounds)
+    hiding = exchange.hiding(terms.rounds)
+    epsilons = (exchange.epsilon(profile, delta=delta, rounds=number).upper for number in numbers)
+    num_empty = collected.num_hand_ins - len(collected.reports)
+    return ExchangeFacts(
+        graph=graph_name,
+        num_self_loops=graph.num_self_loops,
+        num_duplicates=graph.num_duplicates,
+        are_rounds_chosen=False,
+        spectral_gap=0.0 if exchange.mixing is None else exchange.mixing.spectrum.spectral_gap,
+        worst_user=graph.name_of(int(exchange.record.nodes[hiding.worst_user])),
+        epsilon_by_rounds=tuple(zip(numbers, epsilons, strict=True)),
+        most_held=exchange.most_held,
+        num_released=len(collected.reports),
+        num_dummies=max(num_empty, 0) if terms.protocol == "single" else 0,
+        num_invited=terms.num_users,
+        num_handed_in=collected.num_hand_ins,
+        num_absences=exchange.record.num_absences,
+        num_dishonest=exchange.num_dishonest,
+        is_traffic_even=terms.per_neighbour > 0,
+        overload=exchange.overload,
+        **facts_of_walk(
+            users,
+            profile,
+            hiding,
+            exchange.asked(max(exchange.delta_left(delta), 0.0)),
+            delta=delta,
+            rounds=terms.rounds,
+            laziness=terms.laziness,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExchangedOrder:
+    """The order of an exchange that took place, whose account is of this exchange only."""
+
+    name: ClassVar[str] = "network"
+
+    # Takes a profile and a delta and returns the guarantee of the exchange.
+    account: Callable[[LocalProfile, float], "Guarantee"]
+    # Who hides the worst-off user's report; None where nobody does as far as is known.
+    hiding: Hiding | None
+    overload: float  # At least the chance that reports did not travel as ``hiding`` says
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> "Guarantee":
+        """Return the guarantee of the exchange, whose users cannot be chosen."""
+        del num_users, with_lower
+        return self.account(profile, delta)

@@ -1,0 +1,255 @@
+"""Keys: who somebody is, where to write to him, who has registered, and keys between neighbours.
+
+Two neighbours u < v make the first secret k_1 from their mail keys by X25519 and HKDF-SHA256, with
+the context as salt, and then forget these keys. In round r both expand k_r (HKDF-SHA256, under the
+context, r, u and v) to the next secret k_(r+1), a key for envelopes from u to v, one from v to u,
+and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to him or
+by him until then cannot be opened any more by what he has, nor by what his neighbours have who have
+come as far.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, NamedTuple, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.deploy import wire
+from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, open_seal, shared_key
+from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.network.graph import Graph
+from shuffledp.peers.terms import Terms
+
+_KEYS_MAGIC: Final = b"SPK\x01"
+_REGISTRATION_MAGIC: Final = b"SPR\x02"
+_ROSTER_MAGIC: Final = b"SPL\x02"
+
+
+class PrivateKeys:
+    """The private keys of a user or of the analyzer, for one collection; secret.
+
+    An Ed25519 key signs. An X25519 key opens what is sealed to its owner; a user's is for the first
+    secrets with neighbours, and forgotten once these are made.
+    """
+
+    def __init__(self, identity: Ed25519PrivateKey, mail: X25519PrivateKey | None) -> None:
+        self._identity, self._mail = identity, mail
+
+    @classmethod
+    def generate(cls) -> Self:
+        """Return fresh keys from the operating system's generator."""
+        return cls(Ed25519PrivateKey.generate(), X25519PrivateKey.generate())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the keys that `to_bytes` wrote; `ProtocolError` if the bytes are damaged."""
+        reader = wire.Reader(data, "private keys", Fault.CALLER)
+        reader.expect(_KEYS_MAGIC, "they do not begin as keys do")
+        has_mail = len(data) > len(_KEYS_MAGIC) + wire.KEY_BYTES + wire.DIGEST_BYTES
+        identity = reader.take(wire.KEY_BYTES)
+        mail = reader.take(wire.KEY_BYTES) if has_mail else b""
+        reader.expect(wire.digest(b"keys", identity, mail), "the checksum does not fit")
+        reader.finish()
+        opens = X25519PrivateKey.from_private_bytes(mail) if has_mail else None
+        return cls(Ed25519PrivateKey.from_private_bytes(identity), opens)
+
+    def to_bytes(self) -> bytes:
+        """Return the private keys, unencrypted: whoever reads them is their owner."""
+        identity = self._identity.private_bytes_raw()
+        mail = b"" if self._mail is None else self._mail.private_bytes_raw()
+        return _KEYS_MAGIC + identity + mail + wire.digest(b"keys", identity, mail)
+
+    @property
+    def identity_key(self) -> bytes:
+        """The public key that checks signatures."""
+        return self._identity.public_key().public_bytes_raw()
+
+    @property
+    def mail_key(self) -> bytes:
+        """The public key to which texts are sealed."""
+        return self._own_mail().public_key().public_bytes_raw()
+
+    def _own_mail(self) -> X25519PrivateKey:
+        """Return the key that opens; raise if it has been forgotten."""
+        if self._mail is None:
+            raise Fault.CALLER.error("the mail key has been forgotten", Reason.LATE)
+        return self._mail
+
+    def forget_mail(self) -> None:
+        """Forget the key that opens."""
+        self._mail = None
+
+    def sign(self, text: bytes) -> bytes:
+        """Return the signature of a text."""
+        return self._identity.sign(text)
+
+    def open(self, sealed: bytes, info: bytes) -> bytes | None:
+        """Return the text in a seal, or ``None`` if it does not open."""
+        return open_seal(sealed, self._own_mail(), info)
+
+    def shared(self, public_key: bytes, context: bytes) -> bytes:
+        """Return the key that the owner shares with that of a public one."""
+        return shared_key(self._own_mail(), public_key, context)
+
+    def are_of(self, terms: Terms) -> bool:
+        """Return whether the terms name their public keys."""
+        wanted = (terms.analyzer_mail_key, terms.analyzer_identity_key)
+        return (self.mail_key, self.identity_key) == wanted
+
+    def __repr__(self) -> str:
+        return f"PrivateKeys(identity_key={self.identity_key.hex()})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A user's public keys, signed; made by `make` or, verified, by `from_bytes`."""
+
+    node: int
+    identity_key: bytes
+    mail_key: bytes
+    signature: bytes = b""
+
+    @classmethod
+    def make(cls, terms: Terms, node: int, keys: PrivateKeys) -> Self:
+        """Return the registration of a user with these keys."""
+        made = cls(node=node, identity_key=keys.identity_key, mail_key=keys.mail_key)
+        return replace(made, signature=keys.sign(made._text(terms)))
+
+    def _text(self, terms: Terms) -> bytes:
+        """Return the bytes that a signature covers."""
+        said = (wire.uint(self.node), self.identity_key, self.mail_key)
+        return wire.digest(b"registration", terms.digest(), *said)
+
+    def to_bytes(self) -> bytes:
+        """Return the registration as bytes."""
+        head = _REGISTRATION_MAGIC + wire.uint(self.node)
+        return head + self.identity_key + self.mail_key + self.signature
+
+    @classmethod
+    def from_bytes(cls, data: bytes, terms: Terms) -> Self:
+        """Return a registration after checking its signature and keys.
+
+        That the user is who he says cannot be seen from here: see the threat model.
+        """
+        reader = wire.Reader(data, "registration", Fault.PEER)
+        registration = cls._take(reader, terms)
+        reader.finish()
+        return registration
+
+    @classmethod
+    def _take(cls, reader: wire.Reader, terms: Terms) -> Self:
+        """Return the next registration of a message, verified."""
+        reader.expect(_REGISTRATION_MAGIC, "it does not begin as a registration does")
+        made = cls(
+            node=reader.number_below(terms.num_users, "user"),
+            identity_key=reader.take(wire.KEY_BYTES),
+            mail_key=reader.take(wire.KEY_BYTES),
+            signature=reader.take(wire.SIGNATURE_BYTES),
+        )
+        if not is_signed(made.signature, made.identity_key, made._text(terms)):
+            what = f"the signature of user {made.node} does not fit these terms and keys"
+            raise reader.error(what, Reason.FORGED)
+        if not is_mail_key(made.mail_key):
+            raise reader.error(f"nothing can be sealed to the mail key of user {made.node}")
+        return made
+
+
+class Roster(dict[int, Registration]):
+    """Everybody who registered, verified and ascending; the same for all who exchange messages.
+
+    Made by `from_registrations` or `from_bytes`.
+    """
+
+    def __init__(self, registrations: Iterable[Registration], terms: Terms) -> None:
+        super().__init__((item.node, item) for item in registrations)
+        self.terms = terms
+        #: Who registered, ascending.
+        self.nodes = tuple(self)
+        head = _ROSTER_MAGIC + terms.digest() + wire.uint(len(self))
+        self._data = head + b"".join(item.to_bytes() for item in self.values())
+        self._digest = wire.digest(b"roster", self._data)
+        #: Digest of terms and roster: 32 bytes that every message after registration names.
+        self.context = wire.digest(b"context", terms.digest(), self._digest)
+
+    @classmethod
+    def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
+        """Return the roster of verified registrations, one a user, in any order."""
+        return cls(sorted(registrations, key=lambda item: item.node), terms)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, terms: Terms) -> Self:
+        """Return a roster after checking each registration, and that there are enough.
+
+        Cost: 0.2 ms a user. Do it once a process and share the result.
+        """
+        reader = wire.Reader(data, "roster", Fault.RELAY)
+        reader.expect(_ROSTER_MAGIC, "it does not begin as a roster does")
+        reader.expect(terms.digest(), "it was made for other terms", Reason.MISMATCH)
+        count = reader.number_below(terms.num_users + 1, "number of users")
+        items = [Registration._take(reader, terms) for _ in range(count)]
+        if any(before.node >= after.node for before, after in pairwise(items)):
+            raise reader.error("users do not stand in ascending order")
+        reader.finish()
+        if count < terms.least_registered:
+            what = f"{count} users registered, fewer than the {terms.least_registered} of the terms"
+            raise reader.error(what, Reason.MISMATCH)
+        return cls(items, terms)
+
+    def to_bytes(self) -> bytes:
+        """Return the roster as bytes."""
+        return self._data
+
+    def digest(self) -> bytes:
+        """Return the digest of the roster: 32 bytes."""
+        return self._digest
+
+    def neighbours_in(self, graph: Graph, node: int) -> tuple[int, ...]:
+        """Return the neighbours of a user who have registered, ascending."""
+        row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
+        return tuple(other for other in row if other in self)
+
+
+def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
+    """Return what a user signs for the relay to be given his mail of one round."""
+    return wire.digest(b"mail token", terms.digest(), wire.uint(node), wire.uint(round_number))
+
+
+def hand_ins_token_text(terms: Terms) -> bytes:
+    """Return what the analyzer signs for the relay to be given what was handed in."""
+    return wire.digest(b"hand-ins token", terms.digest())
+
+
+class RoundKeys(NamedTuple):
+    """What two neighbours have in one round; to and from are as one of them sees it."""
+
+    next_secret: bytes
+    to: bytes
+    from_: bytes
+    code: bytes
+
+
+class Pairs:
+    """The keys of a round with each neighbour; `forget`, which changes ``secrets``, ends it."""
+
+    def __init__(self, secrets: dict[int, bytes], node: int, number: int, context: bytes) -> None:
+        self._secrets, self._node, self._context = secrets, node, context
+        self._round_number, self._made = number, dict[int, RoundKeys]()
+
+    def __getitem__(self, neighbour: int) -> RoundKeys:
+        """Return the keys with a neighbour in this round."""
+        if neighbour not in self._made:
+            low, high = sorted((self._node, neighbour))
+            place = wire.numbers(self._round_number, low, high)
+            info = wire.digest(b"pair", self._context, place)
+            after, up, down, code = new_keys(self._secrets[neighbour], len(RoundKeys._fields), info)
+            to, from_ = (up, down) if self._node == low else (down, up)
+            self._made[neighbour] = RoundKeys(after, to, from_, code)
+        return self._made[neighbour]
+
+    def forget(self) -> None:
+        """Go on to the next round: the keys of this one cannot be made any more."""
+        for neighbour in self._secrets:
+            self._secrets[neighbour] = self[neighbour].next_secret
+        self._made, self._round_number = {}, self._round_number + 1

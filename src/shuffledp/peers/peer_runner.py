@@ -1,0 +1,295 @@
+"""Peers at work: many users in one process, from drawing their reports to handing in.
+
+The order of steps is what makes it safe to stop at any moment. A report is drawn once and saved
+before anything else; what a peer is about to send is saved before it is sent; what came is saved
+before the next round, without the keys that opened it. Whatever was on its way is asked for, or
+sent, again.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import RefusedError
+from shuffledp.deploy.wire import ProtocolError
+from shuffledp.network.graph import Graph
+from shuffledp.peers import relay_client
+from shuffledp.peers.keys import Roster
+from shuffledp.peers.mail import Refusal
+from shuffledp.peers.node_values import NodeValues
+from shuffledp.peers.peer import Peer
+from shuffledp.peers.relay_client import RelayClient, RelayStatus
+from shuffledp.peers.state_files import Answer, PeerStore
+from shuffledp.peers.terms import LIMITS, Limits, Terms
+
+
+def draw_reports(  # one keyword an option
+    store: PeerStore,
+    terms: Terms,
+    graph: Graph,
+    asked: AskedTerms,
+    *,
+    names: Mapping[int, str],
+    values: Callable[[], NodeValues],
+    entropy: Entropy,
+    limits: Limits = LIMITS,
+) -> None:
+    """Randomize the values of those users who have no report of that law yet, and save them.
+
+    Who is in the store has his report already, whatever the table says now. Whose report of the
+    same law on the same question is there, from another collection, sends it again: a second one,
+    drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
+    store; ``values`` is called only if a report is to be drawn.
+    """
+    if asked.to_json().decode() != terms.randomizer:
+        raise ParameterError("asked is not what the terms ask: take both from the same terms")
+    known = store.states()
+    new = {node: name for node, name in names.items() if node not in known}
+    if not new:
+        return
+    before: dict[str, list[Answer]] = defaultdict(list)
+    for answer in store.answers(asked.question_digest):
+        before[answer.user].append(answer)
+    reports = {}
+    for node, name in new.items():
+        limits.require_terms(terms, graph, node)
+        same = [answer.report for answer in before[name] if answer.law == asked.law]
+        if same:
+            reports[node] = same[0]
+        else:
+            spent = sum(answer.epsilon0 for answer in before[name])
+            limits.require_epsilon0(asked.epsilon0, spent=spent)
+    fresh = [node for node in new if node not in reports]
+    if fresh:
+        drawn = asked.randomizer.randomize(values().of(fresh), entropy)
+        reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
+    peers = {at: Peer.create(terms, graph, at, reports[at], entropy, limits=limits) for at in new}
+    store.save(
+        [(node, peer.state.to_bytes()) for node, peer in peers.items()],
+        question=asked.question_digest,
+        answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
+    )
+
+
+def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple[str, str]]:
+    """Return what a user has answered before by a file, and what answering now costs."""
+    before = [each for each in store.answers(asked.question_digest) if each.user == user]
+    spent = sum(each.epsilon0 for each in before)
+    told = "nothing on this question"
+    if any(each.law == asked.law for each in before):
+        told = "this question was answered: the same report is sent again, and tells no more"
+    elif before:
+        after = spent + asked.epsilon0
+        told = f"epsilon0 {spent:.6g} on this question: another report makes {after:.6g}"
+    return [("spent before", f"{told}; {store.spent(user):.6g} on all questions in this file")]
+
+
+_LATE = 410
+_ENDS = (b"handed in", b"late", b"lost", b"withheld")
+_MAIL_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeersOutcome:
+    """How it went for the users of one process."""
+
+    # How many there are.
+    num_users: int
+    # Nodes that came after registration had ended: they took no part.
+    late: tuple[int, ...]
+    # Nodes that came after handing in had ended: the reports they held are missing.
+    lost: tuple[int, ...]
+    # Nodes that were absent too often, by their limits, and handed in nothing.
+    withheld: tuple[int, ...]
+    # In how many rounds a user was absent, over all users.
+    absences: int
+    # Reports dropped because a user held more than slots.
+    num_dropped: int
+    # How many envelopes were refused, by reason.
+    refused: dict[str, int]
+    # Nodes that missed something that was sent to them, or heard of others who did.
+    short: tuple[int, ...]
+    # Digests of who was absent when, as the relay showed it to those who handed in: one digest,
+    # and the same for all users, or it showed them different things.
+    transcripts: tuple[str, ...]
+
+    @property
+    def num_handed_in(self) -> int:
+        """How many handed in."""
+        return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
+
+
+def _in_time(request: Callable[..., None], *arguments: object) -> bool:
+    """Make a request; return whether it was taken, and did not come too late."""
+    try:
+        request(*arguments)
+    except RefusedError as error:
+        if error.status != _LATE:
+            raise
+        return False
+    return True
+
+
+@dataclass(slots=True, kw_only=True)
+class PeerRunner:
+    """Plays the peers of a store against a relay."""
+
+    terms: Terms
+    graph: Graph
+    store: PeerStore
+    nodes: Sequence[int]
+    client: RelayClient
+    entropy: Entropy
+    limits: Limits = LIMITS
+    on_progress: Progress = no_progress
+    on_roster: Callable[[str], None] = lambda _: None
+    _peers: dict[int, Peer] = field(default_factory=dict, init=False)
+    _registered: set[int] = field(default_factory=set, init=False)
+    _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
+    _ends: dict[int, str] = field(default_factory=dict, init=False)  # how it ended for whom
+    _roster: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        states = self.store.states()
+        for node in self.nodes:
+            if (state := states[node]) in _ENDS:
+                self._ends[node] = state.decode()
+            else:
+                self._peers[node] = Peer.from_bytes(
+                    state, self.terms, self.graph, self.entropy, limits=self.limits
+                )
+
+    def run(self) -> PeersOutcome:
+        """Take part until all have handed in, or the collection is over; then forget it."""
+        wait = relay_client.SHORTEST_WAIT
+        while len(self._ends) < len(self.nodes):
+            status = self.client.status()
+            status.require_terms(self.terms)
+            if status.phase == "over":
+                break
+            wait = min(1.5 * wait, relay_client.LONGEST_WAIT)
+            if self.step(status):
+                wait = relay_client.SHORTEST_WAIT
+            if len(self._ends) < len(self.nodes):
+                time.sleep(wait)
+        self._end("lost", (node for node in self.nodes if node not in self._ends))
+        outcome = self._outcome()
+        self.store.bury(self._ends.items())
+        return outcome
+
+    def _end(self, how: str, nodes: Iterable[int]) -> None:
+        """Note how it ended for some users."""
+        self._ends.update(dict.fromkeys(nodes, how))
+
+    def step(self, status: RelayStatus) -> bool:
+        """Do what the present phase asks for; `run` does this until all is done."""
+        self.on_progress("rounds", status.round, status.rounds)
+        if status.phase == "registration":
+            return self._register()
+        self._begin()
+        if status.phase == "round":
+            has_received = self._receive_through(status.round - 1)
+            return self._send(status.round) or has_received
+        has_received = self._receive_through(status.rounds)
+        return self._hand_in() or has_received
+
+    def _register(self) -> bool:
+        """Register those who have not since this process began."""
+        new = [node for node in self._peers if node not in self._registered]
+        for node in new:
+            # If it ended just now, the roster will tell.
+            _in_time(self.client.register, node, self._peers[node].state.registration)
+            self._registered.add(node)
+        return bool(new)
+
+    def _begin(self) -> None:
+        """Take the roster, once a process: checking it costs a signature a user."""
+        if self._roster:
+            return
+        roster = Roster.from_bytes(self.client.roster(), self.terms)
+        self._end("late", (node for node in self._peers if node not in roster))
+        self._peers = {node: peer for node, peer in self._peers.items() if node in roster}
+        for peer in self._peers.values():
+            peer.begin(roster)
+        self._roster = roster.digest().hex()
+        self.on_roster(self._roster)
+
+    def _receive_through(self, last: int) -> bool:
+        """Take the mail of all rounds up to ``last``, one round after the other."""
+        peers = self._peers
+        first = min((peer.state.received_through for peer in peers.values()), default=last) + 1
+        for number in range(first, last + 1):
+            behind = {node: p for node, p in peers.items() if p.state.received_through < number}
+            for node, peer in behind.items():
+                # Whether what was drawn for the round had reached the relay is found out now.
+                is_open = peer.state.sent_in == number and (number, node) not in self._sent
+                if is_open and not _in_time(self.client.send, number, node, peer.outgoing(number)):
+                    peer.take_back(number)
+                self._receive(number, node, peer)
+            self._save(behind)
+            self.store.rewrite()  # it still has the keys of that round
+        return first <= last
+
+    def _receive(self, number: int, node: int, peer: Peer) -> None:
+        """Take the mail of a closed round; what was damaged on the way is asked for again."""
+        for attempt in range(_MAIL_ATTEMPTS):
+            packet = self.client.mail(number, node, peer.mail_token(number))
+            try:
+                peer.receive(number, packet)
+                break
+            except ProtocolError:
+                if attempt + 1 == _MAIL_ATTEMPTS:
+                    raise
+
+    def _send(self, number: int) -> bool:
+        """Send in the open round, saved first."""
+        new = {n: peer for n, peer in self._peers.items() if (number, n) not in self._sent}
+        batches = {node: peer.outgoing(number) for node, peer in new.items()}
+        self._save(new)
+        for node, batch in batches.items():
+            if not _in_time(self.client.send, number, node, batch):
+                return True  # the round ended just now: it is taken back then
+            self._sent.add((number, node))
+        return bool(new)
+
+    def _hand_in(self) -> bool:
+        """Hand in, saved first."""
+        self._end("withheld", (node for node, peer in self._peers.items() if peer.withholds))
+        new = {node: peer for node, peer in self._peers.items() if node not in self._ends}
+        handed = {node: peer.hand_in() for node, peer in new.items()}
+        self._save(new)
+        for node, data in handed.items():
+            if not _in_time(self.client.hand_in, node, data):
+                return True  # it is over: the outcome counts them as lost
+            self._end("handed in", (node,))
+        return bool(new)
+
+    def _save(self, peers: dict[int, Peer]) -> None:
+        """Save some peers together."""
+        if peers:
+            self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
+
+    def _outcome(self) -> PeersOutcome:
+        """Return how it went."""
+        ends: defaultdict[str, list[int]] = defaultdict(list)
+        for node, how in sorted(self._ends.items()):
+            ends[how].append(node)
+        said = {node: peer.confirmation for node, peer in self._peers.items()}
+        counts = sum((peer.state.counts for peer in self._peers.values()), Counter())
+        there = said.keys() & set(ends["handed in"])
+        return PeersOutcome(
+            num_users=len(self.nodes),
+            late=tuple(ends["late"]),
+            lost=tuple(ends["lost"]),
+            withheld=tuple(ends["withheld"]),
+            absences=counts["absent"],
+            num_dropped=counts["dropped"],
+            refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
+            short=tuple(node for node, each in said.items() if each.short_since),
+            transcripts=tuple(sorted({said[each].transcript.hex() for each in there})),
+        )

@@ -1,0 +1,123 @@
+"""Preparing a collection: the public terms, and the analyzer's private key."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.database import bytes_of, write_new
+from shuffledp.network.graph import Graph
+from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.slots import per_neighbour_for, slots_for
+from shuffledp.peers.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
+
+TERMS_FILE = "terms.json"
+KEY_FILE = "analyzer.key"
+
+# Allowed probability that anybody ever holds more reports than messages; it is taken off delta.
+_FAILURE = 1e-9
+
+
+def prepare_terms(  # one keyword an option
+    graph: Graph,
+    asked: AskedTerms,
+    keys: PrivateKeys,
+    *,
+    rounds: SupportsIndex,
+    protocol: Literal["all", "single"] = "all",
+    laziness: float = 0.0,
+    even_traffic: bool = False,
+    least_registered: SupportsIndex | None = None,
+    entropy: Entropy | None = None,
+) -> Terms:
+    """Return the terms of a new collection, of a name of its own even if all else is as before.
+
+    By default at least half of all users, rounded up, have to register.
+    """
+    half = (graph.num_users + 1) // 2
+    least = half if least_registered is None else require_at_least("least", least_registered, 1)
+    failure = _FAILURE / 2 if even_traffic else _FAILURE
+    walk: Any = {"rounds": rounds, "laziness": laziness, "failure": failure}
+    return Terms(
+        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
+        graph_digest=graph_digest(graph),
+        num_users=graph.num_users,
+        rounds=require_at_least("rounds", rounds, 1),
+        slots=tuple(slots_for(graph, **walk).tolist()),
+        report_bytes=asked.codec.num_report_bytes,
+        randomizer=json.dumps(asked.to_json_dict()),
+        analyzer_mail_key=keys.mail_key,
+        analyzer_identity_key=keys.identity_key,
+        protocol=protocol,
+        laziness=laziness,
+        per_neighbour=per_neighbour_for(graph, **walk) if even_traffic else 0,
+        least_registered=least,
+    )
+
+
+def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
+    """Read the public terms of a collection, and what it asks."""
+    try:
+        terms = Terms.from_json(bytes_of(path).decode())
+        asked = AskedTerms.from_json_dict(json.loads(terms.randomizer))
+    except (ShuffledpError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot use the terms in {path}: {error}") from None
+    if asked.codec.num_report_bytes != terms.report_bytes:
+        size = f"{asked.codec.num_report_bytes} bytes, and the terms say {terms.report_bytes}"
+        what = f"reports of {asked.randomizer.name} have {size}"
+        raise DataError(f"cannot use the terms in {path}: {what}")
+    return terms, asked
+
+
+def read_key(path: Path, terms: Terms) -> PrivateKeys:
+    """Read the analyzer's private key."""
+    try:
+        keys = PrivateKeys.from_bytes(bytes_of(path))
+    except ShuffledpError as error:
+        raise DataError(f"cannot use the key in {path}: {error}") from None
+    if not keys.are_of(terms):
+        raise DataError(f"the key in {path} is not that of the terms: use the one made with them")
+    return keys
+
+
+def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Path, Path]:
+    """Write terms and private key into a folder; nothing there is ever replaced."""
+    terms_path, key_path = folder / TERMS_FILE, folder / KEY_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # The key first: terms without their key would collect what nobody can open.
+        write_new(key_path, keys.to_bytes(), mode=0o600)
+        write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
+    except FileExistsError as error:
+        why = "without its key nobody can open what an earlier collection brings"
+        raise OutputError(f"{error.filename} exists: choose another --out; {why}") from None
+    except OSError as error:
+        raise OutputError(f"cannot write into {folder}: {error.strerror or error}") from error
+    return terms_path, key_path
+
+
+def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
+    """Return what taking part costs a user, as names and values."""
+    # Where all neighbours register.
+    slots = np.array(terms.slots)
+    envelopes = terms.per_neighbour * graph.degrees if terms.per_neighbour else slots
+    sent = terms.rounds * (envelopes * terms.envelope_bytes + graph.degrees * CODE_BYTES)
+    return (
+        ("users", f"{terms.num_users:,}"),
+        ("rounds", f"{terms.rounds:,}"),
+        ("messages a user and round", _span(envelopes)),
+        ("bytes a message", f"{terms.envelope_bytes:,}"),
+        ("sent by a user in all", f"{_span(sent / 1000.0)} kB"),
+    )
+
+
+def _span(values: NDArray[Any]) -> str:
+    """Return what all values are, or the least and the largest with a dash between them."""
+    first, last = (f"{value:,.0f}" for value in (float(values.min()), float(values.max())))
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,314 @@
+"""The relay: a bulletin board of keys, a mailbox for each user, and the number of the round.
+
+It opens nothing and decides nothing about reports. Every call may be repeated: what has been
+accepted is acknowledged again and kept once, also by a relay that starts again on its file. It
+forgets mail when its recipient sends or hands in the next time, for a peer saves what it has taken
+before it does so; and what was handed in when the analyzer says that it is stored there.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from shuffledp.deploy import wire
+from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.sealing import is_signed
+from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.network.graph import Graph
+from shuffledp.peers import keys
+from shuffledp.peers import mail as messages
+from shuffledp.peers.keys import Registration, Roster
+from shuffledp.peers.mail import Batch, Letter, Mail
+from shuffledp.peers.terms import Terms
+
+_TABLES = (
+    "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
+    # The digest of each batch: what is in it is kept in the mail, and only there.
+    "CREATE TABLE batches (round INTEGER, sender INTEGER, digest BLOB NOT NULL, "
+    "PRIMARY KEY (round, sender))",
+    # Envelopes, and at place -1 the code over them. By recipient first, so that what one of
+    # them has taken is deleted in one stroke.
+    "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, place INTEGER, "
+    "content BLOB NOT NULL, PRIMARY KEY (recipient, round, sender, place)) WITHOUT ROWID",
+    "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
+)
+_STORE = Layout(kind="relay store", mark=b"sdpr", version=5, tables=_TABLES)
+_CODE_PLACE = -1
+
+
+class Relay(Database):
+    """What a relay does, in a file of its own; each change is on disk before it is acknowledged.
+
+    Every method that takes a message raises `ProtocolError`, changing nothing, unless it is in
+    order.
+    """
+
+    def __init__(self, path: Path, terms: Terms, graph: Graph) -> None:
+        terms.require_graph(graph)
+        super().__init__(path, _STORE, collection=terms.digest())
+        self.terms, self.graph = terms, graph
+        self._roster = self._read_roster() if self.round_number else None
+        self._absent: dict[int, tuple[int, ...]] = {}  # of rounds that are over
+
+    # ------------------------------------------------------------ how far it is
+    @property
+    def round_number(self) -> int:
+        """The open round; 0 before the first, one more than the last at the end."""
+        return int(self.fact("round") or 0)
+
+    @property
+    def phase(self) -> str:
+        """One of ``"registration"``, ``"round"``, ``"hand-in"``, ``"over"``."""
+        number = self.round_number
+        if number <= self.terms.rounds:
+            return "round" if number else "registration"
+        return "over" if self.fact("over") else "hand-in"
+
+    def status(self) -> dict[str, object]:
+        """Return what anybody may know, as JSON values."""
+        number = self.round_number
+        return {
+            "phase": self.phase,
+            "round": min(number, self.terms.rounds),
+            "rounds": self.terms.rounds,
+            "num_users": self.terms.num_users,
+            "num_registered": self._number("registrations"),
+            "num_sent": len(self.senders(number)),
+            "num_handed_in": self._number("hand_ins"),
+            "terms_digest": self.terms.digest().hex(),
+        }
+
+    def is_complete(self) -> bool:
+        """Return whether everybody did what the present phase is for."""
+        registered = self._number("registrations")
+        if self.phase == "registration":
+            return registered == self.terms.num_users
+        if self.phase == "round":
+            return len(self.senders(self.round_number)) == registered
+        return self._number("hand_ins") == registered
+
+    def _number(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return int(self.value(f"SELECT count(*) FROM {table}"))  # noqa: S608  # a name of ours
+
+    def go_on(self) -> bool:
+        """End the present phase; False while fewer have registered than the terms ask for."""
+        phase, roster = self.phase, self._roster
+        if phase == "registration":
+            roster = self._read_roster()
+            if len(roster) < self.terms.least_registered:
+                return False
+        with self.transaction():
+            if phase in ("registration", "round"):
+                self.set_fact("round", self.round_number + 1)
+            else:
+                self.set_fact("over", 1)
+                self.change("DELETE FROM mail")  # nobody fetches any now
+        self._roster = roster
+        self.rewrite()  # the mail before that round is deleted but for absent users
+        return True
+
+    # ------------------------------------------------------------ who takes part
+    def _read_roster(self) -> Roster:
+        """Return the roster of the registrations that are kept."""
+        kept = self.rows("SELECT message FROM registrations")
+        items = [Registration.from_bytes(data, self.terms) for (data,) in kept]
+        return Roster.from_registrations(self.terms, items)
+
+    def register(self, data: bytes, *, node: int | None = None) -> bool:
+        """Take a registration; return whether it is new."""
+        registration = Registration.from_bytes(data, self.terms)
+        _require_named("user", registration.node, node)
+        query = "SELECT message FROM registrations WHERE node = ?"
+        kept = self.value(query, (registration.node,))
+        if _is_known(kept, data, f"user {registration.node} has registered with other keys"):
+            return False
+        if self._roster is not None:
+            raise Fault.PEER.error("registration is closed", Reason.LATE)
+        with self.transaction():
+            self.change("INSERT INTO registrations VALUES (?, ?)", (registration.node, data))
+        return True
+
+    @property
+    def roster(self) -> Roster:
+        """Who registered; `ProtocolError` while users register."""
+        if self._roster is None:
+            raise Fault.PEER.error("the roster is not closed yet: ask again", Reason.EARLY)
+        return self._roster
+
+    # ------------------------------------------------------------ rounds
+    def accept_batch(
+        self, data: bytes, *, round_number: int | None = None, node: int | None = None
+    ) -> bool:
+        """Take the envelopes of a user in the open round; return whether they are new.
+
+        The same bytes again are acknowledged also after the round; others are refused with
+        `Reason.LATE` then, and their sender has to take them back.
+        """
+        batch = messages.decode_batch(data, self.roster)
+        _require_named("user", batch.sender, node)
+        _require_named("round", batch.round_number, round_number)
+        digest = wire.digest(b"batch", data)
+        where = f"of user {batch.sender} in round {batch.round_number}"
+        query = "SELECT digest FROM batches WHERE round = ? AND sender = ?"
+        kept = self.value(query, (batch.round_number, batch.sender))
+        if _is_known(kept, digest, f"another batch {where} was accepted"):
+            return False
+        now = self.round_number
+        if batch.round_number != now:
+            reason = Reason.EARLY if batch.round_number > now else Reason.LATE
+            raise Fault.PEER.error(f"the batch {where} came in round {now}", reason)
+        neighbours = self.roster.neighbours_in(self.graph, batch.sender)
+        self._require_allowed(batch, neighbours)
+        mail = [(each.recipient, each.index, each.sealed) for each in batch.letters]
+        codes = zip(neighbours, batch.codes, strict=True)
+        mail += [(recipient, _CODE_PLACE, code) for recipient, code in codes]
+        with self.transaction():
+            self._forget_mail(batch.sender)
+            self.change("INSERT INTO batches VALUES (?, ?, ?)", (now, batch.sender, digest))
+            rows = [(now, recipient, batch.sender, *rest) for recipient, *rest in mail]
+            self.change_many("INSERT INTO mail VALUES (?, ?, ?, ?, ?)", rows)
+        return True
+
+    def _forget_mail(self, recipient: int) -> None:
+        """Forget the mail of a user of all rounds that are over, which he has taken."""
+        query = "DELETE FROM mail WHERE recipient = ? AND round < ?"
+        self.change(query, (recipient, self.round_number))
+
+    def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
+        """Raise unless there are as many letters as the terms say, all to registered neighbours.
+
+        And a code for each of these; what is in it is between the two.
+        """
+        sender, each = batch.sender, self.terms.per_neighbour
+        to = Counter(letter.recipient for letter in batch.letters)
+        for what, number, expected in (
+            ("envelopes", to.total(), self.terms.batch_size(sender, len(neighbours))),
+            ("codes", len(batch.codes), len(neighbours)),
+        ):
+            if number != expected:
+                raise Fault.PEER.error(f"user {sender} sent {number} {what}, not {expected}")
+        for stranger in to.keys() - set(neighbours):
+            what = f"user {stranger} is no registered neighbour of user {sender}"
+            raise Fault.PEER.error(what, Reason.UNKNOWN)
+        if each and not set(to.values()) <= {each}:
+            raise Fault.PEER.error(f"user {sender} did not send each neighbour {each} envelopes")
+
+    def senders(self, round_number: int) -> frozenset[int]:
+        """Return who has sent in a round."""
+        rows = self.rows("SELECT sender FROM batches WHERE round = ?", (round_number,))
+        return frozenset(sender for (sender,) in rows)
+
+    def absent(self, round_number: int) -> tuple[int, ...]:
+        """Return the registered users who sent nothing in a round that is over, ascending."""
+        now = self.round_number
+        if not 1 <= round_number < now:
+            raise Fault.PEER.error(f"round {round_number} is not over: now is {now}", Reason.EARLY)
+        if round_number not in self._absent:
+            senders = self.senders(round_number)
+            self._absent[round_number] = tuple(node for node in self.roster if node not in senders)
+        return self._absent[round_number]
+
+    def mail(self, node: int, round_number: int, token: bytes) -> bytes:
+        """Return what was sent to a user in a round that is over, and who was absent in it.
+
+        The same each time, until he sends something: then he had taken the mail, and it was
+        forgotten.
+        """
+        roster = self.roster
+        if self.phase == "over":
+            raise Fault.PEER.error("the collection is over, and its mail was deleted", Reason.LATE)
+        if node not in roster:
+            raise Fault.PEER.error(f"user {node} is not in the roster", Reason.UNKNOWN)
+        absent = self.absent(round_number)
+        text = keys.mail_token_text(self.terms, node, round_number)
+        if not is_signed(token, roster[node].identity_key, text):
+            raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
+        query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
+        if self._handed_in(node) is not None or self.value(query, (node, round_number)):
+            what = f"user {node} has taken the mail of round {round_number}, for he went on, and "
+            what += "it was deleted: is this a copy of his state, or an old one?"
+            raise Fault.PEER.error(what, Reason.LATE)
+        query = "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
+        rows = self.rows(query + "ORDER BY sender, place", (round_number, node))
+        mail = Mail(
+            absent=absent,
+            letters=tuple(
+                Letter(round_number, sender, place, node, content)
+                for sender, place, content in rows
+                if place != _CODE_PLACE
+            ),
+            codes={sender: content for sender, place, content in rows if place == _CODE_PLACE},
+        )
+        return messages.encode_mail(mail, roster, round_number=round_number, recipient=node)
+
+    # ------------------------------------------------------------ the end
+    def _handed_in(self, holder: int) -> Any:
+        """Return what a user handed in; None if nothing."""
+        return self.value("SELECT message FROM hand_ins WHERE holder = ?", (holder,))
+
+    def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
+        """Take what a holder hands in, after the last round; return whether it is new."""
+        holder, _ = messages.decode_hand_in(data, self.roster)
+        _require_named("user", holder, node)
+        if self.phase == "over":
+            what = "handing in has ended: this user's reports are lost, and counted as missing"
+            raise Fault.PEER.error(what, Reason.LATE)
+        if _is_known(self._handed_in(holder), data, f"user {holder} has handed in something else"):
+            return False
+        now = self.round_number
+        if now <= self.terms.rounds:
+            raise Fault.PEER.error(f"user {holder} hands in during round {now}", Reason.EARLY)
+        with self.transaction():
+            self._forget_mail(holder)
+            self.change("INSERT INTO hand_ins VALUES (?, ?)", (holder, data))
+        return True
+
+    def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
+        """Return what was handed in, holders ascending, to the analyzer once it is final."""
+        self._require_analyzer(token)
+        rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
+        handed_in = tuple(message for (message,) in rows)
+        if not all(handed_in):
+            what = "what was handed in was deleted here when the analyzer had stored it: "
+            raise Fault.ANALYZER.error(f"{what}use the file beside the analyzer's key", Reason.LATE)
+        return handed_in
+
+    def record(self, token: bytes) -> list[list[int]]:
+        """Return who was absent in each round, to the analyzer once it is final.
+
+        Users who never registered are absent in all rounds.
+        """
+        self._require_analyzer(token)
+        users = range(self.terms.num_users)
+        there = map(self.senders, range(1, self.terms.rounds + 1))
+        return [[user for user in users if user not in senders] for senders in there]
+
+    def forget_hand_ins(self, token: bytes) -> None:
+        """Forget what was handed in, not by whom; the analyzer has it. It may be said again."""
+        self._require_analyzer(token)
+        with self.transaction():
+            self.change("UPDATE hand_ins SET message = x''")
+        self.rewrite()
+
+    def _require_analyzer(self, token: bytes) -> None:
+        """Raise unless a token is the analyzer's, and nothing can be handed in any more."""
+        if self.phase != "over":
+            what = f"the collection is in its {self.phase} phase: ask again when it is over"
+            raise Fault.ANALYZER.error(what, Reason.EARLY)
+        text = keys.hand_ins_token_text(self.terms)
+        if not is_signed(token, self.terms.analyzer_identity_key, text):
+            raise Fault.ANALYZER.error("a token for hand-ins is not the analyzer's", Reason.FORGED)
+
+
+def _require_named(what: str, named: int, wanted: int | None) -> None:
+    """Raise if a message names another user or round than what was said beside it."""
+    if wanted is not None and named != wanted:
+        raise Fault.PEER.error(f"it is of {what} {named}, and was sent as of {what} {wanted}")
+
+
+def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:
+    """Return whether the same is kept; raise if something else is."""
+    if kept is not None and kept != data:
+        raise Fault.PEER.error(f"{conflict}: it stands", Reason.CONFLICT)
+    return kept is not None

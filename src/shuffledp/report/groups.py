@@ -1,0 +1,110 @@
+"""Words and tables about shuffles within groups."""
+
+import math
+
+from shuffledp.groups.facts import GroupFacts
+from shuffledp.report.formatting import percent, rounded
+
+_KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
+
+
+def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
+    """Return the ordinal guarantee in plain words, as title and text."""
+    chances = "; ".join(
+        f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
+        f"{each.group_size:,}: {percent(each.most_probable, 1)}"
+        for each in facts.reidentification
+    )
+    reidentified = (
+        "An adversary names as many rows as there are people in a household, and wins if more than "
+        f"half of these rows hold the household's reports. Its chance is at most: {chances}."
+    )
+    if not facts.reidentification:
+        reidentified = (
+            "The theorem on re-identification says nothing here: the smallest group is too small "
+            "for it, which needs twice as many people as an adversary looks for, or the "
+            "randomizer may exceed epsilon0 with a chance of delta0."
+        )
+    return (
+        (  # Theorem 4.1
+            "What the order reveals.",
+            "Take an adversary who knows every report outside a person's group, and all reports "
+            "inside it, but not whose is which. The released order changes its odds between any "
+            "two answers of that person by a factor of at most "
+            f"{rounded(facts.odds_factor, up=True)}, which is e^alpha for alpha = "
+            f"{rounded(facts.alpha, up=True)}.",
+        ),
+        ("Whose answer is whose.", reidentified),  # Theorem 4.2
+        (
+            "What stays visible.",
+            "Statistics of a whole group are meant to be learned, and so is anything about a "
+            "person that follows from them. Hidden is which members of a group gave which of its "
+            "answers.",
+        ),
+    )
+
+
+def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the groups."""
+    sizes = f"{facts.smallest_group:,} to {facts.largest_group:,}, median {facts.median_group:,}"
+    rows = [
+        ("Who shares one", facts.description),
+        ("Different groups", f"{facts.num_groups:,}"),
+        ("Sizes", sizes),
+    ]
+    if facts.largest_width is not None:
+        rows.append(("Widest", f"{facts.largest_width:,} places apart in the reference order"))
+    return rows
+
+
+def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the shuffle: a Mallows model, or noise on places."""
+    loss = ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}")
+    moved = f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
+    if facts.rank_distance is None:
+        scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
+        if 0.0 < facts.theta < math.inf:
+            scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
+        least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
+        hidden = (
+            f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
+            "for half of the people"
+        )
+        return [
+            loss,
+            ("Noise on places", scale),
+            ("Places", facts.reference_order),
+            ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
+            ("A report moves", moved),
+            ("Others who hide it", hidden),
+        ]
+    sensitivity, published = f"{facts.sensitivity:,}", facts.published_sensitivity
+    if published is not None and facts.sensitivity:
+        times = published / facts.sensitivity
+        sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
+    return [
+        loss,
+        ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
+        ("Reference order", facts.reference_order),
+        ("Sensitivity", sensitivity),
+        ("A report moves", moved),
+    ]
+
+
+def order_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return the reference orders that were tried, each with its sensitivity."""
+    return [(name, f"{number:,}") for name, number in facts.orders_tried]
+
+
+def preservation_rows(facts: GroupFacts) -> list[tuple[str, ...]]:
+    """Return rows of what stays within the largest group."""
+    return [
+        (
+            each.name,
+            f"{each.size:,}",
+            f"at least {percent(each.eta, 1)}",
+            f"{each.delta:.3g}",
+            f"{percent(each.confidence, 0)} confidence",
+        )
+        for each in facts.preservation
+    ]

@@ -1,0 +1,101 @@
+"""Words and tables about exchanges along a graph."""
+
+from shuffledp.network.facts import NetworkFacts
+from shuffledp.network.run import ExchangeFacts
+from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
+
+
+def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the graph."""
+    dropped = facts.num_self_loops + facts.num_duplicates
+    left_out = f" ({dropped:,} rows left out: edges to oneself or given twice)" if dropped else ""
+    return [
+        ("Graph", shorten(facts.graph, 60)),
+        ("Edges", f"{facts.num_edges:,}{left_out}"),
+        ("Neighbours", f"{facts.fewest_neighbours:,} to {facts.most_neighbours:,}"),
+        ("Irregularity", f"Gamma = {facts.irregularity:.4f} (1 where all have equally many)"),
+    ]
+
+
+def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the exchange."""
+    chosen = ", chosen to come close to endless rounds" if facts.are_rounds_chosen else ""
+    lazy = f", resting with a chance of {percent(facts.laziness, 1)}" if facts.laziness else ""
+    passed, gap = facts.rounds * (1.0 - facts.laziness), rounded(facts.spectral_gap, up=False)
+    if isinstance(facts, ExchangeFacts) and facts.num_absences:
+        passed *= 1.0 - facts.num_absences / (facts.num_users * facts.rounds)
+        gap += " if nobody is away"
+    protocol = "all: everybody hands in all reports they hold"
+    if facts.protocol != "all":
+        protocol = (
+            "single: everybody hands in one of the reports they hold; "
+            f"{facts.num_released:,} reports, and {facts.num_dummies:,} empty answers of those who "
+            "held none"
+        )
+    published = "says no more than epsilon0"
+    if facts.published_epsilon is not None:
+        epsilon = rounded(facts.published_epsilon, up=True)
+        published = f"epsilon <= {epsilon} (Liew et al., corrected)"
+    messages = (
+        f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best connected "
+        f"holds about {fixed(facts.most_held, 1)}"
+    )
+    return [
+        ("Rounds", f"{facts.rounds:,}{chosen}{lazy}"),
+        *(_attendance_rows(facts) if isinstance(facts, ExchangeFacts) else []),
+        ("Protocol", protocol),
+        ("Spectral gap", gap),
+        ("Separation left", rounded(facts.separation, up=True, digits=2)),
+        ("Uniform shuffle", f"epsilon <= {rounded(facts.uniform_epsilon, up=True)}"),
+        ("Published theorem", published),
+        ("Hidden least", f"the report of user {shorten(facts.worst_user, 40)}"),
+        ("Laws of holders", facts.method),
+        ("Messages", messages),
+    ]
+
+
+def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
+    """Return names and values about those who took part, and what got lost."""
+    came = f"{facts.num_users:,} of {facts.num_invited:,} users registered"
+    handed_in = f"{came}, and {facts.num_handed_in:,} handed in"
+    if facts.num_dishonest:
+        handed_in += f"; dishonest, who hide nobody: {facts.num_dishonest:,}"
+    away = "nobody, in any round"
+    if facts.num_absences:
+        away = (
+            f"users sent nothing {facts.num_absences:,} times; the reports they held stayed, which "
+            "the guarantee accounts for"
+        )
+    traffic = "every user sent the same number of envelopes in each round"
+    if facts.is_traffic_even:
+        traffic += ", as many to each neighbour"
+    overload = f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta"
+    return [
+        ("Took part", handed_in),
+        ("Away", away),
+        ("Traffic", traffic),
+        ("Overflow", f"{overload}, that somebody held more reports than envelopes"),
+    ]
+
+
+def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> tuple[str, str]:
+    """Return what nobody has to be trusted with, and with what they have, as title and text."""
+    relay, trusted = "", "No shuffler."
+    if collected_by != "devices":
+        trusted = (
+            "Whoever holds all true answers, and simulated this. Between devices: no shuffler."
+        )
+    if isinstance(facts, ExchangeFacts):
+        relay = (
+            "The relay may show the adversary all its records, since every user sent each "
+            "neighbour equally many envelopes. "
+            if facts.is_traffic_even
+            else "The relay is trusted to keep from the adversary who sent envelopes to whom. "
+        )
+    return (
+        "Who has to be trusted.",
+        f"{trusted} Reports were passed from neighbour to neighbour for "
+        f"{counted(facts.rounds, 'round')}; the adversary is counted on to see the graph, every "
+        f"report and who handed it in, but not which way it went. {relay}A trusted shuffler would "
+        f"give epsilon <= {rounded(facts.uniform_epsilon, up=True)}.",
+    )

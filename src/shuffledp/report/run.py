@@ -1,0 +1,245 @@
+"""The report of a run: what its template shows."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shuffledp.collection.leakage import of_run
+from shuffledp.collection.question import INTERVALS_ABOUT
+from shuffledp.collection.result import Result
+from shuffledp.network.facts import NetworkFacts
+from shuffledp.network.run import ExchangeFacts
+from shuffledp.report import groups, network, wording
+from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
+from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
+from shuffledp.report.leakage import leakage_facts
+from shuffledp.report.page import page_html, render_page
+from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
+
+_MOST_LISTED = 12  # answers spelt out in running text; all are in the table
+_MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
+_MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
+
+_CAPTIONS = (
+    "If more or fewer users took part, all else being equal. The dotted line up is this run.",
+    "If some of the users drop out, are fake, or collude with the adversary: only honest reports "
+    "hide others.",
+)
+
+
+@page_html.register
+def _(subject: Result) -> str:
+    curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
+    kind = "Simulated" if subject.is_simulation else "Private"
+    words, about = wording.wording(subject.question), subject.about.to_json_dict()
+    asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    statement, column = privacy_statement(subject), subject.about.column
+    of = f" of \u201c{shorten(column, _LONGEST_SUMMARIZED)}\u201d" if column else ""
+    target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
+    missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
+    headings, rows = wording.estimate_table(subject)
+    own, population = (wording.interval_name(subject, about=each) for each in INTERVALS_ABOUT)
+    caption = (
+        f"Bars are estimated {words.plural}; whiskers with ends are {own}s, about these users, and "
+        f"thin lines {population}s, about a population that they are a random sample of."
+    )
+    if len(rows) > _MOST_BARS:
+        caption += (
+            f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
+            "their size, they tend to be a little too large."
+        )
+    return render_page(
+        "run.html",
+        title=subject.about.title or f"{kind} estimates{of} from {subject.num_users:,} users",
+        lead=wording.finding(subject),
+        asked_by=asked_by,
+        result=subject,
+        words=words,
+        simulation_warning=SIMULATION_WARNING,
+        missed="" if meets_target(subject) else missed,
+        asked_privacy=target,
+        key_figures=_key_figures(subject),
+        labels=subject.domain[:_MOST_LISTED],
+        between="; " if any("," in label for label in subject.domain) else ", ",
+        randomness=_randomness(subject),
+        true_answers=wording.TRUE_ANSWERS[subject.collected_by],
+        num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
+        randomizer_title=wording.randomizer_title(subject.randomizer),
+        bars=figure_of_estimates(subject),
+        headings=headings,
+        rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
+        are_many=len(rows) > _MOST_BARS,
+        bars_caption=caption,
+        statement=statement,
+        summary=_summary(subject, asked_by, statement.paragraphs),
+        **leakage_facts(of_run(subject)),
+        groups=groups,
+        network=network,
+        is_exchange=isinstance(subject.network, ExchangeFacts),
+        by_rounds=figure_by_rounds(subject.network),
+        outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
+    )
+
+
+def _with_minus(numbers: Sequence[str]) -> list[str]:
+    """Return numbers with real minus signs."""
+    return [number.replace("-", "\u2212") for number in numbers]
+
+
+def _randomness(result: Result) -> str:
+    """Say where reports got their randomness from."""
+    if result.collected_by == "devices":
+        return "of those who sent the reports"
+    if result.is_simulation:
+        return "reproducible, from a seed: a simulation"
+    return "cryptographic, keyed by the operating system"
+
+
+def _key_figures(result: Result) -> list[tuple[str, str, str]]:
+    """Return the strip of four figures on top: both guarantees first."""
+    guarantee = result.guarantee
+    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
+    epsilon0, odds, guess = wording.local_limits(result.randomizer.profile)
+    limits, central = "odds up to {}, right guess up to {}", "proved upper bound"
+    if math.isfinite(epsilon):
+        central += ": " + limits.format(odds_factor(epsilon), best_guess(epsilon, delta))
+    shown_epsilon, shown_delta = map(wording.upper_text, (guarantee.epsilon, guarantee.delta))
+    return [
+        ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
+        ("Failure chance", f"delta <= {shown_delta}", "for each user"),
+        ("Without the shuffler", f"epsilon0 = {epsilon0}", limits.format(odds, guess)),
+        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler"),
+    ]
+
+
+# What the one printed page says of the guarantees; the key figures stand above it.
+_SUMMARIZED = {
+    "What the reports reveal.",
+    "The exception.",
+    "If the shuffler fails.",
+    "Who held true answers.",
+    "If reports are followed on their way.",
+}
+
+
+def _summary(
+    result: Result, asked_by: list[tuple[str, str]], paragraphs: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """Return what fits a printed page beside the headline and the key figures."""
+    law = result.randomizer
+    loss = f"epsilon0 = {rounded(law.epsilon0, up=True)}"
+    headings, rows = wording.estimate_table(result, is_narrow=True)
+    return {
+        "facts": [*asked_by, ("Randomizer", f"{wording.randomizer_title(law)}, {loss}")],
+        "headings": headings,
+        "rows": [
+            (shorten(label, _LONGEST_SUMMARIZED), *_with_minus(numbers))
+            for label, *numbers in rows[:_MOST_SUMMARIZED]
+        ],
+        "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
+        "paragraphs": [each for each in paragraphs if each[0] in _SUMMARIZED],
+    }
+
+
+# --------------------------------------------------------------------- charts
+def figure_of_estimates(result: Result) -> Figure:
+    """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
+    headings, rows = wording.estimate_table(result)
+    words, values = wording.wording(result.question), wording.main_estimates(result)
+    columns = (wording.errors_and_ends(result, about=each)[1:] for each in INTERVALS_ABOUT)
+    ends = [list(zip(*each, strict=True)) for each in columns]
+    shown = list(range(len(rows)))
+    if len(rows) > _MOST_BARS:
+        shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
+    which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {_MOST_BARS} largest"
+    bars = []
+    for i in shown:
+        label, *_, estimate, _, own, _, population = rows[i]
+        title = f"{isolated(label, 60)}\n{estimate}\n{headings[-3]}: {own}"
+        title += f"\n{headings[-1]}: {population}"
+        here, whole = (each[i] for each in ends)
+        bars.append(Bar(label=label, value=values[i], title=title, interval=here, population=whole))
+    return bars_figure(
+        "chart-estimates",
+        bars,
+        x=Axis(is_share=words.is_share),
+        description=f"Bar chart of the estimated {words.plural}, {which}, with {headings[-3]}s and "
+        f"{headings[-1]}s. The table of estimates holds the same numbers.",
+    )
+
+
+def figure_by_num_users(result: Result) -> Figure | None:
+    """Return epsilon against the number of users, or None with fewer than two finite points."""
+    return _epsilon_figure(
+        "chart-num-users",
+        result.epsilon_by_num_users,
+        [_asked(result)],
+        x=Axis(title="number of users", is_log=True),
+        here=result.guarantee.num_users,
+    )
+
+
+def figure_by_honest_share(result: Result) -> Figure | None:
+    """Return epsilon against the share of honest users, or None as above."""
+    return _epsilon_figure(
+        "chart-honest-share",
+        [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
+        [_asked(result)],
+        x=Axis(title="honest users, in %"),
+        here=100.0 if result.guarantee.num_users == result.num_users else None,
+    )
+
+
+def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
+    """Return epsilon against the rounds of a network shuffle, or None as above.
+
+    The level is what a trusted uniform shuffler of all reports would give. Where holders hand in
+    all they hold, the walk comes down to it and cannot go below; with one report each it ends near.
+    """
+    if facts is None:
+        return None
+    others = [_level("trusted uniform shuffler", facts.uniform_epsilon)]
+    if facts.most_by_rounds:
+        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+        most = Line(
+            name="for 99 % of the users",
+            x=tuple(map(float, rounds)),
+            y=epsilons,
+            colour="var(--accent)",
+            width=1.0,
+            dash="dash",
+        )
+        others.insert(0, most)
+    return _epsilon_figure(
+        "chart-rounds", facts.epsilon_by_rounds, others, x=Axis(title="rounds"), here=facts.rounds
+    )
+
+
+def _asked(result: Result) -> Line:
+    """Return the level of the target."""
+    return _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
+
+
+def _level(name: str, value: float) -> Line:
+    """Return a dotted line across."""
+    return Line(name=name, y=(value,), colour="var(--ink-soft)", dash="dot", width=1.3)
+
+
+def _epsilon_figure(
+    name: str,
+    points: Sequence[tuple[float, float]],
+    others: list[Line],
+    *,
+    x: Axis,
+    here: float | None,
+) -> Figure | None:
+    """Return the upper bound on epsilon as a curve, with what it is compared with."""
+    points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
+    if len(points) < 2:
+        return None
+    places, epsilons = zip(*points, strict=True)
+    curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
+    # It may fall by powers of ten: then only logarithms show how.
+    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
+    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
+    return lines_figure(name, [curve, *others], x=x, y=y, here=here)

@@ -1,0 +1,129 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shuffledp as sdp
+from oracles import profiles
+from shuffledp.amplification.registry import account_epsilon
+from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.profile import LocalProfile
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_users": 0, "epsilon0": 1.0},
+        {"num_users": 1.5, "epsilon0": 1.0},
+        {"num_users": 10},
+        {"num_users": 10, "epsilon0": 1.0, "profile": LocalProfile(epsilon0=1.0)},
+        {"num_users": 10, "epsilon0": math.nan},
+        {"num_users": 10, "epsilon0": -1.0},
+        {"num_users": 10, "epsilon0": 1.0, "sampled_from": 9},
+        {"num_users": 10, "epsilon0": 1.0, "sampled_from": 20.5},
+        {"num_users": 10, "epsilon0": 1.0, "participation": 0.0},
+        {"num_users": 10, "epsilon0": 1.0, "participation": 1.5},
+        {"num_users": 10, "epsilon0": 1.0, "participation": math.nan},
+        {"num_users": 10, "epsilon0": 1.0, "participation": 0.5, "sampled_from": 20},
+    ],
+)
+def test_impossible_releases_are_refused(arguments):
+    with pytest.raises(ParameterError):
+        ShuffledRelease(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"epsilon": -1.0}, {"epsilon": math.inf}, {"epsilon": 1.0, "delta": 1.0}]
+)
+def test_impossible_guarantees_are_refused(arguments):
+    with pytest.raises(ParameterError):
+        StatedRelease(**arguments)
+
+
+def test_too_many_users_are_refused_by_the_accountant():
+    with pytest.raises(ParameterError, match="above 1e"):
+        ShuffledRelease(epsilon0=1.0, num_users=10**15 + 1).epsilon(1e-6)
+
+
+def test_epsilon0_is_known_either_way():
+    release = ShuffledRelease(profile=profiles.k_rr(2.0, 4), num_users=10)
+    assert release.epsilon0 == release.law.epsilon0 == 2.0
+    assert ShuffledRelease(epsilon0=2, num_users=10).law == LocalProfile(epsilon0=2.0)
+
+
+def test_a_randomizer_of_the_library_can_be_released():
+    randomizer = sdp.randomizers.KRandomizedResponse(domain_size=16, epsilon0=2.0)
+    release = ShuffledRelease(profile=randomizer.profile, num_users=1000)
+    found = release.epsilon(1e-6)
+    assert found == account_epsilon(randomizer.profile, num_users=1000, delta=1e-6)
+    again = sdp.randomizers.KRandomizedResponse(domain_size=16, epsilon0=2.0)
+    assert release == ShuffledRelease(profile=again.profile, num_users=1000)
+
+
+def test_drawing_all_is_the_same_as_no_drawing():
+    plain = ShuffledRelease(epsilon0=1.0, num_users=1000)
+    drawn = ShuffledRelease(epsilon0=1.0, num_users=1000, sampled_from=1000)
+    coins = ShuffledRelease(epsilon0=1.0, num_users=1000, participation=1)
+    for delta in (1e-3, 1e-9):
+        assert drawn.epsilon(delta).upper == pytest.approx(plain.epsilon(delta).upper, rel=1e-9)
+        assert coins.epsilon(delta) == plain.epsilon(delta)
+
+
+@pytest.mark.parametrize("make", ["sampled", "coins"])
+def test_fewer_users_at_a_time_are_more_private(make):
+    def epsilon(part):
+        if make == "sampled":
+            release = ShuffledRelease(epsilon0=1.0, num_users=1000, sampled_from=1000 * part)
+        else:
+            release = ShuffledRelease(epsilon0=1.0, num_users=1000, participation=1.0 / part)
+        return release.epsilon(1e-6, with_lower=False).upper
+
+    found = [epsilon(part) for part in (1, 2, 10, 100)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < found[0]
+
+
+def test_a_delta_above_the_chance_of_being_drawn_needs_no_epsilon():
+    drawn = ShuffledRelease(epsilon0=1.0, num_users=10, sampled_from=10_000)
+    assert drawn.epsilon(0.001).upper == drawn.epsilon(0.5).lower == 0.0
+    assert drawn.epsilon(0.0009).upper >= 0.0
+    assert drawn.epsilon(0.0).upper == pytest.approx(math.log1p(0.001 * math.expm1(1.0)))
+    assert drawn.epsilon(0.0).lower == 0.0
+    assert drawn.delta(1.0).upper == drawn.delta(1.0).lower == 0.0
+    assert drawn.delta(0.0, with_lower=False).lower is None
+    assert drawn.epsilon(1e-6, with_lower=False).lower is None
+    with pytest.raises(ParameterError):
+        drawn.epsilon(math.nan)
+
+
+def test_without_a_known_attack_there_is_no_lower_end():
+    unary = profiles.symmetric_unary(1.0)
+    drawn = ShuffledRelease(profile=unary, num_users=10, sampled_from=100)
+    assert drawn.epsilon(1e-6).lower is None
+    assert drawn.delta(0.01).lower is None
+    assert drawn.attacks() == ()
+
+
+def test_what_no_theorem_covers_is_refused():
+    hazy = ShuffledRelease(profile=LocalProfile(epsilon0=1.0, delta0=1e-3), num_users=10)
+    assert hazy.highest == math.inf
+    assert hazy.attacks() == ()
+    with pytest.raises(OutOfRegimeError):
+        hazy.epsilon(1e-9)
+
+
+@given(users=st.integers(1, 10**15), percent=st.integers(1, 100))
+def test_honest_users_are_rounded_down_from_the_decimal(users, percent):
+    if users * percent >= 100:
+        assert honest_users(users, percent / 100) == users * percent // 100
+    else:
+        with pytest.raises(ParameterError, match="no honest user"):
+            honest_users(users, percent / 100)
+
+
+@pytest.mark.parametrize(("users", "fraction"), [(0, 0.5), (10, 0.0), (10, 1.1), (10, math.nan)])
+def test_impossible_shares_are_refused(users, fraction):
+    with pytest.raises(ParameterError):
+        honest_users(users, fraction)

@@ -1,0 +1,35 @@
+"""Who hides the worst-off user, on any walk and by any bounds on positions."""
+
+import numpy as np
+
+from graph_families import complete_graph
+from network.walks import ANY, DELTA, PENDANT
+from shuffledp.network.anonymity import Hiding
+from shuffledp.network.positions.bounds import exact_position_bounds
+from shuffledp.network.walk import RandomWalk, position_distribution
+from shuffledp.network.walk_accountant import NetworkMixing
+
+
+def test_hiding_of_no_bounds_but_low_and_high():
+    bounds = NetworkMixing(PENDANT).position_bounds(5)
+    hiding = Hiding.of(bounds)
+    assert hiding.overlaps.size == 3
+    assert 0.0 <= hiding.separation <= 1.0
+
+
+def test_a_walk_with_absences_has_its_hiding():
+    graph = complete_graph(3)
+    walk = RandomWalk(graph, absences=[[True, False, False], *[[False] * 3] * 3])
+    laws = position_distribution(walk, np.arange(3), 4)
+    hiding = Hiding.of(*exact_position_bounds(walk, (4,)))
+    for victim in range(3):
+        others = np.sort([(laws[i] / laws[victim]).min() for i in range(3) if i != victim])
+        assert (hiding.overlaps <= np.minimum(others, 1.0) + 1e-12).all()
+    assert hiding.epsilon(ANY, delta=DELTA).upper < 1.0
+
+
+def test_a_target_is_met_just_where_epsilon_reaches_it():
+    hiding = NetworkMixing(PENDANT).hiding(5)
+    reached = hiding.epsilon(ANY, delta=DELTA).upper
+    assert hiding.meets(ANY, epsilon=reached * (1 + 1e-6), delta=DELTA)
+    assert not hiding.meets(ANY, epsilon=reached * (1 - 1e-3), delta=DELTA)

@@ -1,0 +1,273 @@
+"""How well a walk hides where reports began, for all users, exactly or by eigenvalues."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from graph_families import adjacency, complete_graph, cycle_graph, star_graph
+from network.walks import ANY, DELTA, PENDANT, wheel
+from shuffledp.amplification.registry import account_epsilon
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.network import anonymity as network_hiding
+from shuffledp.network import walk_accountant as network_mixing
+from shuffledp.network.account import account_network
+from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.positions import remote_users as remote_bounds
+from shuffledp.network.positions import spectrum
+from shuffledp.network.privacy import Weights, network_walk_epsilon
+from shuffledp.network.walk_accountant import NetworkMixing
+
+
+def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
+    """Return kappa[v, i] from dense powers of the walk's matrix."""
+    walk = adjacency(graph).toarray().astype(float)
+    walk /= walk.sum(axis=1, keepdims=True)
+    laws = np.linalg.matrix_power(walk, rounds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(laws[:, None, :] > 0, laws[None] / laws[:, None, :], np.inf)
+    return np.minimum(ratios.min(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5, 20, 60])
+def test_overlaps_hold_for_every_victim(method, rounds):
+    for graph in (PENDANT, wheel(7), complete_graph(5)):
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
+        for victim, row in enumerate(exact_overlaps(graph, rounds)):
+            others = np.sort(np.delete(row, victim))
+            assert (hiding.overlaps <= others * (1 + 1e-12) + 1e-12).all()
+
+
+def test_without_rounds_nobody_hides_anybody():
+    found = NetworkMixing(PENDANT).epsilon(ANY, rounds=0, delta=DELTA)
+    assert found.upper == pytest.approx(1.0, rel=2e-3)  # what delta buys of a single report
+    assert found.lower == pytest.approx(found.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+def test_in_the_limit_it_is_a_uniform_shuffle(method):
+    graph = wheel(60)
+    uniform = account_epsilon(ANY, num_users=60, delta=DELTA)
+    mixing = NetworkMixing(graph, positions=method)
+    assert mixing.limit(ANY, delta=DELTA).upper == pytest.approx(uniform.upper, rel=1e-12)
+    found = mixing.epsilon(ANY, rounds=300, delta=DELTA)
+    assert found.upper == pytest.approx(uniform.upper, rel=1e-3)
+    assert found.upper >= uniform.upper
+    assert found.lower == pytest.approx(uniform.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+def test_epsilon_is_that_of_the_worst_user(method):
+    for graph, rounds in ((wheel(7), 3), (wheel(60), 6), (PENDANT, 5)):
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
+        found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+        weighings = hiding._weighings(ANY, {"delta": DELTA})
+        for victim in range(min(graph.num_users, 7)):
+            users = np.array([victim])
+            weighed = min(
+                each.walk.epsilon(Weights(*each.bounds.weights(users)), DELTA) for each in weighings
+            )
+            overlaps = np.delete(hiding.bounds.low / hiding.bounds.high[victim], victim)
+            overlaps = np.clip(overlaps * (1.0 - 1e-12), 0.0, 1.0)
+            hidden = network_walk_epsilon(ANY, overlaps=overlaps, delta=DELTA).upper
+            assert min(weighed, hidden) <= found * (1 + 1e-9)
+        shares = [hiding.epsilon_of_share(ANY, each, delta=DELTA) for each in (0.5, 0.9, 1.0)]
+        assert shares[0] <= shares[1] * (1 + 1e-3)
+        assert shares[1] <= shares[2] * (1 + 1e-3)
+        assert shares[2] == pytest.approx(found, rel=1e-3)
+
+
+def test_many_users_are_accounted_for_together(monkeypatch):
+    hiding = NetworkMixing(PENDANT, positions="exact").hiding(6)
+    plain = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+    monkeypatch.setattr(network_hiding, "_MOST_EVALUATIONS", 0)
+    assert hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper >= plain * (1.0 - 1e-3)
+    assert not hiding.meets(ANY, epsilon=1e-3, delta=DELTA)
+
+
+def test_more_eigenpairs_are_sought_where_they_tell_more(monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MANY", 2.0)  # what is roughly known is not followed
+    graph, stages = random_regular_graph(420, 3, Entropy.from_seed(3)), []
+    listening = NetworkMixing(
+        graph, positions="spectral", on_progress=lambda *each: stages.append(each)
+    )
+    few, some = listening.position_bounds_at([3, 60])
+    listening.position_bounds(61)
+    assert stages.count(("more eigenvalues", 1, 1)) == 1
+    (exact,) = NetworkMixing(graph, positions="exact").position_bounds_at([60])
+    assert (some.low <= exact.low * (1.0 + 1e-9)).all()
+    monkeypatch.setattr(network_mixing, "_MANY_PAIRS", 0)
+    before = NetworkMixing(graph, positions="spectral").position_bounds(60)
+    assert some.low.sum() > before.low.sum()
+    assert few.low.max() == 0.0
+
+
+def test_a_search_that_is_given_up_proves_nothing():
+    # As soon as one user needs nearly what is known to hold, that is the answer for all.
+    hiding = NetworkMixing(wheel(60), positions="exact").hiding(6)
+    weighing = network_hiding.Weighing(hiding.bounds, ANY, {"delta": DELTA})
+    users = np.arange(60)[::-1]
+    each = (Weights(*hiding.bounds.weights(users[[k]])) for k in (0, 1, 59))
+    worst = max(weighing.walk.epsilon(weights, DELTA) for weights in each)
+    for share in (0.5, 0.995, 1.0, 1.005, 1.5):
+        found = weighing.worst_epsilon(users, share * worst)
+        assert found >= min(share, 1.0) * worst * (1.0 - 2e-4)
+
+
+def test_most_users_need_no_more_rounds_than_all():
+    # A clique with a user at the end of a path: remote, and one of a hundred.
+    edges = [(i, j) for i in range(110) for j in range(i)]
+    graph = Graph.from_edges([*edges, (0, 110)])
+    for method in ("exact", "spectral", "auto"):
+        mixing = NetworkMixing(graph, positions=method)
+        everybody = mixing.fewest_rounds(ANY, delta=1e-6, within=0.05)
+        assert mixing.fewest_rounds(ANY, delta=1e-6, within=0.05, share=0.98) <= everybody
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "spectral"])
+@pytest.mark.parametrize("protocol", ["all", "single"])
+def test_fewest_rounds_are_enough_and_one_less_is_not(method, protocol):
+    mixing = NetworkMixing(wheel(60), positions=method)
+    limit = mixing.limit(ANY, delta=DELTA, protocol=protocol).upper
+    rounds = mixing.fewest_rounds(ANY, delta=DELTA, within=0.05, protocol=protocol)
+    ask = {"delta": DELTA, "protocol": protocol, "with_lower": False}
+    assert mixing.epsilon(ANY, rounds=rounds, **ask).upper <= 1.0501 * limit
+    assert mixing.epsilon(ANY, rounds=rounds - 1, **ask).upper > 1.0499 * limit
+
+
+def test_exact_positions_are_as_good_as_eigenvalues():
+    exact, spectral = (NetworkMixing(wheel(200), positions=name) for name in ("exact", "spectral"))
+    for rounds in (4, 8, 11, 14):
+        limit = spectral.epsilon(ANY, rounds=rounds, delta=1e-6).upper * (1.0 + 1e-4)
+        assert exact.epsilon(ANY, rounds=rounds, delta=1e-6).upper <= limit
+    needed = [each.fewest_rounds(ANY, delta=1e-6, within=0.01) for each in (exact, spectral)]
+    assert needed[0] <= needed[1]
+
+
+def test_a_search_on_a_grid_finds_the_same(monkeypatch):
+    graph = wheel(60)
+    plain = NetworkMixing(graph, positions="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
+    monkeypatch.setattr("shuffledp.network.walk_accountant._MOST_KEPT_NUMBERS", 60 * 160 * 10.0)
+    mixing = NetworkMixing(graph, positions="exact")
+    assert mixing.fewest_rounds(ANY, delta=DELTA, within=0.001) == plain
+
+
+def test_a_loose_target_needs_no_rounds():
+    assert NetworkMixing(PENDANT).fewest_rounds(ANY, delta=DELTA, within=100.0) == 0
+
+
+def test_dishonest_users_hide_nobody():
+    mixing = NetworkMixing(wheel(60))
+    honest = mixing.epsilon(ANY, rounds=200, delta=DELTA).upper
+    fewer = mixing.epsilon(ANY, rounds=200, delta=DELTA, num_dishonest=20).upper
+    uniform = account_epsilon(ANY, num_users=40, delta=DELTA).upper
+    assert honest < fewer
+    assert fewer == pytest.approx(uniform, rel=1e-2)
+    assert fewer >= uniform
+
+
+def test_lazy_reports_mix_on_a_bipartite_graph():
+    mixing = NetworkMixing(star_graph(40), laziness=0.25)
+    uniform = account_epsilon(ANY, num_users=40, delta=DELTA).upper
+    assert mixing.epsilon(ANY, rounds=200, delta=DELTA).upper == pytest.approx(uniform, rel=1e-3)
+
+
+def test_position_laws_cover_every_user():
+    graph, rounds = wheel(9), 4
+    walk = adjacency(graph).toarray().astype(float)
+    walk /= walk.sum(axis=1, keepdims=True)
+    laws = np.linalg.matrix_power(walk, rounds)
+    for method in ("exact", "spectral"):
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
+        assert (laws <= hiding.position_law * (1 + 1e-12)).all()
+        assert hiding.collision >= (laws**2).sum(axis=1).max() * (1 - 1e-12)
+
+
+def test_progress_is_reported():
+    stages = set()
+    mixing = NetworkMixing(wheel(30), on_progress=lambda stage, done, total: stages.add(stage))
+    mixing.fewest_rounds(ANY, delta=DELTA)
+    assert "eigenvalues" in stages
+    assert len(stages) == 2
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Graph.from_edges([(0, 1)]), "the graph has 2 users: at least 3"),
+        (Graph.from_edges([(0, 1), (1, 2), (0, 2)], num_users=5), "2 of 5 users have no neigh"),
+        (Graph.from_edges([(0, 1), (1, 2), (0, 2), (3, 4)]), "2 components"),
+        (star_graph(5), "bipartite.*laziness=0.2"),
+        (cycle_graph(6), "bipartite"),
+    ],
+)
+def test_graphs_on_which_reports_do_not_mix_are_refused(graph, message):
+    with pytest.raises(ParameterError, match=message):
+        NetworkMixing(graph)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ParameterError, match="positions = 'fast' is not one of"):
+        NetworkMixing(PENDANT, positions="fast")
+    mixing = NetworkMixing(PENDANT)
+    with pytest.raises(ParameterError, match="within = 0"):
+        mixing.fewest_rounds(ANY, delta=DELTA, within=0.0)
+    with pytest.raises(ParameterError, match="within = nan"):
+        mixing.fewest_rounds(ANY, delta=DELTA, within=float("nan"))
+    with pytest.raises(ParameterError, match="delta = 0"):
+        mixing.fewest_rounds(ANY, delta=0.0)
+    with pytest.raises(ParameterError, match="rounds = -1"):
+        mixing.hiding(-1)
+
+
+def test_exact_laws_of_too_many_users_are_refused(monkeypatch):
+    monkeypatch.setattr("shuffledp.network.walk_accountant._MOST_EXACT_USERS", 3)
+    mixing = NetworkMixing(PENDANT, positions="exact")
+    with pytest.raises(ParameterError, match="positions = 'exact' follows each of 4 users"):
+        mixing.hiding(2)
+    assert NetworkMixing(PENDANT).position_bounds(2).method == "spectral"
+
+
+@pytest.mark.parametrize("positions", ["exact", "auto"])
+def test_exact_laws_that_were_asked_for_say_what_is_quicker(positions):
+    stages = []
+    mixing = NetworkMixing(
+        PENDANT, positions=positions, on_progress=lambda stage, *_: stages.append(stage)
+    )
+    mixing.position_bounds(2)
+    hint = " (quicker: positions='spectral')"
+    assert "position laws" + hint * (positions == "exact") in stages
+
+
+def test_a_graph_that_hardly_mixes_is_given_up(monkeypatch):
+    monkeypatch.setattr("shuffledp.network.walk_accountant._MOST_ROUNDS", 8)
+    with pytest.raises(InfeasibleTargetError, match="no 8 rounds are proved to be enough"):
+        NetworkMixing(cycle_graph(101), positions="spectral").fewest_rounds(ANY, delta=DELTA)
+
+
+def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
+    spectra, moved = [], []
+    make, move = spectrum.walk_spectrum, remote_bounds.move_laws
+    monkeypatch.setattr(
+        spectrum, "walk_spectrum", lambda *a, **k: spectra.append(k) or make(*a, **k)
+    )
+    monkeypatch.setattr(remote_bounds, "move_laws", lambda *a: moved.append(a[2:]) or move(*a))
+    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
+    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
+    graph = wheel(60)
+    asked = {"delta": DELTA, "rounds": 20, "positions": "spectral", "with_lower": False}
+    first = account_network(graph, ANY, **asked)
+    rows = len(moved)
+    assert rows > 0
+    assert account_network(graph, ANY, **asked) == first
+    assert (len(spectra), len(moved)) == (1, rows)
+    account_network(graph, ANY, laziness=0.5, **asked)
+    account_network(wheel(60), ANY, **asked)
+    assert len(spectra) == 3  # another walk, and another graph
+    kept = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert kept() is None

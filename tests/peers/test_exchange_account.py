@@ -1,0 +1,230 @@
+"""The guarantee of an exchange as it went, against the exact loss of small ones."""
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from graph_families import complete_graph
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
+from shuffledp.network.walk_accountant import NetworkMixing
+from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+from shuffledp.peers.slots import mean_loads, overload_probability
+
+DELTA = 1e-2
+
+
+def everything(nodes):
+    """Return what arrives if all that these nodes hold does."""
+    return Arrived(num_reports=len(nodes), handed_in=np.array(sorted(nodes), dtype=np.int64))
+
+
+def guarantee(collection, absent=None, nodes=None, delta=DELTA, silent=(), **options):
+    """Return what is guaranteed if some users hand in nothing, and all others all they hold."""
+    terms, graph = collection.terms, collection.graph
+    nodes = range(terms.num_users) if nodes is None else nodes
+    record = ExchangeRecord.of(terms, nodes, absent or [[]] * terms.rounds)
+    arrived = everything(set(nodes) - set(silent))
+    exchange = Exchange(terms, graph, record, arrived, **options)
+    return exchange.guarantee(collection.asked.randomizer.profile, delta=delta)
+
+
+def view(laws, values, epsilon0, silent=()):
+    """Return the law of how many reports, and how many ones, each holder hands in."""
+    keep = math.exp(epsilon0) / (1.0 + math.exp(epsilon0))
+    places = len(laws)
+    found = {((0, 0),) * places: 1.0}
+    for law, value in zip(laws, values, strict=True):
+        grown = defaultdict(float)
+        for seen, chance in found.items():
+            for place, one in itertools.product(range(places), (0, 1)):
+                report = keep if one == value else 1.0 - keep
+                after = list(seen)
+                if place not in silent:
+                    after[place] = (seen[place][0] + 1, seen[place][1] + one)
+                grown[tuple(after)] += chance * law[place] * report
+        found = grown
+    return found
+
+
+def exact_delta(laws, epsilon0, epsilon, silent=()):
+    """Return the exact delta over all victims, both directions, and all values of others."""
+    worst = 0.0
+    for victim in range(len(laws)):
+        for others in itertools.product((0, 1), repeat=len(laws) - 1):
+            first, second = (
+                view(laws, [*others[:victim], own, *others[victim:]], epsilon0, silent)
+                for own in (0, 1)
+            )
+            for one, two in ((first, second), (second, first)):
+                loss = sum(
+                    max(chance - math.exp(epsilon) * two.get(seen, 0.0), 0.0)
+                    for seen, chance in one.items()
+                )
+                worst = max(worst, loss)
+    return worst
+
+
+KITE = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
+
+
+@pytest.mark.parametrize(
+    "absent", [[[], [], []], [[3], [3], []], [[0, 1], [], [2]], [[0, 1, 2, 3], [], []]]
+)
+def test_epsilon_is_at_least_what_is_lost(make_collection, absent):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    found = guarantee(collection, absent)
+    masks = np.zeros((3, 4), dtype=bool)
+    for row, away in enumerate(absent):
+        masks[row, away] = True
+    walk = RandomWalk(KITE, absences=masks)
+    laws = position_distribution(walk, np.arange(4), 3)
+    randomizer = collection.asked.randomizer
+    assert exact_delta(laws, randomizer.epsilon0, found.epsilon_upper) <= DELTA
+
+
+@pytest.mark.parametrize("leaver", range(4))
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_epsilon_is_at_least_what_is_lost_where_somebody_left(make_collection, leaver, left):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    absent = [[leaver] if number >= left else [] for number in range(3)]
+    masks = np.array([[user in away for user in range(4)] for away in absent])
+    laws = position_distribution(RandomWalk(KITE, absences=masks), np.arange(4), 3)
+    epsilon0 = collection.asked.randomizer.epsilon0
+    for delta in (DELTA, 0.2):
+        found = guarantee(collection, absent, silent=[leaver], delta=delta)
+        assert exact_delta(laws, epsilon0, found.epsilon_upper, silent=[leaver]) <= delta
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize(("left", "most"), [(19, 0.7285), (14, 0.735), (4, 0.848), (0, 0.866)])
+def test_one_who_leaves_for_good_takes_no_guarantee_from_the_others(
+    make_collection, left, most, even
+):
+    steps = (1, 6, 17, 38)  # the graph of the guide
+    graph = Graph.from_edges([(user, (user + step) % 100) for user in range(100) for step in steps])
+    collection = make_collection(graph, rounds=20, epsilon0=2.0, even_traffic=even)
+    absent = [[7] if number >= left else [] for number in range(20)]
+    found = guarantee(collection, absent, silent=[7], delta=1e-3)
+    assert 0.7283 < found.epsilon_upper <= most
+    # Whoever comes back may have dropped what was too much, and is counted.
+    if left == 0 and not even:
+        assert guarantee(collection, absent, delta=1e-3).epsilon_upper == 2.0
+
+
+def test_dishonest_users_are_left_out_of_the_count(make_collection):
+    collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
+    everybody = guarantee(collection)
+    found = guarantee(collection, num_dishonest=10)
+    assert found.num_users == 30
+    mixing, profile = NetworkMixing(collection.graph), collection.asked.randomizer.profile
+    expected = mixing.epsilon(profile, rounds=6, delta=DELTA, num_dishonest=10, with_lower=False)
+    assert found.epsilon_upper == pytest.approx(expected.upper, rel=1e-6)
+    assert found.epsilon_upper > everybody.epsilon_upper
+    for many in (39, 10**9):
+        assert guarantee(collection, num_dishonest=many).epsilon_upper == 2.0
+    with pytest.raises(ParameterError, match="num_dishonest = -1"):
+        guarantee(collection, num_dishonest=-1)
+
+
+def test_who_did_not_register_hides_nobody(make_collection):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    absent = [[3], [3], [3]]
+    found = guarantee(collection, absent, nodes=[0, 1, 2])
+    laws = position_distribution(RandomWalk(KITE.subgraph([0, 1, 2])), np.arange(3), 3)
+    assert exact_delta(laws, collection.asked.randomizer.epsilon0, found.epsilon_upper) <= DELTA
+    assert found.num_users == 3
+
+
+def test_with_everybody_there_it_is_the_account_of_the_graph(make_collection):
+    collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
+    terms = collection.terms
+    overload = overload_probability(
+        collection.graph, mean_loads(collection.graph, 6, 0.0), terms.slots
+    )
+    assert 0.0 < overload < 1e-8
+    mixing = NetworkMixing(collection.graph)
+    profile = collection.asked.randomizer.profile
+    expected = mixing.epsilon(profile, rounds=6, delta=DELTA - overload, with_lower=False)
+    found = guarantee(collection)
+    assert found.epsilon_upper == pytest.approx(expected.upper, rel=1e-9)
+    assert found.lower is None
+    assert found.epsilon_upper < 1.0
+    assert "record of who was absent" in " ".join(found.bound.assumptions)
+
+
+def test_absences_cost_privacy_and_never_more_than_all_of_it(make_collection):
+    collection = make_collection(complete_graph(40), rounds=2, epsilon0=2.0)
+    epsilon0 = collection.asked.randomizer.epsilon0
+    nobody = guarantee(collection).epsilon_upper
+    one = guarantee(collection, [[0], [0]]).epsilon_upper
+    everybody = guarantee(collection, [list(range(40))] * 2).epsilon_upper
+    assert nobody < one < everybody <= epsilon0
+    assert everybody > 0.98 * epsilon0  # only what delta forgives is taken off
+
+
+@pytest.mark.parametrize(("nodes", "delta"), [([5], DELTA), ([], DELTA), (range(6), 1e-12)])
+def test_where_nothing_hides_the_randomizer_alone_counts(make_collection, nodes, delta):
+    collection = make_collection(least_registered=1)
+    absent = [[node for node in range(6) if node not in nodes]] * 3
+    record = ExchangeRecord.of(collection.terms, nodes, absent)
+    profile = LocalProfile(epsilon0=1.0)
+    exchange = Exchange(collection.terms, collection.graph, record, everything(nodes))
+    found = exchange.guarantee(profile, delta=delta)
+    assert found.epsilon_upper == 1.0
+    assert found.bound.method == "local randomizer alone"
+
+
+def test_a_delta_of_the_randomizer_s_own_that_is_too_large_leaves_nothing(make_collection):
+    collection = make_collection(least_registered=1)
+    record = ExchangeRecord.of(collection.terms, [], [list(range(6))] * 3)
+    profile = LocalProfile(epsilon0=1.0, delta0=0.5)
+    exchange = Exchange(collection.terms, collection.graph, record, everything([]))
+    found = exchange.guarantee(profile, delta=DELTA)
+    assert found.epsilon_upper == math.inf
+
+
+def test_a_bipartite_graph_is_accounted_for_what_it_is(make_collection):
+    square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)])
+    collection = make_collection(square, rounds=3, epsilon0=1.0)
+    found = guarantee(collection)
+    # Nobody hides: only what delta forgives is taken off epsilon0.
+    assert 0.98 < found.epsilon_upper <= collection.asked.randomizer.epsilon0
+
+
+def test_single_is_accounted_too(make_collection):
+    collection = make_collection(complete_graph(40), rounds=4, epsilon0=2.0, protocol="single")
+    away = guarantee(collection, [[0], [], [], []]).epsilon_upper
+    assert 0.0 < away < 2.0
+
+
+@pytest.mark.parametrize(
+    ("even", "said"),
+    [
+        (False, "keeps its record of who sent envelopes to whom from the analyzer"),
+        (True, "may show the analyzer all its records"),
+    ],
+)
+def test_what_is_asked_of_the_relay_depends_on_the_traffic(make_collection, even, said):
+    collection = make_collection(rounds=2, even_traffic=even)
+    assumptions = " ".join(guarantee(collection).bound.assumptions)
+    assert said in assumptions
+    assert ("may show" in assumptions) == even
+
+
+@pytest.mark.parametrize(
+    "absent", [None, 3, [[]], [[]] * 4, [[6], [], []], [["x"], [], []], [[1e300], [], []]]
+)
+def test_a_record_that_cannot_be_read_is_refused(collection, absent):
+    with pytest.raises(DataError, match="cannot be read"):
+        ExchangeRecord.of(collection.terms, range(6), absent)
+
+
+def test_a_record_that_says_who_never_registered_was_there_is_refused(collection):
+    with pytest.raises(DataError, match="does not fit its roster"):
+        ExchangeRecord.of(collection.terms, range(5), [[5], [], [5]])

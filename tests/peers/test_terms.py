@@ -1,0 +1,132 @@
+"""Terms: everything counts in the digest, JSON gives the same again, and nonsense is refused."""
+
+import dataclasses
+import json
+
+import pytest
+
+from peers.exercises import GRAPH, KEYS, ring, terms_on
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.network.graph import Graph
+from shuffledp.peers.terms import Terms, graph_digest, new_collection_id
+
+TERMS = terms_on(laziness=0.25)
+
+OTHERS = {
+    "collection_id": bytes(16),
+    "graph_digest": bytes(32),
+    "num_users": None,  # together with slots
+    "rounds": 7,
+    "slots": (1, *TERMS.slots[1:]),
+    "report_bytes": 9,
+    "randomizer": '{"name": "k-rr"}',
+    "analyzer_mail_key": bytes(32),
+    "analyzer_identity_key": bytes(32),
+    "protocol": "single",
+    "laziness": 0.5,
+    "per_neighbour": 3,
+    "least_registered": 2,
+}
+
+
+def test_every_field_is_in_the_digest():
+    assert set(OTHERS) == {item.name for item in dataclasses.fields(Terms) if item.init}
+    digests = {TERMS.digest()}
+    for name, value in OTHERS.items():
+        change = {name: value}
+        if name == "num_users":
+            change = {"num_users": 9, "slots": (*TERMS.slots, 1)}
+        digests.add(dataclasses.replace(TERMS, **change).digest())
+    assert len(digests) == 1 + len(OTHERS)
+
+
+def test_json_gives_the_same_terms():
+    again = Terms.from_json(TERMS.to_json())
+    assert again == TERMS
+    assert again.digest() == TERMS.digest()
+
+
+def test_layout_of_json_does_not_matter():
+    fields = json.loads(TERMS.to_json())
+    fields["randomizer"] = {"b": 1, "a": [1.5, "x"]}
+    one = Terms.from_json(json.dumps(fields, indent=2))
+    fields["randomizer"] = {"a": [1.5, "x"], "b": 1}
+    other = Terms.from_json(json.dumps(dict(reversed(fields.items()))))
+    assert one.digest() == other.digest()
+    assert one.randomizer == '{"a":[1.5,"x"],"b":1}'
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 1}, "version 1, this program 4"),
+        ({"version": None, "more": 1}, "do not have the fields"),
+        ({"collection_id": 5}, "not hexadecimal"),
+        ({"collection_id": "xyz"}, "not hexadecimal"),
+        ({"collection_id": "00"}, "collection_id is not 16 bytes"),
+        ({"slots": 3}, "slots is no list"),
+        ({"slots": [1]}, "slots has 1 items, not num_users = 8"),
+        ({"slots": [0] * 8}, r"slots\[0\] = 0 is not"),
+        ({"slots": [1.5] * 8}, r"slots\[0\] = 1.5 is not"),
+        ({"num_users": 0}, "num_users = 0 is not"),
+        ({"num_users": "8"}, "num_users = '8' is not"),
+        ({"rounds": 0}, "rounds = 0 is not"),
+        ({"rounds": True}, "rounds = True is not"),
+        ({"report_bytes": 0}, "report_bytes = 0 is not"),
+        ({"least_registered": 9}, r"least_registered = 9 is not a whole number in \[1, 9\)"),
+        ({"per_neighbour": -1}, r"per_neighbour = -1 is not a whole number in \[0, "),
+        ({"laziness": 1.0}, r"laziness = 1.0 is not in \[0, 1\)"),
+        ({"laziness": 0.1}, "the nearest is 0.100006103515625"),
+        ({"laziness": "0.1"}, "laziness = '0.1' is not a number"),
+        ({"laziness": float("nan")}, "laziness = nan is not in"),
+        ({"protocol": "some"}, "neither 'all' nor 'single'"),
+    ],
+)
+def test_nonsense_is_refused(change, message):
+    fields = {**json.loads(TERMS.to_json()), **change}
+    with pytest.raises(ParameterError, match=message):
+        Terms.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null"])
+def test_what_is_no_terms(text):
+    with pytest.raises(ParameterError, match="the terms"):
+        Terms.from_json(text)
+
+
+@pytest.mark.parametrize("text", ["{", None])
+def test_a_description_that_is_no_json(text):
+    with pytest.raises(ParameterError, match="randomizer is not JSON"):
+        dataclasses.replace(TERMS, randomizer=text)
+
+
+def test_the_graph_is_that_of_the_terms():
+    TERMS.require_graph(GRAPH)
+    with pytest.raises(ProtocolError, match="not the one of the terms") as caught:
+        TERMS.require_graph(ring(9))
+    assert (caught.value.fault, caught.value.reason) == (Fault.CALLER, Reason.MISMATCH)
+
+
+def test_a_graph_is_digested_by_its_edges():
+    one = Graph.from_edges([(0, 1), (1, 2)])
+    assert graph_digest(one) == graph_digest(Graph.from_edges([(2, 1), (1, 0), (0, 1)]))
+    others = [
+        Graph.from_edges([(0, 1), (0, 2)]),
+        Graph.from_edges([(0, 1), (1, 2)], num_users=4),
+    ]
+    assert len({graph_digest(one), *map(graph_digest, others)}) == 3
+
+
+def test_collections_have_different_names():
+    entropy = Entropy.from_operating_system()
+    assert len({new_collection_id(entropy) for _ in range(5)}) == 5
+    assert len(new_collection_id(entropy)) == 16
+
+
+def test_keys_are_the_analyzers():
+    assert (TERMS.analyzer_mail_key, TERMS.analyzer_identity_key) == (
+        KEYS.mail_key,
+        KEYS.identity_key,
+    )

@@ -1,0 +1,275 @@
+"""What a report says about shuffles within groups and through networks, in words and tables."""
+
+import dataclasses
+from dataclasses import asdict, replace
+
+import pytest
+
+from report.pages import Page, drawn, labels, of_class
+from shuffledp.groups.facts import GroupFacts, Reidentification, SubsetPreservation
+from shuffledp.network.facts import NetworkFacts
+from shuffledp.network.run import ExchangeFacts
+from shuffledp.report import page_html
+from shuffledp.report.groups import group_paragraphs, group_rows, shuffle_rows
+from shuffledp.report.network import network_paragraph, network_rows, walk_rows
+from shuffledp.report.run import figure_by_rounds
+
+GROUPS = GroupFacts(
+    description="people within 2 of each other (<age>, absolute distance)",
+    num_groups=73,
+    smallest_group=5,
+    median_group=400,
+    largest_group=1_000,
+    largest_width=1_200,
+    rank_distance="kendall",
+    reference_order="longest axis",
+    sensitivity=1_000,
+    published_sensitivity=3_000,
+    orders_tried=(("breadth first", 2_000), ("longest axis", 1_000)),
+    alpha=4.0,
+    theta=0.004,
+    mean_displacement=12.3456,
+    odds_factor=54.598150033145,
+    reidentification=(
+        Reidentification(subset_size=1, group_size=1_000, most_probable=0.05),
+        Reidentification(subset_size=2, group_size=1_000, most_probable=0.25),
+    ),
+    preservation=(
+        SubsetPreservation(name="region <x>", size=10, eta=0.5, delta=0.05, confidence=0.95),
+    ),
+)
+
+
+def test_the_statement_says_what_the_theorems_say():
+    titles = [title for title, _ in group_paragraphs(GROUPS)]
+    text = " ".join(text for _, text in group_paragraphs(GROUPS))
+    assert titles == ["What the order reveals.", "Whose answer is whose.", "What stays visible."]
+    assert "a factor of at most 54.60, which is e^alpha for alpha = 4.000" in text
+    assert "1 person in a group of 1,000: 5.0%; 2 people in a group of 1,000: 25.0%" in text
+
+
+def test_groups_too_small_for_the_theorem_are_said_to_be():
+    facts = dataclasses.replace(GROUPS, reidentification=())
+    assert "too small" in group_paragraphs(facts)[1][1]
+
+
+def test_group_rows_for_the_terminal():
+    assert dict(group_rows(GROUPS))["Sizes"] == "5 to 1,000, median 400"
+    rows = dict(shuffle_rows(GROUPS))
+    assert rows["Sensitivity"] == "1,000 (the paper's formula: 3,000, 3 times as much)"
+    assert rows["A report moves"] == "12.35 places on average, by simulation"
+    unpublished = dataclasses.replace(GROUPS, published_sensitivity=None)
+    assert dict(shuffle_rows(unpublished))["Sensitivity"] == "1,000"
+
+
+def test_the_section_escapes_what_comes_from_outside(make_result):
+    html = page_html(make_result(groups=GROUPS, shuffler="mallows"))
+    assert "&lt;age&gt;" in html
+    assert "region &lt;x&gt;" in html
+    assert "<age>" not in html
+    page = Page(html)
+    assert "95% confidence" in page.text
+    assert "Reference orders that were tried" in page.text
+
+
+@pytest.mark.parametrize("field", ["preservation", "orders_tried"])
+def test_tables_without_rows_are_left_out(make_result, field):
+    without = dataclasses.replace(GROUPS, **{field: ()})
+    whole, less = (
+        Page(page_html(make_result(groups=groups, shuffler="mallows")))
+        for groups in (GROUPS, without)
+    )
+    assert less.tags.count("table") == whole.tags.count("table") - 1
+
+
+NETWORK = NetworkFacts(
+    graph="friends <of> all.csv",
+    num_users=6_366,
+    num_edges=70_000,
+    fewest_neighbours=1,
+    most_neighbours=400,
+    num_self_loops=2,
+    num_duplicates=3,
+    irregularity=2.46751,
+    rounds=60,
+    are_rounds_chosen=True,
+    protocol="all",
+    laziness=0.0,
+    spectral_gap=0.18108,
+    separation=0.00123,
+    worst_user="<eve>",
+    method="exact laws",
+    uniform_epsilon=0.49,
+    published_epsilon=2.91234,
+    epsilon_by_rounds=((6, 2.5), (30, 0.8), (60, 0.499967)),
+    most_held=18.2,
+    num_released=6_366,
+    num_dummies=0,
+)
+
+
+def varied(**changes):
+    return dataclasses.replace(NETWORK, **changes)
+
+
+def test_rows_for_the_terminal():
+    rows = dict(network_rows(NETWORK))
+    assert rows["Edges"] == "70,000 (5 rows left out: edges to oneself or given twice)"
+    assert rows["Neighbours"] == "1 to 400"
+    assert dict(network_rows(varied(num_self_loops=0, num_duplicates=0)))["Edges"] == "70,000"
+    walk = dict(walk_rows(NETWORK))
+    assert walk["Rounds"] == "60, chosen to come close to endless rounds"
+    assert walk["Spectral gap"] == "0.1810"
+    assert walk["Separation left"] == "0.0013"
+    assert walk["Published theorem"] == "epsilon <= 2.913 (Liew et al., corrected)"
+    assert walk["Messages"].startswith("60 reports passed on")
+
+
+def test_rounds_that_were_given_and_rests():
+    walk = dict(walk_rows(varied(are_rounds_chosen=False, laziness=0.25)))
+    assert walk["Rounds"] == "60, resting with a chance of 25.0%"
+    assert walk["Messages"].startswith("45 reports passed on")
+
+
+def test_a_theorem_that_says_nothing():
+    walk = dict(walk_rows(varied(published_epsilon=None)))
+    assert walk["Published theorem"] == "says no more than epsilon0"
+
+
+def test_single_says_how_many_empty_answers_there_were():
+    facts = varied(protocol="single", num_released=4_000, num_dummies=2_366)
+    assert "4,000 reports, and 2,366 empty answers" in dict(walk_rows(facts))["Protocol"]
+
+
+def test_the_statement_names_what_a_trusted_shuffler_would_give():
+    title, text = network_paragraph(NETWORK, collected_by="devices")
+    assert title == "Who has to be trusted."
+    assert "for 60 rounds" in text
+    assert "epsilon <= 0.4900" in text
+    assert "for 1 round;" in network_paragraph(varied(rounds=1), collected_by="table")[1]
+
+
+def test_the_network_section_escapes_what_comes_from_outside(make_result):
+    html = page_html(make_result(network=NETWORK, shuffler="network"))
+    assert "friends &lt;of&gt; all.csv" in html
+    assert "&lt;eve&gt;" in html
+    assert "<eve>" not in html
+    assert "Who learns what" in html
+
+
+def test_the_curve_comes_down_to_the_uniform_level():
+    figure = figure_by_rounds(NETWORK)
+    assert [len(of_class(drawn(figure), name)) for name in ("trace", "point")] == [2, 3]
+    assert figure.rows[0][:2] == ("6", "2.5000")
+    assert figure.rows[-1] == ("60", "0.49997", "0.49000")
+    assert labels(drawn(figure), "ytick")[0] == "0.0"
+    steep = varied(epsilon_by_rounds=((1, 5.5), (60, 0.5)))
+    assert labels(drawn(figure_by_rounds(steep)), "ytick")[0] == "0.5"
+
+
+@pytest.mark.parametrize("points", [(), ((60, 0.5),), ((30, float("inf")), (60, 0.5))])
+def test_fewer_than_two_points_make_no_curve(make_result, points):
+    assert figure_by_rounds(varied(epsilon_by_rounds=points)) is None
+    page = Page(page_html(make_result(network=varied(epsilon_by_rounds=points))))
+    assert "Network shuffle" in page.text
+    assert ("div", "id", "chart-rounds") not in page.attributes
+
+
+def test_other_shuffles_have_no_curve_and_no_section(make_result):
+    assert figure_by_rounds(None) is None
+    assert "Network shuffle" not in Page(page_html(make_result())).text
+
+
+def test_the_page_says_who_passed_the_reports_on(make_result):
+    page = Page(page_html(make_result(network=NETWORK, shuffler="network")))
+    assert "neighbours in a network passed the reports on" in page.text
+    assert "Who has to be trusted." in page.text
+    assert "who handed in which" in page.text
+    assert "If reports are followed on their way." in page.text
+    assert ("div", "id", "chart-rounds") in page.attributes
+
+
+EXCHANGE = ExchangeFacts(
+    graph="friends.csv",
+    num_users=95,
+    num_edges=400,
+    fewest_neighbours=3,
+    most_neighbours=12,
+    num_self_loops=0,
+    num_duplicates=0,
+    irregularity=1.2,
+    rounds=20,
+    are_rounds_chosen=False,
+    protocol="all",
+    laziness=0.0,
+    spectral_gap=0.4,
+    separation=0.01,
+    worst_user="eve",
+    method="exact",
+    uniform_epsilon=0.5,
+    published_epsilon=None,
+    epsilon_by_rounds=((10, 0.8), (20, 0.6)),
+    most_held=1.5,
+    num_released=94,
+    num_dummies=0,
+    num_invited=100,
+    num_handed_in=93,
+    num_absences=190,
+    num_dishonest=0,
+    is_traffic_even=False,
+    overload=1.23e-10,
+)
+
+
+def section_of(make_result, facts):
+    html = page_html(make_result(network=facts, shuffler="network"))
+    return html.partition('<section id="network"')[2].partition("</section>")[0]
+
+
+def test_the_randomness_of_an_exchange_is_that_of_its_users(make_result):
+    page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
+    assert "of those who sent the reports" in page.text
+    assert "keyed by the operating system" not in page.text
+
+
+def test_rows_say_who_was_there():
+    rows = dict(walk_rows(EXCHANGE))
+    assert rows["Took part"] == "95 of 100 users registered, and 93 handed in"
+    assert dict(walk_rows(replace(EXCHANGE, num_dishonest=5)))["Took part"].endswith(
+        "and 93 handed in; dishonest, who hide nobody: 5"
+    )
+    assert rows["Away"].startswith("users sent nothing 190 times; the reports they held stayed")
+    assert "at most 1.3e-10" in rows["Overflow"]
+    assert rows["Spectral gap"] == "0.4000 if nobody is away"
+    assert rows["Messages"].startswith("18 reports passed on")  # a tenth of all was missed
+    there = dict(walk_rows(replace(EXCHANGE, num_absences=0)))
+    assert there["Away"] == "nobody, in any round"
+    assert there["Spectral gap"] == "0.4000"
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_what_the_relay_may_tell_depends_on_the_traffic(make_result, even):
+    facts = replace(EXCHANGE, is_traffic_even=even)
+    assert ("as many to each neighbour" in dict(walk_rows(facts))["Traffic"]) == even
+    section = section_of(make_result, facts)
+    for text in (section, network_paragraph(facts, collected_by="devices")[1]):
+        assert ("may show" in text) == even
+        assert ("keep" in text) != even
+    assert "simulated" not in section
+
+
+def test_a_simulated_exchange_says_nothing_of_this(make_result):
+    names = set(asdict(EXCHANGE)) - {
+        "num_invited", "num_handed_in", "num_absences", "num_dishonest", "is_traffic_even",
+        "overload",
+    }  # fmt: skip
+    facts = NetworkFacts(**{name: getattr(EXCHANGE, name) for name in names})
+    assert "Took part" not in dict(walk_rows(facts))
+    assert "The relay" not in network_paragraph(facts, collected_by="devices")[1]
+    assert "simulated on one machine" in section_of(make_result, facts)
+
+
+def test_the_page_has_the_exchange(make_result):
+    page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
+    assert "95 of 100 users registered, and 93 handed in" in page.text
+    assert "The relay is trusted to keep from the adversary" in page.text
