@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shuffledp.collection.external_shuffle import ExternalShuffle
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 
 PIECE_ROWS = 1_000_000

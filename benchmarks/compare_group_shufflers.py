@@ -13,20 +13,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.attacks.adversaries import attack_by_majority_vote
 from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
-    ComparedArrangement,
+    ComparedShuffling,
     euclidean_positions,
 )
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling
 from shuffledp.randomizers.k_randomized_response import (
     KRandomizedResponse,
 )
@@ -137,9 +137,9 @@ def guarantee_text(scene: Scene, shuffler: Any) -> str:
     if isinstance(shuffler, UniformShuffler):
         shuffler = MallowsShuffler.for_groups(scene.groups, 0.0, distance="hamming")
     if isinstance(shuffler, MallowsShuffler):
-        found = GroupArrangement(shuffler=shuffler).guarantee(profile, users, delta=DELTA)
+        found = GroupShuffling(shuffler=shuffler).guarantee(profile, users, delta=DELTA)
         return f"{found.epsilon_upper:.3g}"
-    arrangement = DisplacementArrangement(shuffler=shuffler)
+    arrangement = DisplacementShuffling(shuffler=shuffler)
     worst = arrangement.guarantee(profile, users, delta=DELTA).epsilon_upper
     from shuffledp.groups.privacy.displaced import displaced_epsilon
 
@@ -163,9 +163,9 @@ def rows(scene: Scene) -> None:
         public=positions,
     )
     arrangements = [
-        ComparedArrangement(name="raw"),
-        *(ComparedArrangement(name=name, shuffler=each) for name, each in made.items()),
-        ComparedArrangement(name="uniform", shuffler=UniformShuffler()),
+        ComparedShuffling(name="raw"),
+        *(ComparedShuffling(name=name, shuffler=each) for name, each in made.items()),
+        ComparedShuffling(name="uniform", shuffler=UniformShuffler()),
     ]
     voted = attack_by_majority_vote(
         survey, arrangements, num_resamplings=RESAMPLINGS, num_trials=TRIALS,

@@ -11,7 +11,7 @@ from shuffledp.cli.main import main
 from shuffledp.collection.leakage import json_of_run
 from shuffledp.collection.output import write_results
 from shuffledp.collection.result import About
-from shuffledp.groups import DisplacementArrangement, GroupArrangement, Grouping
+from shuffledp.groups import DisplacementShuffling, Grouping, GroupShuffling
 from shuffledp.network import NetworkMixing
 from shuffledp.network.run import NetworkPlan, read_network
 from shuffledp.report import privacy_statement
@@ -33,7 +33,7 @@ def table(tmp_path):
 
 def within_groups(name, table):
     opened = Grouping(by=("age",), radius=1).open(table)
-    kind = DisplacementArrangement if name == "displacement" else GroupArrangement
+    kind = DisplacementShuffling if name == "displacement" else GroupShuffling
     within = kind(shuffler=opened.shuffler(4.0, name=name))
     return sdp.plan(QUESTION, num_users=NUM_USERS, shuffling=within, **HOW)
 
@@ -78,10 +78,10 @@ def test_library_and_command_write_the_same(name, table, tmp_path, capsys):
         assert (by_library / file).read_bytes() == (by_command / file).read_bytes(), file
     text = Page(page_html(result)).text + " ".join(map(str, privacy_statement(result).paragraphs))
     if shuffler == "network":
-        assert result.network.protocol == name
+        assert result.facts.protocol == name
         assert "all 60 shuffled reports" not in text
     else:
-        assert result.groups.alpha == 4.0
+        assert result.facts.alpha == 4.0
         assert "e^alpha for alpha = 4" in text
     # Cautions of the shuffle itself, which the library used to keep to itself.
     caution = "alone in every group" if shuffler == name else "With protocol single"
@@ -93,4 +93,4 @@ def test_library_and_command_write_the_same(name, table, tmp_path, capsys):
 def test_a_shuffler_that_does_not_know_its_groups_says_nothing_of_them(table):
     plan = within_groups("mallows", table)
     nameless = replace(plan.shuffling, shuffler=replace(plan.shuffling.shuffler, groups=None))
-    assert sdp.run(plan, ["yes"] * NUM_USERS, seed=1, shuffling=nameless).groups is None
+    assert sdp.run(plan, ["yes"] * NUM_USERS, seed=1, shuffling=nameless).facts is None

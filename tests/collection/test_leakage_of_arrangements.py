@@ -10,22 +10,22 @@ import pytest
 from graph_families import complete_graph
 from oracles.shuffler_channels import mallows_channel
 from shuffledp.collection import leakage as module
-from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.leakage import leakage_of_run
 from shuffledp.collection.question import chosen_candidates
 from shuffledp.collection.questions import Categories
+from shuffledp.collection.shuffling import UNIFORM, Concealment, FinishedShuffling
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.mallows import mallows_model, target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.leakage.any_shuffler import positions_vulnerability
 from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.collection_channels import product_channel
 from shuffledp.leakage.priors import PriorKnowledge
 from shuffledp.network.graph import random_regular_graph
-from shuffledp.network.run import NetworkArrangement
+from shuffledp.network.run import NetworkShuffling
 from shuffledp.network.walk_accountant import NetworkMixing
 
 DISTANCES = ("kendall", "hamming", "cayley")
@@ -37,7 +37,7 @@ def mallows(distance, num_users, theta, order=None):
     reference = ReferenceOrder(
         order=found, name="given", distance=distance, sensitivity=1, tried=(("given", 1),)
     )
-    return GroupArrangement(shuffler=MallowsShuffler(reference=reference, theta=theta))
+    return GroupShuffling(shuffler=MallowsShuffler(reference=reference, theta=theta))
 
 
 def accounts(
@@ -207,18 +207,22 @@ def test_what_is_not_known_of_a_randomizer_is_left_to_the_guarantee():
 
 def exchanged(arrangement, num_users, *, overload=0.0, hiding=None):
     """Return an exchange that went like a walk."""
-    return module.ExchangedOrder(
+    return FinishedShuffling(
+        name="network",
         account=lambda profile, delta: arrangement.guarantee(
             profile, num_users, delta=delta, with_lower=False
         ),
-        hiding=hiding,
-        overload=overload,
+        concealment=Concealment(
+            crowd=None if hiding is None else lambda: hiding.overlaps,
+            failure=overload,
+            is_complete=False,
+        ),
     )
 
 
 def test_an_exchange_is_accounted_for_like_its_walk():
     graph = random_regular_graph(60, 8, Entropy.from_seed(2))
-    walk = NetworkArrangement(mixing=NetworkMixing(graph), rounds=20)
+    walk = NetworkShuffling(mixing=NetworkMixing(graph), rounds=20)
     hiding = walk.mixing.hiding(20)
     _, planned = accounts(walk, 60, 3)
     for overload in (0.0, 1e-3):
@@ -236,7 +240,7 @@ def test_an_exchange_is_accounted_for_like_its_walk():
 
 
 def test_an_exchange_that_hides_nobody():
-    walk = NetworkArrangement(mixing=NetworkMixing(complete_graph(5)), rounds=0)
+    walk = NetworkShuffling(mixing=NetworkMixing(complete_graph(5)), rounds=0)
     law, found = accounts(exchanged(walk, 5), 5, 2, delta=0.0)
     for account in found.values():
         assert account.both.upper == pytest.approx(law.support_probabilities[0])

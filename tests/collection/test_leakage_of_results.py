@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.leakage import _Release, json_of_run, of_run
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.run import run as run_plan
+from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.account import account_leakage
 from shuffledp.leakage.priors import PriorKnowledge
 from shuffledp.network.graph import random_regular_graph
-from shuffledp.network.run import NetworkArrangement
+from shuffledp.network.run import NetworkShuffling
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.randomizers.registry import RANDOMIZERS
 
@@ -122,7 +122,7 @@ def test_a_prior_that_does_not_fit_stops_before_anything_is_collected(prior, mes
 
 def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
-    arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=25)
+    arrangement = NetworkShuffling(mixing=NetworkMixing(graph), rounds=25)
     uniform = accounts(collected())
     found = accounts(collected(shuffling=arrangement, prior=[0.5, 0.3, 0.2]))
     for adversary in ("uninformed", "strong"):
@@ -145,7 +145,7 @@ def test_a_network_hides_nearly_as_well_as_a_shuffler():
 def test_no_rounds_hide_nothing():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     for protocol in ("all", "single"):
-        arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=0, protocol=protocol)
+        arrangement = NetworkShuffling(mixing=NetworkMixing(graph), rounds=0, protocol=protocol)
         found = accounts(collected(shuffling=arrangement))["uninformed"]
         assert found.both.upper == pytest.approx(found.randomizer.upper, rel=1e-6)
         if protocol == "single":

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from collection.kinds import KINDS, NUM_USERS
-from shuffledp.collection import arrangements
 from shuffledp.collection import run as local
+from shuffledp.collection import shuffling as arrangements
 from shuffledp.collection.run import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError

@@ -8,16 +8,16 @@ import pytest
 
 import shuffledp as sdp
 from collection.source.opened import answers_from_values, open_table
-from shuffledp.collection.arrangements import UNIFORM, UniformArrangement
 from shuffledp.collection.output import results_folder
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
+from shuffledp.collection.shuffling import UNIFORM, UniformShuffling
 from shuffledp.core.errors import DataError, DomainError, ParameterError, PlanWarning
-from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.shuffling import GroupShuffling
 
 # Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's
 # inequality below this for sums of 1000 bounded terms.
@@ -216,7 +216,7 @@ def test_settings_are_frozen():
 # ---------------------------------------------------------------- other shuffles than planned
 def within_groups(num_users=1000):
     near = Groups.from_distance(np.arange(num_users) // 4, 2, metric="absolute")
-    return GroupArrangement(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
+    return GroupShuffling(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
 
 
 def test_the_guarantee_is_that_of_the_shuffle_that_took_place(plan):
@@ -245,7 +245,7 @@ def test_a_plan_knows_its_shuffle():
 
 
 def test_any_uniform_shuffle_is_as_planned(plan):
-    result = sdp.run(plan, ANSWERS, shuffling=UniformArrangement(), seed=1)
+    result = sdp.run(plan, ANSWERS, shuffling=UniformShuffling(), seed=1)
     assert result.guarantee == plan.guarantee
 
 

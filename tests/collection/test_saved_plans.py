@@ -10,7 +10,7 @@ from collection.kinds import DOMAIN, KINDS
 from shuffledp.collection.cautions import without_shuffler
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.groups import GroupArrangement, Groups, MallowsShuffler
+from shuffledp.groups import Groups, GroupShuffling, MallowsShuffler
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 QUESTION = sdp.Categories(DOMAIN)
@@ -35,7 +35,7 @@ def test_either_limit_may_bind():
 def test_a_limit_holds_for_rounds_and_for_other_shuffles_too():
     assert planned(rounds=10, epsilon=2.0, max_epsilon0=0.5).randomizer.epsilon0 <= 0.5
     near = Groups.from_distance([user // 4 for user in range(200)], radius=2, metric="absolute")
-    within = GroupArrangement(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
+    within = GroupShuffling(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
     plan = planned(num_users=200, epsilon=1.0, max_epsilon0=0.8, shuffling=within)
     assert (plan.randomizer.epsilon0, plan.binding) == (pytest.approx(0.8), "max_epsilon0")
     with pytest.raises(ParameterError, match="only plans of uniform shuffles are saved"):

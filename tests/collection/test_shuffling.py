@@ -1,222 +1,278 @@
-"""Shuffles are permutations, exactly uniform."""
-
-from itertools import pairwise
+"""Arrangements of reports: what they guarantee, what is planned, which rows are released."""
 
 import numpy as np
+import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from shuffledp.collection import shuffling as in_memory_shuffle
-from shuffledp.collection.shuffling import (
-    InMemoryShuffle,
-    UniformShuffler,
-    assign_buckets,
-    split_into_buckets,
-)
+import shuffledp as sdp
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.collection.leakage import of_run
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.run import run as run_plan
+from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics import uniform_kernels as kernels
+from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.facts import amplification_cautions
+from shuffledp.groups.grouping import Grouping
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.run import group_facts, rows_writer
+from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling
 
-# ---------------- uniform
-BOUNDS = st.integers(1, 2**32 - 1)
-
-
-def accepted(word: int, bound: int) -> int:
-    """Return what `bounded_integer` returns."""
-    return int(kernels.bounded_integer(np.uint32(word), np.uint64(bound)))
-
-
-@given(bound=BOUNDS, share=st.floats(0.0, 1.0))
-def test_each_value_has_the_same_number_of_half_words(bound, share):
-    # The accepted half words of a value are consecutive; their ends are checked on both sides.
-    value = min(int(share * bound), bound - 1)
-    refused = 2**32 % bound
-    first = -(-(value * 2**32 + refused) // bound)
-    last = first + 2**32 // bound - 1
-    assert accepted(first, bound) == accepted(last, bound) == value
-    if first > 0:
-        assert accepted(first - 1, bound) in {-1, value - 1}
-    if last < 2**32 - 1:
-        assert accepted(last + 1, bound) in {-1, value + 1}
+QUESTION = sdp.Categories(domain=["yes", "no"])
+PLACES = np.arange(60) // 3
+ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
+LAW = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
 
 
-@given(bound=BOUNDS, word=st.integers(0, 2**32 - 1))
-def test_bounded_integers_are_those_of_the_definition(bound, word):
-    refuse = word * bound % 2**32 < 2**32 % bound
-    assert accepted(word, bound) == (-1 if refuse else word * bound // 2**32)
+def arrangement(alpha=4.0, distance="kendall"):
+    groups = Groups.from_distance(PLACES, 1, metric="absolute")
+    return GroupShuffling(shuffler=MallowsShuffler.for_groups(groups, alpha, distance=distance))
 
 
-def fisher_yates(rows: list, half_words: list[int]) -> int:
-    """Shuffle a list in place by the definition; return the index that it stopped at."""
-    last = len(rows) - 1
-    for word in half_words:
-        if last <= 0:
-            break
-        bound = last + 1
-        if word * bound % 2**32 >= 2**32 % bound:
-            chosen = word * bound // 2**32
-            rows[chosen], rows[last] = rows[last], rows[chosen]
-            last -= 1
-    return max(last, 0)
-
-
-@given(
-    size=st.integers(1, 40),
-    half_words=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 3), max_size=50),
-    width=st.integers(0, 3),
-)
-def test_compiled_fisher_yates_does_what_plain_python_does(size, half_words, width):
-    rows = np.arange(size * max(width, 1)).reshape((size, width) if width else (size,))
-    expected = rows.tolist()
-    stopped = fisher_yates(expected, half_words)
-    assert kernels.permute_rows(rows, size - 1, np.array(half_words, dtype=np.uint32)) == stopped
-    assert rows.tolist() == expected
-
-
-@pytest.mark.parametrize("bucket_bytes", [1, 8, 1000, 1 << 20])
-@given(
-    rows=hnp.arrays(
-        dtype=st.sampled_from(
-            [np.uint8, np.uint16, np.int32, np.float32, np.float64, np.bool_, np.complex128, "S3"]
-        ),
-        shape=hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=12),
+def setting(within, randomizer="k-rr", epsilon0=2.0):
+    return make_plan(
+        QUESTION,
+        num_users=60,
+        randomizer=randomizer,
+        epsilon0=epsilon0,
+        delta=1e-6,
+        shuffling=within,
     )
-)
-def test_rows_are_kept_whole_and_none_is_lost(bucket_bytes, rows):
-    before = rows.copy()
-    rows.flags.writeable = False
-    shuffled = UniformShuffler(bucket_bytes=bucket_bytes).shuffle(rows, Entropy.from_seed(1))
-    assert shuffled.shape == rows.shape
-    assert shuffled.dtype == rows.dtype
-    assert shuffled.flags.c_contiguous
-    assert shuffled.flags.writeable
-    assert not np.shares_memory(shuffled, rows)
-    assert sorted(row.tobytes() for row in shuffled) == sorted(row.tobytes() for row in rows)
-    assert rows.tobytes() == before.tobytes()
+
+
+def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
+    uniform = UNIFORM.guarantee(law, 60, delta=1e-6)
+    assert uniform == guarantee_for(law, 60, delta=1e-6)
+    found = arrangement(0.0).guarantee(law, 60, delta=1e-6)
+    assert found.epsilon_upper == uniform.epsilon_upper
+    nothing = arrangement(float("inf")).guarantee(law, 60, delta=1e-6)
+    assert nothing.epsilon_upper == pytest.approx(law.epsilon0, rel=1e-5)
+    between = arrangement(1.0).guarantee(law, 60, delta=1e-6)
+    assert uniform.epsilon_upper <= between.epsilon_upper <= nothing.epsilon_upper
+
+
+def test_groups_of_other_people_are_refused():
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
+    with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
+        arrangement().guarantee(law, 59, delta=1e-6)
+
+
+def test_a_run_within_groups_leaves_rows_near_their_users():
+    within = arrangement(float("inf"))
+    seen = []
+    result = run_plan(
+        setting(within, epsilon0=12.0),
+        ANSWERS,
+        seed=1,
+        shuffling=within,
+        sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
+    )
+    assert result.shuffler == "mallows"
+    wrong = sum(code != (answer == "no") for code, answer in zip(seen, ANSWERS, strict=True))
+    assert wrong <= 2  # each is wrong with a chance of 6e-6, and the seed is fixed
+
+
+def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
+    within = arrangement(1.0)
+    planned = make_plan(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, shuffling=within)
+    assert planned.guarantee.epsilon_upper <= 1.5 <= planned.randomizer.epsilon0
+    louder = setting(within, epsilon0=planned.randomizer.epsilon0 * 1.002)
+    assert louder.guarantee.epsilon_upper > 1.5
+
+
+def test_noise_that_drowns_everything_is_refused():
+    with pytest.raises(InfeasibleTargetError, match="lower alpha"):
+        make_plan(QUESTION, num_users=60, epsilon=0.01, delta=1e-6, shuffling=arrangement())
+
+
+def test_repeated_collections_are_uniform():
+    plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=60, epsilon=4.0, delta=1e-6, rounds=2)
+    with pytest.raises(ParameterError, match="rounds = 2"):
+        run_plan(plan, ANSWERS, shuffling=arrangement())
+
+
+def write_rows(tmp_path, name, randomizer="k-rr", public=("place",)):
+    within, table = arrangement(), tmp_path / name
+    frame = pl.DataFrame({"place": PLACES, "answer": ANSWERS})
+    frame.write_csv(table) if table.suffix == ".csv" else frame.write_parquet(table)
+    chosen = setting(within, randomizer)
+    sink = rows_writer(table, tmp_path, column="answer", public=public, setting=chosen)
+    return table, chosen, within, sink
 
 
 @pytest.mark.parametrize(
-    "rows",
+    ("name", "randomizer", "written"),
     [
-        np.arange(40, dtype=np.int16)[::2],
-        np.arange(40, dtype=np.uint32).reshape(4, 10).T,
-        np.array([1, 2, 3], dtype="datetime64[s]"),
-        np.array([(1, 2.0), (3, 4.0)], dtype=[("a", np.int16), ("b", np.float64)]),
-        np.frombuffer(bytes(range(65)), dtype=np.uint8)[1:].view(np.uint64),
+        ("a.csv", "k-rr", "rows.csv"),
+        ("a.parquet", "k-rr", "rows.parquet"),
+        ("a.csv", "optimized-unary", "rows.parquet"),  # a report is a list, which CSV cannot hold
     ],
-    ids=["strided", "transposed", "dates", "records", "unaligned"],
 )
-def test_unusual_layouts(rows):
-    for bucket_bytes in (1, 1 << 20):
-        shuffled = UniformShuffler(bucket_bytes=bucket_bytes).shuffle(rows, Entropy.from_seed(2))
-        assert shuffled.dtype == rows.dtype
-        expected = sorted(np.ascontiguousarray(row).tobytes() for row in rows)
-        assert sorted(row.tobytes() for row in shuffled) == expected
+def test_rows_come_in_the_format_of_the_table_where_it_can_hold_them(
+    tmp_path, name, randomizer, written
+):
+    _, chosen, within, sink = write_rows(tmp_path, name, randomizer)
+    run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
+    path = tmp_path / written
+    rows = pl.read_csv(path) if written.endswith("csv") else pl.read_parquet(path)
+    assert rows.columns == ["place", "answer"]
+    # What a CSV file says is text, and is kept as it is.
+    assert rows["place"].cast(pl.Int64).to_list() == PLACES.tolist()
 
 
-@pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (1, 3), (5, 0)])
-def test_nothing_to_shuffle(shape):
-    rows = np.ones(shape)
-    assert (UniformShuffler().shuffle(rows, Entropy.from_seed(0)) == rows).all()
-    assert UniformShuffler().shuffle(rows, Entropy.from_seed(0)).shape == shape
+def test_nothing_public_leaves_reports_only(tmp_path):
+    _, chosen, within, sink = write_rows(tmp_path, "a.csv", public=())
+    run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
+    assert pl.read_csv(tmp_path / "rows.csv").columns == ["answer"]
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint32])
-@pytest.mark.parametrize("width", [None, 3])
-def test_a_batch_that_needs_two_levels_of_buckets(dtype, width):
-    num_rows = 20_000
-    rows = np.arange(num_rows * (width or 1)).astype(dtype)
-    rows = rows if width is None else rows.reshape(num_rows, width)
-    shuffled = UniformShuffler(bucket_bytes=64).shuffle(rows, Entropy.from_seed(3))
-    assert not (shuffled == rows).all()
-    assert sorted(map(bytes, shuffled)) == sorted(map(bytes, rows))
+def test_a_table_that_changes_meanwhile_is_noticed(tmp_path):
+    table, chosen, within, sink = write_rows(tmp_path, "a.csv")
+    pl.DataFrame({"place": [1], "answer": ["yes"]}).write_csv(table)
+    with pytest.raises(DataError, match="changed while it was being read"):
+        run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
 
 
-def test_a_seed_gives_one_permutation_and_two_seeds_two():
-    rows = np.arange(1000)
-    shuffled = [UniformShuffler().shuffle(rows, Entropy.from_seed(seed)) for seed in (1, 1, 2)]
-    assert (shuffled[0] == shuffled[1]).all()
-    assert not (shuffled[0] == shuffled[2]).all()
+def test_private_answers_are_no_public_column(tmp_path):
+    with pytest.raises(ParameterError, match="private"):
+        write_rows(tmp_path, "a.csv", public=("answer",))
 
 
-@pytest.mark.parametrize("num_buckets", [1, 2, 4, 64, 256])
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 1001])
-def test_bucket_indices_are_the_low_bits_of_keystream_bytes(num_buckets, count):
-    buckets = assign_buckets(count, num_buckets, Entropy.from_seed(4))
-    bytes_drawn = Entropy.from_seed(4).words(-(-count // 8)).view(np.uint8)[:count]
-    assert buckets.dtype == np.uint8
-    assert (buckets == bytes_drawn % np.int64(num_buckets)).all()
+def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
+    table = tmp_path / "survey.csv"
+    pl.DataFrame({"place": PLACES}).write_csv(table)
+    opened = Grouping(by=("place",), radius=1).open(table)
+    shuffler = MallowsShuffler.for_groups(opened.groups, alpha, distance=distance)
+    return group_facts(shuffler, profile=profile, entropy=Entropy.from_seed(1))
 
 
-@pytest.mark.parametrize("num_buckets", [1, 16, 256])
-@pytest.mark.parametrize("width", [None, 5])
-@given(num_rows=st.integers(0, 300), seed=st.integers(0, 100))
-def test_split_is_a_stable_sort_by_bucket(num_buckets, width, num_rows, seed):
-    rows = np.arange(num_rows * (width or 1)).reshape((num_rows, width) if width else (num_rows,))
-    out = np.empty_like(rows)
-    offsets = split_into_buckets(rows, out, num_buckets, Entropy.from_seed(seed))
-    buckets = assign_buckets(num_rows, num_buckets, Entropy.from_seed(seed))
-    assert (out == rows[np.argsort(buckets, kind="stable")]).all()
-    assert [end - start for start, end in pairwise(offsets)] == [
-        np.count_nonzero(buckets == bucket) for bucket in range(num_buckets)
-    ]
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
+def test_facts_are_those_of_the_groups(distance, tmp_path):
+    facts = facts_of(distance, tmp_path)
+    assert (facts.smallest_group, facts.median_group, facts.largest_group) == (6, 9, 9)
+    assert facts.num_groups == 20
+    assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
+    assert facts.theta * facts.sensitivity <= 4.0
+    assert [each.subset_size for each in facts.reidentification] == [1, 2]
+    (kept,) = facts.preservation
+    assert (kept.name, kept.size, kept.confidence) == ("the largest group", 9, 0.95)
+    assert 0.0 <= kept.eta <= 1.0
 
 
-def test_single_numbers_and_objects_are_refused():
-    with pytest.raises(ParameterError, match="single number"):
-        UniformShuffler().shuffle(np.array(3), Entropy.from_seed(0))
-    with pytest.raises(ParameterError, match="Python objects"):
-        UniformShuffler().shuffle(np.array(["a", None]), Entropy.from_seed(0))
+def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
+    approximate = sdp.LocalProfile(epsilon0=1.0, delta0=1e-9)
+    assert facts_of("hamming", tmp_path, profile=approximate).reidentification == ()
 
 
-@pytest.mark.parametrize("bucket_bytes", [0, -1, 2**31 + 1, float("nan"), 1.5])
-def test_bad_bucket_sizes_are_named(bucket_bytes):
-    with pytest.raises(ParameterError, match="bucket_bytes = "):
-        UniformShuffler(bucket_bytes=bucket_bytes)
+def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
+    monkeypatch.setattr("shuffledp.groups.run._MOST_SIMULATED", 59)
+    assert facts_of("kendall", tmp_path).preservation == ()
 
 
-def test_it_has_a_name():
-    assert UniformShuffler().name == "uniform"
+def test_nothing_moves_at_an_infinite_alpha(tmp_path):
+    facts = facts_of("kendall", tmp_path, alpha=float("inf"))
+    assert facts.mean_displacement == 0.0
+    assert facts.preservation[0].eta == 1.0
 
 
-# ---------------- in memory shuffle
-class Reversal:
-    def shuffle(self, reports, entropy):
-        return reports[::-1]
+def test_the_simulated_displacement_is_near_that_of_a_uniform_shuffle(tmp_path):
+    """Two places drawn uniformly of n are (n^2 - 1) / (3 n) apart on average."""
+    facts = facts_of("kendall", tmp_path, alpha=0.0)
+    assert facts.mean_displacement == pytest.approx((60**2 - 1) / (3 * 60), rel=0.1)
 
 
-def filled(*pieces):
-    shuffle = InMemoryShuffle(Reversal(), Entropy.from_seed(0))
-    for piece in pieces:
-        shuffle.add(np.array(piece))
-    return shuffle
+def displaced(alpha=4.0, places=PLACES, radius=1):
+    groups = Groups.from_distance(places, radius, metric="absolute")
+    return DisplacementShuffling(
+        shuffler=DisplacementShuffler.for_groups(groups, alpha, coordinates=places)
+    )
 
 
-def test_pieces_are_put_together_before_they_are_shuffled(monkeypatch):
-    monkeypatch.setattr(in_memory_shuffle, "_BLOCK_ROWS", 2)
-    with filled([1, 2], [3]) as shuffle:
-        assert [block.tolist() for block in shuffle] == [[3, 2], [1]]
+def test_noise_on_places_has_the_guarantee_of_whom_the_fewest_hide():
+    many = np.arange(3_000)
+    within = displaced(0.01, many, 2)
+    found = within.guarantee(LAW, 3_000, delta=1e-6)
+    crowd = float(within.shuffler.crowds_lower().min())
+    assert found.epsilon == displaced_epsilon(
+        LAW, num_users=3_000, expected_crowd=crowd, delta=1e-6
+    )
+    uniform = UNIFORM.guarantee(LAW, 3_000, delta=1e-6)
+    assert uniform.epsilon_upper < found.epsilon_upper < 0.5
+    everybody = displaced(0.0).guarantee(LAW, 60, delta=1e-6)
+    assert everybody.epsilon_upper == UNIFORM.guarantee(LAW, 60, delta=1e-6).epsilon_upper
+    with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
+        displaced().guarantee(LAW, 59, delta=1e-6)
 
 
-def test_pieces_are_copied():
-    piece = np.array([1, 2])
-    shuffle = InMemoryShuffle(Reversal(), Entropy.from_seed(0))
-    shuffle.add(piece)
-    piece[:] = 9
-    assert [block.tolist() for block in shuffle] == [[2, 1]]
+def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
+    within = displaced(float("inf"))
+    seen = []
+    result = run_plan(
+        setting(within, epsilon0=12.0),
+        ANSWERS,
+        seed=1,
+        shuffling=within,
+        sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
+    )
+    assert result.shuffler == "displacement"
+    wrong = sum(code != (answer == "no") for code, answer in zip(seen, ANSWERS, strict=True))
+    assert wrong <= 2  # each is wrong with a chance of 6e-6, and the seed is fixed
 
 
-def test_reading_twice_is_refused():
-    shuffle = filled([1])
-    assert len(list(shuffle)) == 1
-    with pytest.raises(ParameterError, match="read them once"):
-        list(shuffle)
+def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
+    near, far = (
+        of_run(run_plan(setting(within), ANSWERS, seed=1, shuffling=within)).accounts
+        for within in (displaced(40.0), displaced(0.02))
+    )
+    for close, wide in zip(near, far, strict=True):
+        assert 0.5 <= wide.both.upper < close.both.upper <= close.randomizer.upper + 1e-9
+    assert far[0].both.method == "crowd"
+    uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, shuffling=displaced(0.0))
+    assert of_run(uniform).accounts[0].both.gap < 1e-9
 
 
-def test_reports_are_forgotten_when_the_block_ends():
-    with filled([1, 2]) as shuffle:
-        pass
-    with pytest.raises(ParameterError, match="no reports"):
-        list(shuffle)
+def facts_in(shuffler):
+    return group_facts(shuffler, profile=LAW, entropy=Entropy.from_seed(2))
+
+
+def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
+    generator = Entropy.from_seed(4).generator()
+    table = tmp_path / "towns.csv"
+    frame = pl.DataFrame({"lat": 48 + generator.random(80), "lon": 2 + generator.random(80)})
+    frame.write_csv(table)
+    opened = Grouping(by=("lat", "lon"), metric="haversine", group_size=4).open(table)
+    shuffler = opened.shuffler(4.0, name="displacement")
+    facts = facts_in(shuffler)
+    assert (facts.shuffler, facts.unit, facts.rank_distance) == ("displacement", "m", None)
+    assert facts.theta * facts.sensitivity == pytest.approx(4.0, rel=1e-9)
+    assert 1 / facts.theta == pytest.approx(shuffler.scale)
+    # Noise of mean 3 b in space, of which the surface takes a part.
+    assert 0.3 * shuffler.scale < facts.mean_displacement < 4 * shuffler.scale
+    crowds = shuffler.crowds_lower()
+    assert facts.expected_crowd[0] == crowds.min()
+    assert list(facts.expected_crowd) == sorted(facts.expected_crowd)
+    assert facts.preservation[0].confidence == 0.95
+
+
+def test_kendall_says_that_it_hardly_amplifies(tmp_path):
+    table = tmp_path / "survey.csv"
+    pl.DataFrame({"place": range(3_000)}).write_csv(table)
+    opened = Grouping(by=("place",), group_size=3).open(table)
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
+    said = {}
+    for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
+        shuffler = opened.shuffler(4.0, name=name, distance=distance)
+        kind = DisplacementShuffling if name == "displacement" else GroupShuffling
+        guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
+        facts = facts_in(shuffler)
+        said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
+    (kendall,) = said["mallows", "kendall"]
+    assert "Kendall's distance gives next to no central amplification" in kendall
+    assert "The displacement shuffler" in kendall
+    assert said["mallows", "hamming"] == ()
+    (few,) = said["displacement", ""]
+    assert "few others nearby" in few

@@ -10,16 +10,16 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.report_files import open_reports
 from shuffledp.collection.run import run as run_plan
+from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
 from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.run import (
-    NetworkArrangement,
     NetworkPlan,
+    NetworkShuffling,
     holders_writer,
     network_cautions,
     read_network,
@@ -55,23 +55,23 @@ def ran(plan, *, epsilon0=3.0, sink=None, batches=None, on_progress=None):
 
 
 def test_without_rounds_the_guarantee_is_the_local_one(mixing):
-    still = NetworkArrangement(mixing=mixing, rounds=0).guarantee(LAW, NUM_USERS, delta=DELTA)
+    still = NetworkShuffling(mixing=mixing, rounds=0).guarantee(LAW, NUM_USERS, delta=DELTA)
     assert still.epsilon_upper == pytest.approx(LAW.epsilon0, rel=1e-5)
     assert still.epsilon_upper >= guarantee_for(LAW, NUM_USERS, delta=DELTA).epsilon_upper
 
 
 def test_chosen_rounds_come_near_a_trusted_shuffler(mixing):
-    chosen = plan_of(mixing).arrangement(LAW, delta=DELTA)
+    chosen = plan_of(mixing).shuffling(LAW, delta=DELTA)
     uniform = UNIFORM.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
     found = chosen.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
     assert uniform <= found <= 1.01 * uniform
     assert chosen.rounds > 1
-    assert plan_of(mixing, rounds=3).arrangement(LAW, delta=DELTA).rounds == 3
+    assert plan_of(mixing, rounds=3).shuffling(LAW, delta=DELTA).rounds == 3
 
 
 def test_a_network_of_other_people_is_refused(mixing):
     with pytest.raises(DataError, match="89 people answered and the network has 90 users"):
-        NetworkArrangement(mixing=mixing, rounds=1).guarantee(LAW, 89, delta=DELTA)
+        NetworkShuffling(mixing=mixing, rounds=1).guarantee(LAW, 89, delta=DELTA)
 
 
 def test_a_run_counts_every_report(mixing):
@@ -119,7 +119,7 @@ def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
 
 
 def test_noise_that_drowns_everything_is_refused(mixing):
-    arrangement = NetworkArrangement(mixing=mixing, rounds=1)
+    arrangement = NetworkShuffling(mixing=mixing, rounds=1)
     with pytest.raises(InfeasibleTargetError, match="let reports travel more rounds"):
         make_plan(QUESTION, num_users=NUM_USERS, epsilon=0.05, delta=DELTA, shuffling=arrangement)
 
@@ -128,7 +128,7 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
     plan = plan_of(mixing, rounds=10)
     stages = []
     result, _ = ran(plan, on_progress=lambda stage, done, total: stages.append((done, total)))
-    facts = result.network
+    facts = result.facts
     assert (facts.num_users, facts.num_edges) == (NUM_USERS, 4 * NUM_USERS)
     assert (facts.fewest_neighbours, facts.most_neighbours) == (8, 8)
     assert facts.irregularity == pytest.approx(1.0)

@@ -141,7 +141,7 @@ def test_estimates_guarantee_and_facts(over):
 def test_the_report_says_how_the_exchange_went(over):
     collection, fetched = over
     result = result_of(collection, fetched)
-    facts = result.network
+    facts = result.facts
     assert (facts.num_users, facts.num_invited, facts.num_handed_in) == (6, 6, 6)
     assert (facts.num_edges, facts.num_absences, facts.is_traffic_even) == (15, 0, False)
     assert facts.spectral_gap == pytest.approx(0.8, abs=1e-6)
@@ -174,7 +174,7 @@ def test_fewer_than_two_users_exchange_nothing(over, nodes):
     absent = [[node for node in range(6) if node not in nodes]] * 3
     record = ExchangeRecord.of(collection.terms, nodes, absent)
     result = result_of(collection, replace(fetched, record=record))
-    assert result.network is None
+    assert result.facts is None
     assert result.guarantee.epsilon_upper == collection.asked.randomizer.epsilon0
 
 
@@ -189,8 +189,8 @@ def test_a_graph_on_which_reports_never_mix_has_no_spectral_gap(over):
         terms, collection.asked, graph, taken_for(fetched, record), delta=1e-2,
         options=EstimateOptions(),
     )  # fmt: skip
-    assert result.network.spectral_gap == 0.0
-    assert result.network.separation == 1.0
+    assert result.facts.spectral_gap == 0.0
+    assert result.facts.separation == 1.0
 
 
 def test_single_says_who_held_none(over):

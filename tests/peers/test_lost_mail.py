@@ -61,7 +61,7 @@ def assert_local_only(collection, result, *reasons):
     epsilon = result.guarantee.epsilon_upper
     assert delta_of_a_lone_report(collection.asked.randomizer.epsilon0, epsilon) <= DELTA
     assert epsilon == collection.asked.randomizer.epsilon0
-    assert result.network is None
+    assert result.facts is None
     for said in (result.warnings[0], result.guarantee.bound.source):
         for reason in reasons:
             assert reason in said

@@ -6,15 +6,18 @@ from dataclasses import asdict, replace
 import pytest
 
 from report.pages import Page, drawn, labels, of_class
-from shuffledp.groups.facts import GroupFacts, Reidentification, SubsetPreservation
-from shuffledp.network.facts import NetworkFacts
-from shuffledp.network.run import ExchangeFacts
+from shuffledp.groups.facts import MallowsFacts, Reidentification, SubsetPreservation
+from shuffledp.network.facts import ExchangeFacts, NetworkFacts
 from shuffledp.report import page_html
 from shuffledp.report.groups import group_paragraphs, group_rows, shuffle_rows
-from shuffledp.report.network import network_paragraph, network_rows, walk_rows
-from shuffledp.report.run import figure_by_rounds
+from shuffledp.report.network import (
+    figure_by_rounds,
+    network_paragraph,
+    network_rows,
+    walk_rows,
+)
 
-GROUPS = GroupFacts(
+GROUPS = MallowsFacts(
     description="people within 2 of each other (<age>, absolute distance)",
     num_groups=73,
     smallest_group=5,
@@ -63,7 +66,7 @@ def test_group_rows_for_the_terminal():
 
 
 def test_the_section_escapes_what_comes_from_outside(make_result):
-    html = page_html(make_result(groups=GROUPS, shuffler="mallows"))
+    html = page_html(make_result(facts=GROUPS, shuffler="mallows"))
     assert "&lt;age&gt;" in html
     assert "region &lt;x&gt;" in html
     assert "<age>" not in html
@@ -76,7 +79,7 @@ def test_the_section_escapes_what_comes_from_outside(make_result):
 def test_tables_without_rows_are_left_out(make_result, field):
     without = dataclasses.replace(GROUPS, **{field: ()})
     whole, less = (
-        Page(page_html(make_result(groups=groups, shuffler="mallows")))
+        Page(page_html(make_result(facts=groups, shuffler="mallows")))
         for groups in (GROUPS, without)
     )
     assert less.tags.count("table") == whole.tags.count("table") - 1
@@ -150,7 +153,7 @@ def test_the_statement_names_what_a_trusted_shuffler_would_give():
 
 
 def test_the_network_section_escapes_what_comes_from_outside(make_result):
-    html = page_html(make_result(network=NETWORK, shuffler="network"))
+    html = page_html(make_result(facts=NETWORK, shuffler="network"))
     assert "friends &lt;of&gt; all.csv" in html
     assert "&lt;eve&gt;" in html
     assert "<eve>" not in html
@@ -170,7 +173,7 @@ def test_the_curve_comes_down_to_the_uniform_level():
 @pytest.mark.parametrize("points", [(), ((60, 0.5),), ((30, float("inf")), (60, 0.5))])
 def test_fewer_than_two_points_make_no_curve(make_result, points):
     assert figure_by_rounds(varied(epsilon_by_rounds=points)) is None
-    page = Page(page_html(make_result(network=varied(epsilon_by_rounds=points))))
+    page = Page(page_html(make_result(facts=varied(epsilon_by_rounds=points), shuffler="network")))
     assert "Network shuffle" in page.text
     assert ("div", "id", "chart-rounds") not in page.attributes
 
@@ -181,7 +184,7 @@ def test_other_shuffles_have_no_curve_and_no_section(make_result):
 
 
 def test_the_page_says_who_passed_the_reports_on(make_result):
-    page = Page(page_html(make_result(network=NETWORK, shuffler="network")))
+    page = Page(page_html(make_result(facts=NETWORK, shuffler="network")))
     assert "neighbours in a network passed the reports on" in page.text
     assert "Who has to be trusted." in page.text
     assert "who handed in which" in page.text
@@ -222,12 +225,12 @@ EXCHANGE = ExchangeFacts(
 
 
 def section_of(make_result, facts):
-    html = page_html(make_result(network=facts, shuffler="network"))
+    html = page_html(make_result(facts=facts, shuffler="network"))
     return html.partition('<section id="network"')[2].partition("</section>")[0]
 
 
 def test_the_randomness_of_an_exchange_is_that_of_its_users(make_result):
-    page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
+    page = Page(page_html(make_result(facts=EXCHANGE, shuffler="network")))
     assert "of those who sent the reports" in page.text
     assert "keyed by the operating system" not in page.text
 
@@ -270,6 +273,6 @@ def test_a_simulated_exchange_says_nothing_of_this(make_result):
 
 
 def test_the_page_has_the_exchange(make_result):
-    page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
+    page = Page(page_html(make_result(facts=EXCHANGE, shuffler="network")))
     assert "95 of 100 users registered, and 93 handed in" in page.text
     assert "The relay is trusted to keep from the adversary" in page.text

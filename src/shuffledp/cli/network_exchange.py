@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import shuffledp as sdp
-from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
@@ -19,6 +18,7 @@ from shuffledp.cli.run import print_estimates
 from shuffledp.collection.output import write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit
 from shuffledp.core.errors import DataError
+from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
@@ -368,7 +368,5 @@ def collect(
         console.print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
     if console.print_json({**result.to_json_dict(), **findings, "collection": facts}):
         return
-    exchange = result.network
-    rows = [] if exchange is None else [*report.network_rows(exchange), *report.walk_rows(exchange)]
-    print_estimates(result, rows, out)
+    print_estimates(result, words_of_result(result).rows(), out)
     console.print_list("assumptions", result.guarantee.bound.assumptions)

@@ -171,11 +171,11 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
 
 def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
-    from shuffledp.collection.arrangements import UNIFORM
+    from shuffledp.collection.shuffling import UNIFORM
 
     guarantee = result.guarantee
     release: Composable
-    if result.shuffler == UNIFORM.name:
+    if result.shuffling == UNIFORM:
         release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=result.num_users)
     else:
         release = sdp.StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
@@ -222,6 +222,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
+    from shuffledp.report.shuffles import words_of_result
 
     console.print_warnings(result.warnings)
     guessed = sdp.leakage.of_run(result)
@@ -232,10 +233,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     facts = [("no shuffler", without_shuffler_line(result.randomizer.profile))]
     if guessed is not None and (line := run_line(guessed)):
         facts.append(("best guess", line))
-    if result.groups is not None:
-        facts += [*report.group_rows(result.groups), *report.shuffle_rows(result.groups)]
-    if result.network is not None:
-        facts += [*report.network_rows(result.network), *report.walk_rows(result.network)]
+    facts += words_of_result(result).rows()
     if left is not None:
         facts.append(("ledger", f"epsilon {rounded(left, up=False)} is left of the budget"))
     print_estimates(result, facts, out)

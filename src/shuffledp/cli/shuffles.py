@@ -143,9 +143,9 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
     report("grouping", opened.num_users, opened.num_users)
     shuffler = opened.shuffler(asked.alpha, **asked.how)
     report("ordering", opened.num_users, opened.num_users)
-    kind: Any = sdp.groups.GroupArrangement
+    kind: Any = sdp.groups.GroupShuffling
     if isinstance(shuffler, sdp.groups.DisplacementShuffler):
-        kind = sdp.groups.DisplacementArrangement
+        kind = sdp.groups.DisplacementShuffling
     arrangement = kind(shuffler=shuffler)
     public = tuple(dict.fromkeys((*opened.grouping.public_columns, *asked.keep)))
 

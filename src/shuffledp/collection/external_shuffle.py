@@ -1,6 +1,6 @@
 """An exactly uniform permutation of more rows than fit in memory, through one scratch file.
 
-The bucket method, with its proof in `shuffledp.collection.shuffling`: every row's bucket is
+The bucket method, with its proof in `shuffledp.collection.uniform_shuffler`: every row's bucket is
 independent and uniform, whichever batch it came in, and the blocks' sizes are independent of the
 permutation.
 """
@@ -14,7 +14,7 @@ from typing import IO, Any, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from shuffledp.collection.shuffling import (
+from shuffledp.collection.uniform_shuffler import (
     MAX_BUCKETS,
     UniformShuffler,
     as_bytes,

@@ -1,4 +1,4 @@
-"""What an adversary can guess from the release of one run, as its arrangement says.
+"""Success probabilities of adversaries who see the release of one run, by its `Shuffling`.
 
 After anything the guarantee of the release bounds what is guessed. After a Mallows permutation
 those whose place is the least spread are the worst off: all alike under "hamming" and "cayley",
@@ -17,10 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.amplification.random_crowd import CrowdLaw
-from shuffledp.collection.arrangements import UNIFORM, Order
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.result import Result
+from shuffledp.collection.shuffling import Concealment, Shuffling
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
@@ -28,17 +27,12 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.shown import Shown
-from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-from shuffledp.groups.mallows import target_place_law
-from shuffledp.groups.privacy.displaced import crowd_with_mean
 from shuffledp.leakage import account as accounts_of
 from shuffledp.leakage import any_shuffler
 from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.priors import PriorKnowledge
-from shuffledp.network.run import NetworkArrangement
-from shuffledp.peers.exchange_account import ExchangedOrder
 
 # A larger delta comes with a smaller epsilon, which for guesses may be worth more.
 _DELTAS = (1e-4, 1e-3, 1e-2)
@@ -48,9 +42,6 @@ _MOST_CELLS = 2_000
 
 # Bounds with a relative gap below this are exact for all that a reader sees.
 _TIGHT = 1e-6
-
-# Guesses change little with crowds that are rarer than about this.
-_RAREST_CROWD = 1e-6
 
 # Values times places up to which the closed bounds are evaluated for a matrix.
 _MOST_CLOSED = 20_000_000
@@ -124,10 +115,10 @@ def of_run(result: Result) -> RunLeakage | None:
     >>> [account.adversary for account in of_run(result).accounts]
     ['uninformed', 'strong']
     """
-    if result.arrangement is None:
+    if result.shuffling is None:
         return None
     if result not in _FOUND:
-        _FOUND[result] = leakage_of_run(result, result.arrangement)
+        _FOUND[result] = leakage_of_run(result, result.shuffling)
     return _FOUND[result]
 
 
@@ -137,7 +128,7 @@ def json_of_run(result: Result) -> dict[str, object]:
     return {} if found is None else {"leakage": found.to_json_dict()}
 
 
-def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
+def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
     """Return what an adversary can guess; None for questions without a finite list of answers.
 
     Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
@@ -145,7 +136,7 @@ def leakage_of_run(result: Result, order: Order) -> RunLeakage | None:
     """
     if result.question.kind != Categories.kind:  # others have no finite list of values
         return None
-    release, prior = _Release(result, order), result.prior
+    release, prior = _Release(result, shuffling), result.prior
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),
         ("who knows everybody else's answer", "strong", None),
@@ -167,7 +158,7 @@ class _Release:
     """A release; what all adversaries have in common is computed once, where it may fail."""
 
     result: Result
-    order: Order
+    shuffling: Shuffling
 
     @cached_property
     def law(self) -> tuple[float | None, Floats | None]:
@@ -184,18 +175,23 @@ class _Release:
         return None, np.array(rows, dtype=np.float64)
 
     @cached_property
+    def concealment(self) -> Concealment | None:
+        """What hides a report; None where the shuffle is uniform."""
+        return self.shuffling.leakage()
+
+    @cached_property
     def points(self) -> list[tuple[float, float]]:
         """Some pairs of epsilon and delta that the release guarantees."""
         profile, found = self.result.randomizer.profile, [self.result.guarantee]
         for delta in _DELTAS:
             users = self.result.guarantee.num_users
-            found.append(self.order.guarantee(profile, users, delta=delta, with_lower=False))
+            found.append(self.shuffling.guarantee(profile, users, delta=delta, with_lower=False))
         return [(each.epsilon_upper, each.delta_upper) for each in found]
 
     def by_guarantee(self, prior: Floats) -> float:
         """Return what the guarantee of the release says."""
         points, users = self.points, self.result.guarantee.num_users
-        if self.order.name == UNIFORM.name:
+        if self.concealment is None:
             profile = self.result.randomizer.profile
             for epsilon in any_shuffler.telling_losses(prior)[:1]:
                 more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False)
@@ -229,16 +225,15 @@ class _Release:
             ends = Enclosure(account.prior, max(upper, account.prior))
             unknown = ends.bound("local guarantee", SOURCE, (_LOCAL,))
             account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
-        is_uniform = self.order.name == UNIFORM.name
-        if not is_uniform and getattr(getattr(self.order, "shuffler", None), "theta", None) != 0.0:
-            return self._arranged(account, matrix, prior)
+        if self.concealment is not None:
+            return self._concealed(account, self.concealment, matrix, prior)
         if account.both.gap is None or account.both.gap > _TIGHT:
             upper = self.by_guarantee(prior)
             return replace(account, both=at_most(account.both, ("guarantee", upper)))
         return account
 
-    def _arranged(
-        self, account: LeakageAccount, matrix: Floats | None, prior: Floats
+    def _concealed(
+        self, account: LeakageAccount, by: Concealment, matrix: Floats | None, prior: Floats
     ) -> LeakageAccount:
         """Return the account of a release in another order, from that of a uniform shuffle.
 
@@ -247,28 +242,25 @@ class _Release:
         all reports are in the release, for who sees it can shuffle it; and what is proved for the
         worst off.
         """
-        order, is_uninformed = self.order, account.adversary == "uninformed"
-        # Of an exchange some may have been lost, or rejected.
-        is_complete = not isinstance(order, ExchangedOrder)
-        is_complete = is_complete and getattr(order, "protocol", "all") == "all"
-        assumptions = (_ONE_TRY,) if account.adversary == "strong" else (_ONE_TRY, _INDEPENDENT)
+        is_uninformed = account.adversary == "uninformed"
+        assumptions = (_ONE_TRY, _INDEPENDENT) if account.adversary != "strong" else (_ONE_TRY,)
         shuffler, both = (
-            Enclosure(each.lower or 0.0 if is_complete else account.prior, 1.0).bound(
-                order.name, SOURCE, assumptions
+            Enclosure(each.lower or 0.0 if by.is_complete else account.prior, 1.0).bound(
+                self.shuffling.name, SOURCE, assumptions
             )
             for each in (account.shuffler, account.both)
         )
-        if is_uninformed and isinstance(order, GroupArrangement):
-            places = target_place_law(order.shuffler.model, 0)
+        if is_uninformed and by.places is not None:
+            places = by.places()
             shuffler = _by_place(shuffler, places, 1.0, None, prior)
             both = _by_place(both, places, account.truth, matrix, prior)
         if is_uninformed:
-            shuffler = at_most(shuffler, *_crowded(account, order, 1.0))
+            shuffler = at_most(shuffler, *_crowded(account, by, 1.0))
         both = at_most(
             both,
             ("local guarantee", account.randomizer.upper),
             ("guarantee", self.by_guarantee(prior)),
-            *_crowded(account, order, account.truth),
+            *_crowded(account, by, account.truth),
         )
         if shuffler.upper < both.upper:
             # Reports are as good as made from the shuffled answers: no processing tells more.
@@ -283,25 +275,17 @@ def _unplaced(account: LeakageAccount, **changes: Any) -> LeakageAccount:
 
 
 def _crowded(
-    account: LeakageAccount, order: Order, truth: float | None
+    account: LeakageAccount, by: Concealment, truth: float | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield what the crowd says in which the worst-off report hides that is true so often."""
-    if truth is None or not account.has_uniform_prior:
+    """Yield the bound by the crowd that hides a report, which is true with this probability."""
+    if truth is None or not account.has_uniform_prior or by.crowd is None:
         return
-    crowd: CrowdLaw | Floats | None = None
-    overload = 0.0  # how often it all fails
-    if isinstance(order, DisplacementArrangement):
-        crowd = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
-    elif isinstance(order, NetworkArrangement):
-        crowd = order.mixing.hiding(order.rounds).overlaps
-    elif isinstance(order, ExchangedOrder) and order.hiding is not None:
-        crowd, overload = order.hiding.overlaps, order.overload
-    if crowd is None:
+    if (crowd := by.crowd()) is None:
         return
     response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
     found = any_shuffler.crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
-    # What the adversary sees is made from that of the walk, but for the chance of an overload.
-    yield "crowd", min(round_up(found + overload), 1.0) if overload else found
+    # The adversary's view is that of the crowd, but for the probability of failure.
+    yield "crowd", min(round_up(found + by.failure), 1.0) if by.failure else found
 
 
 def _by_place(

@@ -14,7 +14,6 @@ from typing import Any, Generic, SupportsIndex
 from shuffledp._version import __version__
 from shuffledp.accounting.calibration import LARGEST_EPSILON0
 from shuffledp.collection import choices
-from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.cautions import (
     WithoutShuffler,
     plan_cautions,
@@ -25,6 +24,7 @@ from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Estimates_co, Question, chosen_candidates
 from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.result import ModelComparison, central_model
+from shuffledp.collection.shuffling import UNIFORM, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee
@@ -72,7 +72,7 @@ class Plan(Shown, Generic[Estimates_co]):
         up to 2 % smaller but larger reports may be among them.
     rounds : int
         How often the collection is repeated about the same people; the guarantee covers all of it.
-    shuffling : Arrangement
+    shuffling : Shuffling
         How reports are shuffled, which the guarantee is for.
     binding : {"epsilon", "max_epsilon0", "epsilon0"}
         What limits the local noise: the central target, the local one, or an epsilon0 that was
@@ -89,7 +89,7 @@ class Plan(Shown, Generic[Estimates_co]):
     guarantee: Guarantee
     alternatives: tuple[Alternative, ...] = ()
     rounds: int = 1
-    shuffling: Arrangement = UNIFORM
+    shuffling: Shuffling = UNIFORM
     binding: str = "epsilon"
     asked_epsilon0: float
     _makers: Candidates = field(repr=False, compare=False)
@@ -168,7 +168,7 @@ class Plan(Shown, Generic[Estimates_co]):
         >>> [epsilon for epsilon, _ in found.errors_by_epsilon()]
         [0.25, 0.5, 1.0, 2.0, 4.0]
         """
-        if self.binding == "epsilon0" or not is_uniform(self.shuffling):
+        if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         second = self.runner_up
         names = (self.randomizer.name, *(() if second is None else (second.randomizer.name,)))
@@ -219,7 +219,7 @@ class Plan(Shown, Generic[Estimates_co]):
         ...     sdp.Plan.load(asked.save(f"{folder}/plan.json")).randomizer == asked.randomizer
         True
         """
-        if not is_uniform(self.shuffling):
+        if self.shuffling != UNIFORM:
             raise ParameterError(
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
@@ -285,7 +285,7 @@ def plan(
     max_epsilon0: float | None = None,
     randomizer: str | None = None,
     rounds: SupportsIndex = 1,
-    shuffling: Arrangement = UNIFORM,
+    shuffling: Shuffling = UNIFORM,
 ) -> Plan[Estimates_co]:
     """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
 
@@ -311,10 +311,10 @@ def plan(
     rounds : int
         How often the collection is repeated about the same people, at least 1: the target is for
         all rounds together. Only for a uniform shuffle to a target.
-    shuffling : Arrangement
+    shuffling : Shuffling
         How reports are shuffled; uniformly by default. Others are
-        ``shuffledp.groups.GroupArrangement``, ``shuffledp.groups.DisplacementArrangement`` and
-        ``shuffledp.network.NetworkArrangement``.
+        ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
+        ``shuffledp.network.NetworkShuffling``.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def plan(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
             "target or the local loss"
         )
-    if rounds != 1 and (epsilon is None or not is_uniform(shuffling)):
+    if rounds != 1 and (epsilon is None or shuffling != UNIFORM):
         raise ParameterError(
             f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
@@ -373,13 +373,13 @@ def plan(
 def _planned(
     question: Question[Estimates_co],
     target: Target,
-    shuffling: Arrangement,
+    shuffling: Shuffling,
     randomizer: str | None,
     epsilon0: float | None,
 ) -> Plan[Estimates_co]:
     """Return the plan that meets a target, or the one of a fixed epsilon0."""
     others: list[Alternative] = []
-    if epsilon0 is None and is_uniform(shuffling):
+    if epsilon0 is None and shuffling == UNIFORM:
         makers = chosen_candidates(question, randomizer)
         best, *others = choices.best_first(question, makers, target)
         law, asked = best.randomizer, best.asked_epsilon0
@@ -412,9 +412,9 @@ def _planned(
 
 
 def _arranged_epsilon0(
-    question: Question, make: Any, target: Target, shuffling: Arrangement
+    question: Question, make: Any, target: Target, shuffling: Shuffling
 ) -> float:
-    """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
+    """Return the largest epsilon0 of one randomizer that meets a target with a shuffle."""
     num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
 
     def epsilon_at(inverse: float) -> float:

@@ -16,11 +16,9 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import registered_renderer
-from shuffledp.groups.facts import GroupFacts
-from shuffledp.network.facts import NetworkFacts
 
 if TYPE_CHECKING:
-    from shuffledp.collection.arrangements import Order
+    from shuffledp.collection.shuffling import ShuffleFacts, Shuffling
     from shuffledp.leakage.priors import PriorKnowledge
     from shuffledp.randomizers.base import LocalRandomizer
 
@@ -93,13 +91,10 @@ class Result(Frames, Generic[Estimates_co]):
     epsilon_by_honest_share : tuple of (float, float)
         The same if only this share of the users, in (0, 1], follows the protocol and keeps
         quiet about its reports.
-    groups : GroupFacts, optional
-        For a shuffle within groups: what it does and guarantees beyond the central epsilon.
-    network : NetworkFacts, optional
-        For a shuffle through a network: the graph, the walk, and how far it mixed.
-    arrangement : Order, optional
-        How the reports were shuffled, for what is computed of the result later, such as
-        `shuffledp.collection.leakage.of_run`.
+    facts : GroupFacts or NetworkFacts, optional
+        Facts about a shuffle within groups or through a network; None for a uniform one.
+    shuffling : Shuffling, optional
+        How the reports were shuffled; `shuffledp.leakage.of_run` needs it.
     seed : int, optional
         That of a simulation.
     prior : PriorKnowledge, optional
@@ -127,9 +122,8 @@ class Result(Frames, Generic[Estimates_co]):
     warnings: tuple[str, ...] = ()
     epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
     epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
-    groups: "GroupFacts | None" = None
-    network: "NetworkFacts | None" = None
-    arrangement: "Order | None" = None
+    facts: "ShuffleFacts | None" = None
+    shuffling: "Shuffling | None" = None
     seed: int | None = None
     prior: "PriorKnowledge | None" = None
     interval_about: str = "respondents"
@@ -189,6 +183,7 @@ class Result(Frames, Generic[Estimates_co]):
             within groups ``groups``, through a network ``network``. Plain Python values only.
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
+        facts: Any = self.facts
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
@@ -209,8 +204,7 @@ class Result(Frames, Generic[Estimates_co]):
             "warnings": list(self.warnings),
             "without_shuffler": asdict(self.without_shuffler),
             **({"central_model": asdict(curator)} if curator else {}),
-            **({} if self.groups is None else {"groups": asdict(self.groups)}),
-            **({} if self.network is None else {"network": asdict(self.network)}),
+            **({} if facts is None else {facts.kind: asdict(facts)}),
         }
 
     def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:

@@ -2,7 +2,7 @@
 
 One machine plays all users, the shuffler and the analyst, as a stream. The three are kept apart as
 they would be in a deployment: values are randomized block by block, each once; the reports are
-shuffled as a whole, in the arrangement chosen; the analyst sees shuffled reports only.
+shuffled as a whole, as chosen; the analyst sees shuffled reports only.
 """
 
 import warnings
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
-from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
 from shuffledp.collection.plan import Plan, log_collection, require_plan
 from shuffledp.collection.question import EstimateOptions, Question, require_column
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.result import Result
+from shuffledp.collection.shuffling import UNIFORM, Shuffling, Stage
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
 from shuffledp.composition.release import ShuffledRelease
@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     *,
     missing: str = "error",
     strict: bool = False,
-    shuffling: Arrangement | None = None,
+    shuffling: Shuffling | None = None,
     seed: SupportsIndex | None = None,
     confidence: float = 0.95,
     interval: str = "wilson",
@@ -98,7 +98,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         list.
     strict : bool
         Refuse, before anything is randomized, where the guarantee falls short of the plan's.
-    shuffling : Arrangement, optional
+    shuffling : Shuffling, optional
         How reports are shuffled, if otherwise than planned: then the guarantee is that of this
         shuffle, and the result warns where it falls short.
     seed : int, optional
@@ -197,7 +197,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     *,
     missing: str = "error",
     strict: bool = False,
-    shuffling: Arrangement | None = None,
+    shuffling: Shuffling | None = None,
     confidence: float = 0.95,
     interval: str = "wilson",
     simultaneous: bool = False,
@@ -287,7 +287,7 @@ def _options(plan: Plan, *chosen: Any) -> EstimateOptions:
 def _result(
     plan: Plan[EstimatesT],
     estimates: EstimatesT,
-    shuffling: Arrangement,
+    shuffling: Shuffling,
     guarantee: Guarantee,
     notes: tuple[str, ...],
     *,
@@ -302,11 +302,12 @@ def _result(
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
     # depends on where they belong.
-    outlook = _outlook(plan, num_users, report) if is_uniform(shuffling) else {}
+    outlook = _outlook(plan, num_users, report) if shuffling == UNIFORM else {}
     # A stream that neither the randomizer nor the shuffler of the run draws from.
     entropy = Entropy.choose(facts.get("seed")).spawn().spawn().spawn()
     how: Any = {"num_released": num_released, "entropy": entropy, "on_progress": report}
-    described, shuffled = shuffling.described(plan.randomizer.profile, guarantee, **how)
+    profile = plan.randomizer.profile
+    shown = shuffling.facts(profile, guarantee, **how)
     result = Result(
         num_users=num_users,
         question=plan.question,
@@ -316,10 +317,10 @@ def _result(
         target_epsilon=plan.target_epsilon,
         target_delta=delta,
         shuffler=shuffling.name,
-        warnings=(*notes, *cautions, *shuffled),
-        arrangement=shuffling,
+        warnings=(*notes, *cautions, *shuffling.cautions(profile, guarantee, shown)),
+        facts=shown,
+        shuffling=shuffling,
         **outlook,
-        **described,
         **facts,
     )
     what = "simulation" if result.is_simulation else what
@@ -333,7 +334,7 @@ def collect(
     *,
     num_users: int,
     entropy: Entropy,
-    shuffling: Arrangement = UNIFORM,
+    shuffling: Shuffling = UNIFORM,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
@@ -424,7 +425,7 @@ def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge
 
 
 def _actual_guarantee(
-    plan: Plan, num_users: int, shuffling: Arrangement, *, strict: bool
+    plan: Plan, num_users: int, shuffling: Shuffling, *, strict: bool
 ) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee for the users and the shuffle that there are, and what to say of it.
 
@@ -432,9 +433,9 @@ def _actual_guarantee(
     short of the plan's, this warns, or with ``strict`` refuses.
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
-    is_repeated, both = plan.rounds > 1, (shuffling, plan.shuffling)
-    is_same = shuffling is plan.shuffling or all(map(is_uniform, both))
-    if is_repeated and not is_uniform(shuffling):
+    is_repeated = plan.rounds > 1
+    is_same = shuffling is plan.shuffling or shuffling == plan.shuffling == UNIFORM
+    if is_repeated and shuffling != UNIFORM:
         raise ParameterError(
             f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
             f"shuffles only; plan one collection with the {shuffling.name} shuffler"

@@ -1,237 +1,149 @@
-"""Shuffles: exactly uniform permutations of rows, in memory and beyond it.
+"""``Shuffling``: how the reports of a run are shuffled, and all that follows from it.
 
-Every permutation of n rows has probability exactly 1/n!, given uniform words: no floating-point
-number and no modulo enters. Two steps (Rao, 1961; Sandelius, 1962):
-
-1. each row falls into one of B buckets, independently and uniformly;
-2. the rows of each bucket are permuted uniformly, and the buckets are put one after the other.
-
-Why this is uniform: fix a permutation and the buckets' sizes m_1, ..., m_B. Exactly one assignment
-of rows to buckets puts every row into the bucket where the permutation wants it, and it has
-probability B^-n; then each bucket must be permuted in one particular way, with probability
-1/m_b!. The product B^-n / (m_1! ... m_B!) does not depend on the permutation. So the permutation
-is uniform even for those who see the sizes, and step 2 may use this very method again.
-
-Why two steps: Fisher-Yates touches a random place each time, which costs a cache miss a row once
-the array outgrows the cache. The first step writes to B places in order instead, and leaves
-buckets that fit the cache.
+Randomizers, estimates and the report are the same for each. A new shuffle is a class of this
+protocol, its words in ``shuffledp.report``, and a line in the table there.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from os import PathLike
+from typing import Any, ClassVar, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.amplification.random_crowd import CrowdLaw
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform_shuffler import InMemoryShuffle
+from shuffledp.core.arrays import Floats
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.profile import LocalProfile
 
-#: One byte of the keystream is the index of one of that many buckets.
-MAX_BUCKETS = 256
-
-# Draws made at a time: 64 Ki half words. They stay in the cache, beside the bucket.
-_DRAW_WORDS = 1 << 15
-
-_MAX_BUCKET_BYTES = 1 << 31
-
-# Rows counted, or handed on, at a time.
-_BLOCK_ROWS = 1 << 18
+Stage: TypeAlias = ExternalShuffle | InMemoryShuffle
+"""Takes reports block by block, then yields them shuffled; a context manager."""
 
 
-def assign_buckets(count: int, num_buckets: int, entropy: Entropy) -> NDArray[np.uint8]:
-    """Return exactly uniform bucket indices, a byte each; their number is a power of two."""
-    indices = entropy.words((count + 7) // 8).view(np.uint8)[:count]
-    if num_buckets < MAX_BUCKETS:
-        indices &= np.uint8(num_buckets - 1)
-    return indices
+class ShuffleFacts(Protocol):
+    """Facts about one shuffle, a dataclass; ``kind`` is their key in JSON."""
 
-
-def split_into_buckets(
-    rows: NDArray[Any], out: NDArray[Any], num_buckets: int, entropy: Entropy
-) -> NDArray[np.int64]:
-    """Copy each row into a random bucket of ``out``; bucket b is out[offsets[b]:offsets[b + 1]].
-
-    Within a bucket rows keep their order, so each has still to be permuted.
-    """
-    from shuffledp.core.numerics import uniform_kernels as kernels
-
-    buckets = assign_buckets(rows.shape[0], num_buckets, entropy)
-    offsets = np.zeros(MAX_BUCKETS + 1, dtype=np.int64)
-    for start in range(0, buckets.size, _BLOCK_ROWS):
-        block = buckets[start : start + _BLOCK_ROWS]
-        offsets[1:] += np.bincount(block, minlength=MAX_BUCKETS)
-    np.cumsum(offsets, out=offsets)
-    if buckets.size:
-        kernels.scatter_rows(_as_words(rows), buckets, offsets[:-1].copy(), _as_words(out))
-    return offsets[: num_buckets + 1]
+    kind: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformShuffler:
-    """Permutes the rows of an array, every permutation being exactly equally likely.
+class Concealment:
+    """What hides a report in a release that is not uniformly shuffled, for accounts of leakage.
 
-    Parameters
-    ----------
-    bucket_bytes : int
-        Batches up to this size are permuted directly, larger ones go through buckets. In
-        [1, 2^31]; the default of 1 MiB suits second-level caches. It changes the speed, and
-        which permutation a seed gives, but not the law.
-
-    Raises
-    ------
-    ParameterError
-        If ``bucket_bytes`` is out of range.
-
-    Notes
-    -----
-    Source: this module's docstring; Fisher-Yates with Lemire's exact bounded integers (ACM
-    Transactions on Modeling and Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm
-    5). Cost: 5 to 10 ns a row; memory: the result, and a byte a row for the bucket indices.
-
-    References
-    ----------
-    Rao, "Generation of random permutation of given number of elements using random sampling
-    numbers", Sankhya A 23, 1961. Sandelius, "A simple randomization procedure", Journal of the
-    Royal Statistical Society B 24, 1962. Bacher, Bodini, Hollender, Lumbroso, "MergeShuffle",
-    arXiv:1508.03167 (compares them).
-
-    Examples
-    --------
-    >>> shuffled = UniformShuffler().shuffle(np.arange(1000), Entropy.from_operating_system())
-    >>> bool((np.sort(shuffled) == np.arange(1000)).all())
-    True
+    Both laws are computed when asked for; None where a shuffle has none.
     """
 
-    #: What results call it.
-    name: ClassVar[str] = "uniform"
+    #: Law of the place at which the report of the person hidden least is released.
+    places: Callable[[], Floats] | None = None
+    #: Law of the number of others who hide that report, or each one's chance, rounded down.
+    crowd: Callable[[], CrowdLaw | Floats | None] | None = None
+    #: Upper bound on the probability that the crowd's law does not hold.
+    failure: float = 0.0
+    #: Whether all reports are released: then the leakage is at least a uniform shuffle's.
+    is_complete: bool = True
 
-    bucket_bytes: int = 1 << 20
 
-    def __post_init__(self) -> None:
-        if require_at_least("bucket_bytes", self.bucket_bytes, 1) > _MAX_BUCKET_BYTES:
-            raise ParameterError(
-                f"bucket_bytes = {self.bucket_bytes} is above 2^31: give a cache's size"
-            )
+class Shuffling(Protocol):
+    """A shuffle of the reports of a run, with its guarantee, facts, cautions and leakage."""
 
-    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the rows in uniformly random order.
+    @property
+    def name(self) -> str:
+        """Name in results."""
 
-        Parameters
-        ----------
-        reports : ndarray
-            Axis 0 is the rows, and any number of axes may follow. Not changed.
-        entropy : Entropy
-            Where the permutation comes from; from the operating system unless this is a
-            simulation.
+    @property
+    def remedy(self) -> str:
+        """How to hide reports better, for those whose target cannot be met."""
 
-        Returns
-        -------
-        ndarray
-            A new C-contiguous array of the same shape and type.
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the central guarantee for ``num_users`` reports of one randomizer."""
 
-        Raises
-        ------
-        ParameterError
-            If ``reports`` is a single number, or holds Python objects.
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return the stage that shuffles the reports of one run."""
+
+    def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> ShuffleFacts | None:
+        """Return what a report shows of the shuffle of one run.
+
+        Given are ``num_released`` (reports), ``on_progress``, and ``entropy`` for simulated
+        shuffles, none of which is released.
         """
-        require_plain_rows(reports)
-        source = np.ascontiguousarray(reports)
-        out = np.empty(source.shape, dtype=source.dtype)
-        if source.nbytes:
-            _shuffle_words(_as_words(source), _as_words(out), entropy, self.bucket_bytes)
-        return out
+
+    def cautions(self, profile: LocalProfile, guarantee: Guarantee, facts: Any) -> tuple[str, ...]:
+        """Return warnings about this shuffle, one sentence each."""
+
+    def leakage(self) -> Concealment | None:
+        """Return what hides a report, None where the shuffle is uniform."""
 
 
-def require_plain_rows(reports: NDArray[Any]) -> None:
-    """Raise `ParameterError` unless the rows of an array can be moved as bytes."""
-    if reports.ndim == 0:
-        raise ParameterError("reports is a single number: give an array with one report a row")
-    if reports.dtype.hasobject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformShuffling:
+    """All reports in uniformly random order."""
+
+    name: ClassVar[str] = "uniform"
+    remedy: ClassVar[str] = ""  # nothing hides more
+
+    guarantee = staticmethod(guarantee_for)
+
+    def stage(self, **how: Any) -> Stage:
+        """Return a stage that goes through a scratch file where memory is short."""
+        return ExternalShuffle(**how)
+
+    def facts(self, *_: Any, **__: Any) -> None:
+        """Return nothing: there are no particulars."""
+
+    def cautions(self, *_: Any) -> tuple[str, ...]:
+        """Return nothing: there are none."""
+        return ()
+
+    def leakage(self) -> None:
+        """Return nothing: leakage of a uniform shuffle is known exactly."""
+
+
+UNIFORM = UniformShuffling()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FinishedShuffling:
+    """A shuffle that took place elsewhere: its reports can be estimated, and not shuffled again.
+
+    ``account`` maps a profile and delta to the guarantee of what arrived.
+    """
+
+    name: str = "uniform"
+    remedy: ClassVar[str] = ""
+    account: Callable[[LocalProfile, float], Guarantee]
+    concealment: Concealment | None = None
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the guarantee of what arrived, whose users cannot be chosen."""
+        del num_users, with_lower
+        return self.account(profile, delta)
+
+    def stage(self, **_: Any) -> Stage:
+        """Raise: the reports are shuffled already."""
         raise ParameterError(
-            f"reports has dtype {reports.dtype}, which holds Python objects: give codes or bytes"
+            "shuffling = a shuffle that took place elsewhere cannot be run: give its reports to "
+            "shuffledp.estimate"
         )
 
+    facts = UniformShuffling.facts
+    cautions = UniformShuffling.cautions
 
-def as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    """View a contiguous array as its bytes."""
-    return rows.reshape(-1).view(np.uint8)
-
-
-def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
-    """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
-    num_rows = rows.shape[0]
-    row_bytes = rows.nbytes // num_rows
-    word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
-    words = as_bytes(rows).view(f"u{word_bytes}")
-    return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
-
-
-def _shuffle_words(
-    rows: NDArray[Any], out: NDArray[Any], entropy: Entropy, bucket_bytes: int
-) -> None:
-    """Write the rows to ``out`` in uniformly random order."""
-    if rows.nbytes <= bucket_bytes or rows.shape[0] <= 1:
-        out[:] = rows
-        _permute(out, entropy)
-        return
-    # Buckets are half full on average, so that next to none has to be split again by chance.
-    wanted = -(-2 * rows.nbytes // bucket_bytes)
-    num_buckets = min(MAX_BUCKETS, 1 << (wanted - 1).bit_length())
-    offsets = split_into_buckets(rows, out, num_buckets, entropy)
-    for start, end in pairwise(offsets.tolist()):
-        bucket = out[start:end]
-        if bucket.nbytes > bucket_bytes:
-            _shuffle_words(bucket.copy(), bucket, entropy, bucket_bytes)
-        else:
-            _permute(bucket, entropy)
-
-
-def _permute(rows: NDArray[Any], entropy: Entropy) -> None:
-    """Permute rows in place by Fisher-Yates."""
-    from shuffledp.core.numerics import uniform_kernels as kernels
-
-    last = rows.shape[0] - 1
-    while last > 0:
-        words = entropy.words(min(_DRAW_WORDS, (last + 1) // 2))
-        last = kernels.permute_rows(rows, last, words.view(np.uint32))
-
-
-class Shuffler(Protocol):
-    """Puts reports into another order."""
-
-    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the rows in a new order."""
-
-
-class InMemoryShuffle(AbstractContextManager["InMemoryShuffle"]):
-    """Like `ExternalShuffle`, by a shuffler that sees who is who.
-
-    Row i of what comes out lies in the place of user i; all reports are in memory, three times for
-    a moment.
-    """
-
-    def __init__(self, shuffler: Shuffler, entropy: Entropy) -> None:
-        self._shuffler = shuffler
-        self._entropy = entropy
-        self._pieces: list[NDArray[Any]] = []
-
-    def add(self, reports: NDArray[Any]) -> None:
-        """Take the reports of the next users."""
-        self._pieces.append(np.array(reports))
-
-    def __exit__(self, *error: object) -> None:
-        self._pieces.clear()
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Yield the shuffled reports, once: a second permutation of the same would tell more."""
-        if not self._pieces:
-            raise ParameterError("there are no reports to shuffle: add some, and read them once")
-        reports = np.concatenate(self._pieces)
-        self._pieces.clear()
-        shuffled = self._shuffler.shuffle(reports, self._entropy)
-        for start in range(0, len(shuffled), _BLOCK_ROWS):
-            yield shuffled[start : start + _BLOCK_ROWS]
+    def leakage(self) -> Concealment | None:
+        """Return what hides a report, None where the shuffle was uniform."""
+        return self.concealment

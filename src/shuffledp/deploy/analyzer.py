@@ -18,16 +18,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, takewhile
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.plan import plan
 from shuffledp.collection.result import About, Result
 from shuffledp.collection.run import estimate
+from shuffledp.collection.shuffling import FinishedShuffling
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.database import Keeper, Layout
@@ -264,11 +263,8 @@ def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
 def result_of(task: Task, opened: Opened) -> Result:
     """Return estimates and guarantee of a batch, as of any other collection."""
     asked = task.asked
-    # A uniform shuffle was done elsewhere; its guarantee counts honest reports only.
-    deployed: Any = SimpleNamespace(
-        name="uniform", remedy="", stage=UNIFORM.stage, guarantee=lambda *_, **__: opened.guarantee
-    )
-    deployed.described = UNIFORM.described
+    # Its guarantee counts honest reports only.
+    deployed = FinishedShuffling(account=lambda *_: opened.guarantee)
     planned = plan(
         asked.question,
         num_users=opened.reports.num_reports,

@@ -1,5 +1,3 @@
-from shuffledp.groups.arrangement import DisplacementArrangement as DisplacementArrangement
-from shuffledp.groups.arrangement import GroupArrangement as GroupArrangement
 from shuffledp.groups.displacement import DisplacementShuffler as DisplacementShuffler
 from shuffledp.groups.grouping import Grouping as Grouping
 from shuffledp.groups.groups import Groups as Groups
@@ -9,3 +7,5 @@ from shuffledp.groups.mallows import KendallMallows as KendallMallows
 from shuffledp.groups.reference_orders import ReferenceOrder as ReferenceOrder
 from shuffledp.groups.reference_orders import choose_reference_order as choose_reference_order
 from shuffledp.groups.shuffler import MallowsShuffler as MallowsShuffler
+from shuffledp.groups.shuffling import DisplacementShuffling as DisplacementShuffling
+from shuffledp.groups.shuffling import GroupShuffling as GroupShuffling

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from shuffledp.core.guarantee import Guarantee
 
@@ -35,31 +36,44 @@ class Reidentification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts:
-    """Groups, reference order and guarantees of one shuffle within groups.
+    """Groups and guarantees of one shuffle within groups; lengths are in ``unit``.
 
     Computed in `shuffledp.groups.run`.
     """
+
+    kind: ClassVar[str] = "groups"
 
     description: str
     num_groups: int
     smallest_group: int
     median_group: int
     largest_group: int
-    largest_width: int | None
-    rank_distance: str | None
     reference_order: str
     sensitivity: float
-    published_sensitivity: int | None
-    orders_tried: tuple[tuple[str, int], ...]
     alpha: float
     theta: float
     mean_displacement: float
     odds_factor: float
     reidentification: tuple[Reidentification, ...]
     preservation: tuple[SubsetPreservation, ...]
-    shuffler: str = "mallows"
     unit: str = "places"
-    expected_crowd: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MallowsFacts(GroupFacts):
+    """Facts of a Mallows model on a reference order."""
+
+    largest_width: int
+    rank_distance: str
+    published_sensitivity: int | None
+    orders_tried: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplacementFacts(GroupFacts):
+    """Facts of noise on places: the least number of others who hide a report, in quantiles."""
+
+    expected_crowd: tuple[float, ...]
 
 
 # A shuffle that leaves more than this share of epsilon0 hardly amplifies.
@@ -78,7 +92,7 @@ def amplification_cautions(
     if math.isinf(facts.alpha) or epsilon < _HARDLY * epsilon0 or lower > 0.5 * epsilon:
         return ()
     share = f"central epsilon is {epsilon:.3g}, and epsilon0 = {epsilon0:.3g}"
-    if facts.rank_distance == "kendall":
+    if isinstance(facts, MallowsFacts) and facts.rank_distance == "kendall":
         return (
             f"Kendall's distance gives next to no central amplification here: {share}. Within "
             "groups it promises alpha all the same. The displacement shuffler, or rank distance "

@@ -55,7 +55,7 @@ from typing import ClassVar, SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.arrays import Floats, Integers, Words
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy

@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import require_plain_rows
+from shuffledp.collection.uniform_shuffler import require_plain_rows
 from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError

@@ -16,7 +16,13 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.facts import GroupFacts, Reidentification, SubsetPreservation
+from shuffledp.groups.facts import (
+    DisplacementFacts,
+    GroupFacts,
+    MallowsFacts,
+    Reidentification,
+    SubsetPreservation,
+)
 from shuffledp.groups.grouping import GroupShuffler, scan_columns
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share
@@ -93,8 +99,9 @@ def group_facts(
     sizes = groups.sizes
     many = shuffler.num_users > _MOST_SIMULATED
     draws = [shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
+    kind: type[GroupFacts] = MallowsFacts
     if isinstance(shuffler, DisplacementShuffler):
-        particular = _displacement_facts(shuffler, groups, draws)
+        kind, particular = DisplacementFacts, _displacement_facts(shuffler, groups, draws)
     else:
         particular = _mallows_facts(shuffler, groups, draws)
     preservation: tuple[SubsetPreservation, ...] = ()
@@ -103,7 +110,7 @@ def group_facts(
         eta = preserved_share(draws, largest, **_LIMITS)
         named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **_LIMITS)
         preservation = (named,)
-    return GroupFacts(
+    return kind(
         description=groups.description,
         num_groups=groups.num_groups,
         smallest_group=int(sizes.min()),
@@ -143,14 +150,9 @@ def _displacement_facts(
     """Return the facts that only noise on places has, in the unit of the places."""
     places, crowds = shuffler.places, shuffler.crowds_lower()
     return {
-        "shuffler": shuffler.name,
         "unit": places.unit,
-        "largest_width": None,
-        "rank_distance": None,
         "reference_order": places.name,
         "sensitivity": places.side * places.sensitivity(groups),
-        "published_sensitivity": None,
-        "orders_tried": (),
         "theta": shuffler.theta / places.side,
         "mean_displacement": places.side * _mean_displacement(places.cells, draws),
         "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),

@@ -3,7 +3,7 @@ from shuffledp.network.graph import Graph as Graph
 from shuffledp.network.graph_files import read_graph as read_graph
 from shuffledp.network.privacy import network_walk_delta as network_walk_delta
 from shuffledp.network.privacy import network_walk_epsilon as network_walk_epsilon
-from shuffledp.network.run import NetworkArrangement as NetworkArrangement
+from shuffledp.network.run import NetworkShuffling as NetworkShuffling
 from shuffledp.network.shuffler import NetworkShuffler as NetworkShuffler
 from shuffledp.network.walk import RandomWalk as RandomWalk
 from shuffledp.network.walk import position_distribution as position_distribution

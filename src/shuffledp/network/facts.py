@@ -1,6 +1,7 @@
 """Facts of an exchange of reports along a graph."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,6 +11,8 @@ class NetworkFacts:
     Epsilons are proved upper bounds; the spectral gap is rounded down and the separation up.
     ``most_by_rounds`` is for 99 % of the users.
     """
+
+    kind: ClassVar[str] = "network"
 
     graph: str
     num_users: int
@@ -34,3 +37,20 @@ class NetworkFacts:
     num_released: int
     num_dummies: int
     most_by_rounds: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeFacts(NetworkFacts):
+    """What a report says about an exchange that took place, beyond what it says of a simulated one.
+
+    Its users are those who registered, of whom ``num_dishonest`` are taken to hide nobody.
+    ``overload`` is at least the chance, taken off delta, that somebody ever held more reports than
+    messages.
+    """
+
+    num_invited: int
+    num_handed_in: int
+    num_absences: int
+    num_dishonest: int
+    is_traffic_even: bool
+    overload: float

@@ -7,15 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.collection.arrangements import Description, Stage
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.shuffling import InMemoryShuffle
+from shuffledp.collection.shuffling import Concealment, Stage
+from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import Guarantee
@@ -31,7 +31,7 @@ from shuffledp.network.walk_accountant import NetworkMixing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NetworkArrangement:
+class NetworkShuffling:
     """Reports walk through a network, and lie where they were handed in."""
 
     name: ClassVar[str] = "network"
@@ -60,16 +60,8 @@ class NetworkArrangement:
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
+    def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""
-        del dtype, row_shape, directory  # reports are kept as they come
         return InMemoryShuffle(self, entropy)
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
@@ -80,27 +72,23 @@ class NetworkArrangement:
             self.on_batch(batch)
         return batch.reports
 
-    def described(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> Description:
+    def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> NetworkFacts:
         """Return facts about graph and walk; up to ten more bounds of epsilon."""
-        facts = network_facts(self, profile, guarantee, **run)
-        return {"network": facts}, network_cautions(facts)
+        return network_facts(self, profile, guarantee, **run)
 
+    def cautions(
+        self, profile: LocalProfile, guarantee: Guarantee, facts: NetworkFacts
+    ) -> tuple[str, ...]:
+        """Return warnings about estimates from reports that have not mixed."""
+        del profile, guarantee
+        return network_cautions(facts)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeFacts(NetworkFacts):
-    """What a report says about an exchange that took place, beyond what it says of a simulated one.
-
-    Its users are those who registered, of whom ``num_dishonest`` are taken to hide nobody.
-    ``overload`` is at least the chance, taken off delta, that somebody ever held more reports than
-    messages.
-    """
-
-    num_invited: int
-    num_handed_in: int
-    num_absences: int
-    num_dishonest: int
-    is_traffic_even: bool
-    overload: float
+    def leakage(self) -> Concealment:
+        """Return what hides the report of the user whose position tells most."""
+        return Concealment(
+            crowd=lambda: self.mixing.hiding(self.rounds).overlaps,
+            is_complete=self.protocol == "all",
+        )
 
 
 #: Column of saved reports that says who handed them in.
@@ -154,16 +142,16 @@ class NetworkPlan:
     rounds: int | None
     protocol: ReportingProtocol = "all"
 
-    def arrangement(
+    def shuffling(
         self, profile: LocalProfile, *, delta: float, on_batch: OnBatch | None = None
-    ) -> NetworkArrangement:
+    ) -> NetworkShuffling:
         """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds
         if rounds is None:
             rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
         # In one pass, with those that the curve of the report will need.
         self.mixing.position_bounds_at(curve_rounds(rounds))
-        return NetworkArrangement(
+        return NetworkShuffling(
             mixing=self.mixing,
             rounds=rounds,
             protocol=self.protocol,
@@ -203,7 +191,7 @@ class NetworkPlan:
         else:
             near = planned(randomizer=randomizer).randomizer
             name = near.name
-        shuffling = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
+        shuffling = self.shuffling(near.profile, delta=delta, on_batch=on_batch)
         return planned(shuffling=shuffling, randomizer=name)
 
 
@@ -242,7 +230,7 @@ def facts_of_walk(
 
 
 def network_facts(
-    shuffled: NetworkArrangement,
+    shuffled: NetworkShuffling,
     profile: LocalProfile,
     guarantee: Guarantee,
     *,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
+from shuffledp.collection.uniform_shuffler import UniformShuffler, require_plain_rows
 from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy

@@ -9,6 +9,7 @@ from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.result import Result
 from shuffledp.collection.run import for_all_users
+from shuffledp.collection.shuffling import Concealment, FinishedShuffling
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -16,7 +17,7 @@ from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.network.graph import Graph
 from shuffledp.network.run import curve_rounds
 from shuffledp.peers import exchange_account
-from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangedOrder, ExchangeRecord
+from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
 from shuffledp.peers.mail import Collected, final_transcript, open_all
 from shuffledp.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
@@ -149,14 +150,18 @@ def collection_result(
         target_delta=delta,
         shuffler="network",
         warnings=(*warnings, *delta_cautions(delta, num_registered)),
-        network=exchange_account.exchange_facts(
+        facts=exchange_account.exchange_facts(
             exchange, profile, guarantee, graph_name=graph_name, collected=collected
         ),
         # What can be guessed of who registered depends on the order in which reports arrived.
-        arrangement=ExchangedOrder(
+        shuffling=FinishedShuffling(
+            name="network",
             account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
-            hiding=hiding,
-            overload=min(exchange.overload, 1.0),
+            concealment=Concealment(
+                crowd=None if hiding is None else lambda: hiding.overlaps,
+                failure=min(exchange.overload, 1.0),
+                is_complete=False,  # some may have been lost, or rejected
+            ),
         ),
     )
 

@@ -1,8 +1,8 @@
 """What an exchange guarantees as it went: who registered, who was away, and what arrived."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.network.anonymity import Hiding
 from shuffledp.network.anonymity import Terms as Asked
+from shuffledp.network.facts import ExchangeFacts
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
-from shuffledp.network.run import ExchangeFacts, curve_rounds, facts_of_walk
+from shuffledp.network.run import curve_rounds, facts_of_walk
 from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers import slots
@@ -326,23 +327,3 @@ def exchange_facts(
             laziness=terms.laziness,
         ),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ExchangedOrder:
-    """The order of an exchange that took place, whose account is of this exchange only."""
-
-    name: ClassVar[str] = "network"
-
-    # Takes a profile and a delta and returns the guarantee of the exchange.
-    account: Callable[[LocalProfile, float], "Guarantee"]
-    # Who hides the worst-off user's report; None where nobody does as far as is known.
-    hiding: Hiding | None
-    overload: float  # At least the chance that reports did not travel as ``hiding`` says
-
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> "Guarantee":
-        """Return the guarantee of the exchange, whose users cannot be chosen."""
-        del num_users, with_lower
-        return self.account(profile, delta)

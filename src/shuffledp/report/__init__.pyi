@@ -1,7 +1,3 @@
-from shuffledp.report.groups import group_rows as group_rows
-from shuffledp.report.groups import shuffle_rows as shuffle_rows
-from shuffledp.report.network import network_rows as network_rows
-from shuffledp.report.network import walk_rows as walk_rows
 from shuffledp.report.notebook import notebook_html as notebook_html
 from shuffledp.report.notebook import terminal_text as terminal_text
 from shuffledp.report.pages import page_html as page_html

@@ -20,21 +20,11 @@ from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
+from shuffledp.report.shuffles import shuffle_words
 from shuffledp.report.wording import RANDOMIZER_TITLES, TRUE_ANSWERS
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
-
-# What happens to the randomized answers, by the shuffler's name.
-_SHUFFLES = {
-    "uniform": "The randomized answers of all participants are mixed before anyone looks at "
-    "them, and nothing is kept that tells whose is whose.",
-    "mallows": "The randomized answers are mixed among participants who are alike in public "
-    "respects, such as where they live.",
-    "displacement": "Each randomized answer is moved to a random place near the participant's.",
-    "network": "The randomized answers are passed on at random from participant to "
-    "participant, encrypted, before they are handed in.",
-}
 
 
 def read_record(
@@ -100,7 +90,7 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         num_users=int(record["num_users"]),
         mechanism=RANDOMIZER_TITLES.get(name, name),
         shuffler=str(record["shuffler"]),
-        shuffle=_SHUFFLES.get(str(record["shuffler"]), ""),
+        shuffle=shuffle_words(str(record["shuffler"])).notice,
         is_trusted=record["collected_by"] == "table",
         held=TRUE_ANSWERS[record["collected_by"]],
         is_planned="is_planned" in record,

@@ -1,11 +1,65 @@
-"""Words and tables about shuffles within groups."""
+"""Words and tables about shuffles within groups.
+
+What is said are theorems of Meehan, Roy Chowdhury, Chaudhuri and Jha (arXiv:2106.06603v2), in the
+corrected form. They follow from alpha alone, so they hold for noise on places.
+"""
 
 import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from shuffledp.groups.facts import GroupFacts
+from shuffledp.groups.facts import DisplacementFacts, GroupFacts, MallowsFacts
 from shuffledp.report.formatting import percent, rounded
+from shuffledp.report.shuffles import ShuffleWords
 
 _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MallowsWords(ShuffleWords):
+    """Words about a shuffle within groups."""
+
+    facts: GroupFacts | None = None
+
+    notice: ClassVar[str] = (
+        "The randomized answers are mixed among participants who are alike in public respects, "
+        "such as where they live."
+    )
+    template: ClassVar[str] = "groups.html"
+    section: ClassVar[tuple[str, str]] = ("groups", "Shuffled within groups")
+
+    @property
+    def done(self) -> str:
+        """What happened to the reports, as a clause."""
+        return "a shuffler mixed the reports within groups"
+
+    def paragraphs(self) -> tuple[tuple[str, str], ...]:
+        """Return the ordinal guarantee in plain words."""
+        return () if self.facts is None else group_paragraphs(self.facts)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return names and values for the terminal."""
+        return [] if self.facts is None else [*group_rows(self.facts), *shuffle_rows(self.facts)]
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        assert self.facts is not None  # noqa: S101  # narrows the type
+        facts = self.facts
+        return {
+            "groups": group_rows(facts),
+            "shuffle": shuffle_rows(facts),
+            "stays": preservation_rows(facts),
+            "orders": order_rows(facts) if isinstance(facts, MallowsFacts) else [],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplacementWords(MallowsWords):
+    """Words about noise on places."""
+
+    notice: ClassVar[str] = (
+        "Each randomized answer is moved to a random place near the participant's."
+    )
 
 
 def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
@@ -52,7 +106,7 @@ def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
         ("Different groups", f"{facts.num_groups:,}"),
         ("Sizes", sizes),
     ]
-    if facts.largest_width is not None:
+    if isinstance(facts, MallowsFacts):
         rows.append(("Widest", f"{facts.largest_width:,} places apart in the reference order"))
     return rows
 
@@ -61,7 +115,7 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     """Return names and values that describe the shuffle: a Mallows model, or noise on places."""
     loss = ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}")
     moved = f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
-    if facts.rank_distance is None:
+    if isinstance(facts, DisplacementFacts):
         scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
         if 0.0 < facts.theta < math.inf:
             scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
@@ -78,6 +132,7 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
             ("A report moves", moved),
             ("Others who hide it", hidden),
         ]
+    assert isinstance(facts, MallowsFacts)  # noqa: S101  # narrows the type
     sensitivity, published = f"{facts.sensitivity:,}", facts.published_sensitivity
     if published is not None and facts.sensitivity:
         times = published / facts.sensitivity
@@ -91,7 +146,7 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     ]
 
 
-def order_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+def order_rows(facts: MallowsFacts) -> list[tuple[str, str]]:
     """Return the reference orders that were tried, each with its sensitivity."""
     return [(name, f"{number:,}") for name, number in facts.orders_tried]
 

@@ -1,8 +1,85 @@
 """Words and tables about exchanges along a graph."""
 
-from shuffledp.network.facts import NetworkFacts
-from shuffledp.network.run import ExchangeFacts
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from shuffledp.network.facts import ExchangeFacts, NetworkFacts
+from shuffledp.report.drawing import Axis, Figure, Line, epsilon_figure, level
 from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
+from shuffledp.report.shuffles import ShuffleWords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkWords(ShuffleWords):
+    """Words about an exchange along a graph."""
+
+    facts: NetworkFacts | None = None
+
+    notice: ClassVar[str] = (
+        "The randomized answers are passed on at random from participant to participant, "
+        "encrypted, before they are handed in."
+    )
+    failure: ClassVar[tuple[str, str]] = (
+        "If reports are followed on their way.",
+        "before it was passed on",
+    )
+    template: ClassVar[str] = "network.html"
+    section: ClassVar[tuple[str, str]] = ("network", "Network shuffle")
+
+    @property
+    def done(self) -> str:
+        """What happened to the reports, as a clause."""
+        how = "" if self.collected_by == "devices" else ", as simulated on one machine,"
+        return (
+            f"neighbours in a network passed the reports on{how} until nobody knew whose they were"
+        )
+
+    def seen(self, num_users: int) -> str:
+        """Return what the adversary sees."""
+        del num_users
+        return "all reports handed in, and who handed in which,"
+
+    def paragraphs(self) -> tuple[tuple[str, str], ...]:
+        """Return who has to be trusted with what."""
+        if self.facts is None:
+            return ()
+        return (network_paragraph(self.facts, collected_by=self.collected_by),)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return names and values for the terminal."""
+        return [] if self.facts is None else [*network_rows(self.facts), *walk_rows(self.facts)]
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        assert self.facts is not None  # noqa: S101  # narrows the type
+        return {
+            "network": network_rows(self.facts),
+            "walk": walk_rows(self.facts),
+            "by_rounds": figure_by_rounds(self.facts),
+            "is_exchange": isinstance(self.facts, ExchangeFacts),
+        }
+
+
+def figure_by_rounds(facts: NetworkFacts) -> Figure | None:
+    """Return epsilon against the rounds, None with fewer than two finite points.
+
+    The level is that of a trusted uniform shuffler of all reports. Where holders hand in all
+    they hold, the walk comes down to it and cannot go below; with one report each it ends near.
+    """
+    others = [level("trusted uniform shuffler", facts.uniform_epsilon)]
+    if facts.most_by_rounds:
+        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+        most = Line(
+            name="for 99 % of the users",
+            x=tuple(map(float, rounds)),
+            y=epsilons,
+            colour="var(--accent)",
+            width=1.0,
+            dash="dash",
+        )
+        others.insert(0, most)
+    x = Axis(title="rounds")
+    return epsilon_figure("chart-rounds", facts.epsilon_by_rounds, others, x=x, here=facts.rounds)
 
 
 def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:

@@ -7,13 +7,21 @@ from typing import Any
 from shuffledp.collection.leakage import of_run
 from shuffledp.collection.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
-from shuffledp.network.facts import NetworkFacts
-from shuffledp.network.run import ExchangeFacts
-from shuffledp.report import groups, network, wording
-from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
+from shuffledp.report import wording
+from shuffledp.report.drawing import (
+    Axis,
+    Bar,
+    Figure,
+    Line,
+    bars_figure,
+    epsilon_figure,
+    isolated,
+    level,
+)
 from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
+from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
@@ -73,10 +81,7 @@ def _(subject: Result) -> str:
         statement=statement,
         summary=_summary(subject, asked_by, statement.paragraphs),
         **leakage_facts(of_run(subject)),
-        groups=groups,
-        network=network,
-        is_exchange=isinstance(subject.network, ExchangeFacts),
-        by_rounds=figure_by_rounds(subject.network),
+        shuffle=words_of_result(subject),
         outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
 
@@ -170,7 +175,7 @@ def figure_of_estimates(result: Result) -> Figure:
 
 def figure_by_num_users(result: Result) -> Figure | None:
     """Return epsilon against the number of users, or None with fewer than two finite points."""
-    return _epsilon_figure(
+    return epsilon_figure(
         "chart-num-users",
         result.epsilon_by_num_users,
         [_asked(result)],
@@ -181,7 +186,7 @@ def figure_by_num_users(result: Result) -> Figure | None:
 
 def figure_by_honest_share(result: Result) -> Figure | None:
     """Return epsilon against the share of honest users, or None as above."""
-    return _epsilon_figure(
+    return epsilon_figure(
         "chart-honest-share",
         [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
         [_asked(result)],
@@ -190,56 +195,6 @@ def figure_by_honest_share(result: Result) -> Figure | None:
     )
 
 
-def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
-    """Return epsilon against the rounds of a network shuffle, or None as above.
-
-    The level is what a trusted uniform shuffler of all reports would give. Where holders hand in
-    all they hold, the walk comes down to it and cannot go below; with one report each it ends near.
-    """
-    if facts is None:
-        return None
-    others = [_level("trusted uniform shuffler", facts.uniform_epsilon)]
-    if facts.most_by_rounds:
-        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
-        most = Line(
-            name="for 99 % of the users",
-            x=tuple(map(float, rounds)),
-            y=epsilons,
-            colour="var(--accent)",
-            width=1.0,
-            dash="dash",
-        )
-        others.insert(0, most)
-    return _epsilon_figure(
-        "chart-rounds", facts.epsilon_by_rounds, others, x=Axis(title="rounds"), here=facts.rounds
-    )
-
-
 def _asked(result: Result) -> Line:
     """Return the level of the target."""
-    return _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
-
-
-def _level(name: str, value: float) -> Line:
-    """Return a dotted line across."""
-    return Line(name=name, y=(value,), colour="var(--ink-soft)", dash="dot", width=1.3)
-
-
-def _epsilon_figure(
-    name: str,
-    points: Sequence[tuple[float, float]],
-    others: list[Line],
-    *,
-    x: Axis,
-    here: float | None,
-) -> Figure | None:
-    """Return the upper bound on epsilon as a curve, with what it is compared with."""
-    points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
-    if len(points) < 2:
-        return None
-    places, epsilons = zip(*points, strict=True)
-    curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
-    # It may fall by powers of ten: then only logarithms show how.
-    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
-    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
-    return lines_figure(name, [curve, *others], x=x, y=y, here=here)
+    return level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)

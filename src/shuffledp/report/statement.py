@@ -14,8 +14,7 @@ from shuffledp.collection.result import Result
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
-from shuffledp.report.groups import group_paragraphs
-from shuffledp.report.network import network_paragraph
+from shuffledp.report.shuffles import ShuffleWords, words_of_result
 
 Paragraph = tuple[str, str]  # a short title and its text
 
@@ -46,11 +45,10 @@ class Statement:
 
 def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side."""
-    guarantee, network, by = result.guarantee, result.network, result.collected_by
+    guarantee, shuffle = result.guarantee, words_of_result(result)
     paragraphs = [
-        _what_reports_reveal(result),
-        *(() if result.groups is None else group_paragraphs(result.groups)),
-        *(() if network is None else (network_paragraph(network, collected_by=by),)),
+        _what_reports_reveal(result, shuffle),
+        *shuffle.paragraphs(),
         exception_paragraph(
             guarantee.delta_upper,
             wording.upper_text(guarantee.delta),
@@ -58,7 +56,7 @@ def privacy_statement(result: Result) -> Statement:
             without="delta = 0, so the limit always holds.",
         ),
         _certainty(guarantee),
-        _without_shuffler(result),
+        _without_shuffler(result, shuffle),
         _true_answers(result),
         (
             "What it does not promise.",
@@ -91,16 +89,13 @@ _SIMULATION_NOTE = (
 )
 
 
-def _what_reports_reveal(result: Result) -> Paragraph:
+def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """Say what epsilon means, as a change of odds and as a guess."""
     guarantee, title = result.guarantee, "What the reports reveal."
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    seen = (
-        f"all {result.num_users:,} shuffled reports"
-        if result.network is None
-        else "all reports handed in, and who handed in which,"
+    adversary = (
+        f"An adversary who sees {shuffle.seen(result.num_users)} and knows everyone else's answer"
     )
-    adversary = f"An adversary who sees {seen} and knows everyone else's answer"
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
     text = limit_text(
@@ -157,16 +152,14 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
     )
 
 
-def _without_shuffler(result: Result) -> Paragraph:
+def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
     epsilon0, odds, guess = wording.local_limits(profile)
     exception = ""
     if profile.delta0 != 0.0:
         exception = f", except with a chance of at most {rounded(profile.delta0, up=True)}"
-    title, before = "If the shuffler fails.", "before it was shuffled"
-    if result.network is not None:
-        title, before = "If reports are followed on their way.", "before it was passed on"
+    title, before = shuffle.failure
     return title, (
         f"Each answer was randomized {before}, with epsilon0 = {epsilon0}. That part needs no "
         "shuffler: an adversary who knows whose report is whose changes the odds by a factor of "

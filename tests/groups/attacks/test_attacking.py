@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.attacks.adversaries import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
 from shuffledp.groups.attacks.learnability import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading
+from shuffledp.collection.uniform_shuffler import Shuffler, UniformShuffler
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy

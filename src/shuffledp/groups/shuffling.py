@@ -1,11 +1,12 @@
-"""Reports that stay near their users: arrangements of a run, each with its guarantee."""
+"""Shuffles within groups: a run's reports stay near their users."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
-from shuffledp.collection.arrangements import Description, Stage
-from shuffledp.collection.shuffling import InMemoryShuffle
+from shuffledp.collection.shuffling import Concealment, Stage
+from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
@@ -13,10 +14,14 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.facts import amplification_cautions
-from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.facts import GroupFacts, amplification_cautions
+from shuffledp.groups.mallows import target_place_law
+from shuffledp.groups.privacy.displaced import crowd_with_mean, displaced_epsilon
 from shuffledp.groups.privacy.grouped import grouped_epsilon
 from shuffledp.groups.shuffler import MallowsShuffler
+
+# Guesses change little with crowds that are rarer than about this.
+_RAREST_CROWD = 1e-6
 
 
 class _InMemory(ABC):
@@ -42,25 +47,40 @@ class _InMemory(ABC):
         bound = self._epsilon(profile, num_users=num_users, delta=delta, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
-    def described(
-        self, profile: LocalProfile, guarantee: Guarantee, *, entropy: Entropy, **_: Any
-    ) -> Description:
-        """Return facts and cautions of a shuffler that knows its groups."""
+    def facts(
+        self, profile: LocalProfile, _: Guarantee, *, entropy: Entropy, **__: Any
+    ) -> GroupFacts | None:
+        """Return the facts of a shuffler that knows its groups."""
         from shuffledp.groups.run import group_facts
 
-        if (groups := self.shuffler.groups) is None:
-            return {}, ()
-        facts = group_facts(self.shuffler, profile=profile, entropy=entropy)
+        if self.shuffler.groups is None:
+            return None
+        return group_facts(self.shuffler, profile=profile, entropy=entropy)
+
+    def cautions(
+        self, profile: LocalProfile, guarantee: Guarantee, facts: GroupFacts | None
+    ) -> tuple[str, ...]:
+        """Return warnings about the groups, and about a shuffle that hardly amplifies."""
+        if self.shuffler.groups is None or facts is None:
+            return ()
         hardly = amplification_cautions(guarantee, profile.epsilon0, facts)
-        return {"groups": facts}, (*groups.cautions(), *hardly)
+        return (*self.shuffler.groups.cautions(), *hardly)
+
+    def leakage(self) -> Concealment | None:
+        """Return what hides a report; without any preference for near places all do."""
+        return None if self.shuffler.theta == 0.0 else self._concealment()
 
     @abstractmethod
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         """Return the bound of the shuffle."""
 
+    @abstractmethod
+    def _concealment(self) -> Concealment:
+        """Return what hides the report of the person hidden least."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupArrangement(_InMemory):
+class GroupShuffling(_InMemory):
     """Reports stay near their users: a Mallows permutation of a public reference order."""
 
     name: ClassVar[str] = "mallows"
@@ -72,9 +92,14 @@ class GroupArrangement(_InMemory):
         theta, distance = self.shuffler.theta, self.shuffler.reference.distance
         return grouped_epsilon(profile, theta=theta, distance=distance, **asked)
 
+    def _concealment(self) -> Concealment:
+        # Places are alike under Hamming and Cayley; under Kendall the ends are the least spread
+        # (docs/results/leakage-general.md).
+        return Concealment(places=partial(target_place_law, self.shuffler.model, 0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DisplacementArrangement(_InMemory):
+class DisplacementShuffling(_InMemory):
     """Reports stay near their users: each lies at its user's public place plus noise."""
 
     name: ClassVar[str] = "displacement"
@@ -89,3 +114,7 @@ class DisplacementArrangement(_InMemory):
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         # For the user whom the fewest hide.
         return displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)
+
+    def _concealment(self) -> Concealment:
+        least = float(self.crowds.min())
+        return Concealment(crowd=partial(crowd_with_mean, least, delta=_RAREST_CROWD))
