@@ -296,6 +296,27 @@ def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsy
     assert not Path("results").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["bare.csv", "--column", "column_1", "--no-header", "--csv-separator", "!"], 3),
+        (["answers.csv", "--column", "answer", "--missing-text", "yes"], "the domain lists"),
+        (["--value", "yes", "--decimal", ","], "are for TABLE: leave them out"),
+    ],
+)
+def test_a_fleet_reads_its_table_as_run_does(answers, capsys, monkeypatch, options, found):
+    Path("bare.csv").write_text("yes!1\n no!2\nyes!3\n")
+    monkeypatch.setattr(remote, "send_values", lambda *_, **how: {"accepted": how["num_values"]})
+    assert main(CREATE) == 0
+    capsys.readouterr()
+    status = main(["send", "task/task.bin", *options, "--json"])
+    printed = capsys.readouterr()
+    if isinstance(found, str):
+        assert (status, found in printed.err) == (2, True)
+    else:
+        assert json.loads(printed.out)["num_sent"] == found
+
+
 def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answers):
     shuffler, analyzer = free_address(), free_address()
     assert main([*CREATE, "--epoch", "2s", "--shuffler", shuffler, "--analyzer", analyzer]) == 0

@@ -118,17 +118,18 @@ def read_network(
     *,
     num_users: int,
     id_column: str | None = None,
+    **ways: Any,
 ) -> Graph:
     """Read a graph whose user i is row i of a table of ``num_users`` rows.
 
     Edges name people by a column of the table, or by row numbers from 0. People without an edge are
-    in it, without neighbours.
+    in it, without neighbours. ``ways`` of reading the table are those of `open_column`.
     """
     from shuffledp.collection.source.edge_files import read_ids
     from shuffledp.network.graph_files import read_graph
 
     if id_column is not None:
-        return read_graph(graph, ids=read_ids(table, id_column))
+        return read_graph(graph, ids=read_ids(table, id_column, **ways))
     found = read_graph(graph)
     name, rows = Path(graph).name, Path(table).name
     if found.labels is not None:

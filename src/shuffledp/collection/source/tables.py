@@ -10,7 +10,7 @@ import gzip
 import io
 import mmap
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -25,9 +25,12 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source.labels import (
     MISSING_TEXTS,
+    decimal_mark,
     formed,
+    holds_numbers,
     is_gap,
     label_expression,
+    number_series,
     require_list,
 )
 from shuffledp.collection.source.lazy_polars import pl
@@ -89,6 +92,30 @@ class Source:
             raise ParameterError(f"missing_texts has {both[0]!r}, which the domain lists: drop one")
         usual = (text for text in MISSING_TEXTS if text not in listed)
         return tuple(dict.fromkeys((*self.declared, *usual)))
+
+    def numbers(self) -> "list[pl.Expr]":
+        """Return the columns as numbers: NaN where there is no value, null where it is no number.
+
+        `DataError` for a file whose decimal mark could be either.
+        """
+        for name, dtype in zip(self.names, self.dtypes, strict=True):
+            if not holds_numbers(dtype):
+                what = "number: give 0 and 1" if dtype == pl.Boolean else "column of numbers"
+                raise DataError(f"column {name!r} is of type {dtype}, which is no {what}")
+        read = self.read_number()
+        return [
+            pl.col(name).map_batches(read, return_dtype=pl.Float64, is_elementwise=True)
+            for name in self.names
+        ]
+
+    def read_number(self) -> "Callable[[pl.Series], pl.Series]":
+        """Return what makes numbers of one of the columns."""
+        mark = self.decimal
+        if mark is None and self.separator == ";":
+            with reading(self.origin):
+                mark = decimal_mark(self.frame, self.names, self.origin)
+        missing, is_declared = self.missing_texts(), bool(self.declared)
+        return partial(number_series, mark=mark, missing=missing, is_declared=is_declared)
 
     def label(self) -> "pl.Expr":
         """Return the only column as labels."""
@@ -231,9 +258,7 @@ def origin_of(path: Path) -> str:
 
 
 def scan(path: Path) -> "pl.LazyFrame":
-    """Return a lazy frame over the file; nothing but its header is read yet."""
-    if is_text_table(path):
-        return open_text(path)[0]
+    """Return a lazy frame over a Parquet file; nothing but its header is read yet."""
     require_file(path)
     if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
