@@ -164,6 +164,7 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     for change, message in (
         (settings + 'sealing_kyes = "x"\n', "'sealing_keys' was perhaps meant"),
         (settings.replace("listen", "# listen"), "lacks listen"),
+        (settings.replace("signs_as", "# signs_as"), "lacks signs_as"),
         ("[", "cannot read"),
         (settings.replace("3600", '"an hour"'), "grace_seconds = 'an hour' is not a number"),
         (settings.replace("3600", "-50"), "grace_seconds = -50 is not in [0, inf)"),
@@ -201,7 +202,7 @@ def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
 def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answers, monkeypatch):
     assert main([*CREATE, "--num-epochs", "1", "--epoch", "1h"]) == 0
     task = Task.decode(Path("task/task.bin").read_bytes())
-    nothing = {"batches": [], "refused": {}}
+    nothing = {"batches": [], "kept": [3], "refused": {}}
     monkeypatch.setattr(Server, "results", lambda _: nothing)
     clock = {"now": task.start + 1800.0}
     monkeypatch.setattr(remote.time, "time", lambda: clock["now"])
@@ -215,6 +216,8 @@ def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answe
         DataError, match=r"no result yet, 3 seconds on: .* over: .* ended 1,200 sec"
     ):
         collect_results(task, key, Path(), wait_seconds=3.0, sleep=sleep, on_wait=told.append)
+    with pytest.raises(DataError, match=r"keeps batch 3: .* with a later batch: leave --batch out"):
+        collect_results(task, key, Path(), batch=3, sleep=lambda _: pytest.fail("waits"))
     assert [each.split("the task ")[1] for each in told] == [
         "goes on: its last epoch ends in 1,800 seconds",
         "is over: its last epoch ended 200 seconds ago",
@@ -272,8 +275,8 @@ def test_what_an_analyzer_says_is_recomputed_from_the_task(answers, what):
 @pytest.mark.parametrize(
     "said",
     [
-        {"batches": [{}, "1", None, -1, 10**30, True], "refused": {}},
-        {"batches": [], "refused": {"1": {"deep": []}}},
+        {"batches": [{}, "1", None, -1, 10**30, True], "kept": [[], 0.5], "refused": {}},
+        {"batches": [], "kept": [], "refused": {"1": {"deep": []}}},
     ],
 )
 def test_numbers_of_batches_that_are_none_are_left_out(answers, monkeypatch, said):
@@ -282,7 +285,7 @@ def test_numbers_of_batches_that_are_none_are_left_out(answers, monkeypatch, sai
     monkeypatch.setattr(Server, "_ask", lambda *_: json.dumps(said).encode())
     with Server(task, task.analyzer_url, "analyzer") as analyzer:
         found = analyzer.results()
-    assert found["batches"] == []
+    assert found["batches"] == found["kept"] == []
     assert all(isinstance(each, str) for each in found["refused"].values())
 
 

@@ -42,6 +42,7 @@ from shuffledp.deploy.messages import Batch, inner_info, sealed_size
 from shuffledp.deploy.remote import FILES, Server
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch, workers
+from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.servers.watch import Watch
@@ -256,6 +257,11 @@ class Analyzer(Keeper):
         query = "SELECT number, root FROM batches WHERE is_kept = 0 ORDER BY number"
         return dict(self._store.rows(query))
 
+    def kept(self) -> list[int]:
+        """Return the numbers of batches that have none: their reports count with later ones."""
+        query = "SELECT number FROM batches WHERE is_kept = 1 ORDER BY number"
+        return [number for (number,) in self._store.rows(query)]
+
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
     """Return which parts are counted together: none if they have too few honest reports.
@@ -382,6 +388,7 @@ class AnalyzerWatch(Watch):
         super().__init__("analyzer")
         self._ledger, self._now, self._is_away = ledger, now, False
         self.refusals: dict[int, str] = {}
+        self.kept: set[int] = set()
         self.problems["shuffler"] = "the shuffler has not been asked yet"
 
     def shuffler_answered(self) -> None:
@@ -404,6 +411,7 @@ class AnalyzerWatch(Watch):
     def published(self, number: int, num_reports: int) -> None:
         """Note that a batch has its result, or is kept and has none."""
         if not num_reports:
+            self.kept.add(number)
             self.say("batch_kept", batch=number)
             return
         self.set("newest_batch_reports", num_reports)
@@ -431,8 +439,17 @@ class AnalyzerWatch(Watch):
             self.set("budget_left_epsilon", ledger.remaining)
 
 
-def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None]) -> None:
-    """Serve one task's analyzer until the process is told to end."""
+def serve_analyzer(
+    read: Callable[[], AnalyzerSettings],
+    on_ready: Callable[[str], None],
+    *,
+    accept_clock: bool = False,
+) -> None:
+    """Serve one task's analyzer until the process is told to end.
+
+    With ``accept_clock`` the clock is believed, however far it is from where it should be; it is
+    noted for who destroys keys.
+    """
     settings = read()
     watch, results = AnalyzerWatch(settings.ledger), settings.store / "results"
     results.mkdir(exist_ok=True)
@@ -447,6 +464,8 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         ) as shuffler,
     ):
         lists = settings.lists()
+        clock = clock_of(task, analyzer.last_time(), is_accepted=accept_clock)
+        watch.kept.update(analyzer.kept())
 
         def reload() -> Callable[[], None]:
             new = settings.read_again(read)
@@ -461,7 +480,10 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         async def work() -> None:
             while True:
                 try:
+                    analyzer.note_time(clock())
                     await _take(analyzer, shuffler, results, watch)
+                except OutputError as error:
+                    watch.store_failed(error)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
                     watch.shuffler_away(str(error))
                 watch.tick(len(_batches_in(results)))
@@ -470,7 +492,8 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         async def index(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
             said = {str(number): why for number, why in watch.refusals.items()}
-            return JSONResponse({"batches": _batches_in(results), "refused": said})
+            found = {"batches": _batches_in(results), "kept": sorted(watch.kept)}
+            return JSONResponse({**found, "refused": said})
 
         async def file(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
