@@ -259,8 +259,7 @@ class Analyzer(Keeper):
 
     def kept(self) -> list[int]:
         """Return the numbers of batches that have none: their reports count with later ones."""
-        query = "SELECT number FROM batches WHERE is_kept = 1 ORDER BY number"
-        return [number for (number,) in self._store.rows(query)]
+        return [row[0] for row in self._store.rows("SELECT number FROM batches WHERE is_kept = 1")]
 
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
@@ -440,10 +439,7 @@ class AnalyzerWatch(Watch):
 
 
 def serve_analyzer(
-    read: Callable[[], AnalyzerSettings],
-    on_ready: Callable[[str], None],
-    *,
-    accept_clock: bool = False,
+    read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None], *, accept_clock: bool
 ) -> None:
     """Serve one task's analyzer until the process is told to end.
 
@@ -491,9 +487,8 @@ def serve_analyzer(
 
         async def index(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
-            said = {str(number): why for number, why in watch.refusals.items()}
             found = {"batches": _batches_in(results), "kept": sorted(watch.kept)}
-            return JSONResponse({**found, "refused": said})
+            return JSONResponse({**found, "refused": watch.refusals})
 
         async def file(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
@@ -512,7 +507,10 @@ def serve_analyzer(
         app = http.application(
             endpoints, [work, lambda: http.on_hangup(reload, watch)], base=base, watch=watch
         )
-        http.serve(app, task, watch, settings, on_ready)
+        try:
+            http.serve(app, task, watch, settings, on_ready)
+        finally:  # who stops it to destroy a key goes by when it ran last
+            analyzer.note_time(clock())
 
 
 async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
@@ -526,9 +524,8 @@ async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: Anal
         try:
             folder = results / str(number)
             num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
-        except OutputError as error:  # a full disk: the batch is asked for again
-            watch.store_failed(error)
-            return
+        except OutputError:  # a full disk: the batch is asked for again
+            raise
         except ShuffledpError as error:
             watch.refused(number, error)
             continue
