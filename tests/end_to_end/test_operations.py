@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -356,14 +357,14 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
         wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
         epoch_0 = '"key_destroyed", "epoch": 0}'
         wait_for(epoch_0, Path("shuffler.log").read_text)
-        for line in runbook_commands():
+        for line, after in pairwise([*runbook_commands(), ""]):
+            if "keys destroy --number" in after:
+                clock.move(4 * HALF)  # devices use the new key from then on
+                wait_for('"key_destroyed", "epoch": 2}', Path("shuffler.log").read_text)
             systemctl = re.fullmatch(r"systemctl (\w+) shuffledp-(\w+)", line)
             if systemctl is not None:
                 services.do(*systemctl.groups())
                 continue
-            if "keys destroy --number" in line:
-                clock.move(4 * HALF)  # devices use the new key from then on
-                wait_for('"key_destroyed", "epoch": 2}', Path("shuffler.log").read_text)
             for documented, place in places.items():
                 line = line.replace(documented, place)  # noqa: PLW2901
             subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)
