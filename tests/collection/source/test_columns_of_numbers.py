@@ -359,5 +359,5 @@ def test_no_rows():
 
 def test_a_decimal_mark_is_of_text_alone(tmp_path):
     pl.DataFrame({"x": [123.456, 1.5]}).write_parquet(tmp_path / "a.parquet")
-    column = open_numbers(tmp_path / "a.parquet", "x", Range(low=0, high=999), decimal=",")
+    column = open_numbers(tmp_path / "a.parquet", "x", limits=Range(low=0, high=999), decimal=",")
     assert values_of(column) == [123.456, 1.5]
