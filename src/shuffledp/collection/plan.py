@@ -18,7 +18,7 @@ from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
-from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.questions import AnswerSets, question_from_json
 from shuffledp.collection.results import Estimates_co, Guarantee, ModelComparison, WithoutShuffler
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
@@ -99,6 +99,13 @@ class Plan(Shown, Generic[Estimates_co]):
         In the case that ``question.expected_for`` names, as ``standard_error`` of a result.
         """
         return self.question.expected_error(self.randomizer, self.num_users)
+
+    @property
+    def worst_standard_error(self) -> float | None:
+        """The largest that the first can be, whatever the answers; None but for sets of answers."""
+        if not isinstance(self.question, AnswerSets):
+            return None
+        return self.question.worst_error(self.randomizer, self.num_users)
 
     @property
     def expected_population_standard_error(self) -> float:
@@ -183,6 +190,7 @@ class Plan(Shown, Generic[Estimates_co]):
             "alternatives": [each.to_json_dict() for each in self.alternatives],
             "expected_population_standard_error": self.expected_population_standard_error,
             "expected_for": self.question.expected_for,
+            "worst_standard_error": self.worst_standard_error,
             "num_users": self.num_users,
             "rounds": self.rounds,
             "question": self.question.to_json_dict(),
