@@ -103,9 +103,10 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def worst_standard_error(self) -> float | None:
         """The largest that the first can be, whatever the answers; None but for sets of answers."""
-        if not isinstance(self.question, AnswerSets):
+        question: Any = self.question
+        if not isinstance(question, AnswerSets):
             return None
-        return self.question.worst_error(self.randomizer, self.num_users)
+        return question.worst_error(self.randomizer, self.num_users)
 
     @property
     def expected_population_standard_error(self) -> float:
