@@ -139,6 +139,14 @@ def test_a_task_that_promises_too_much_is_refused_and_nothing_written(answers, c
     assert not Path("task").exists()
 
 
+def test_epochs_begin_once_the_task_is_checked_however_long_that_takes(answers, monkeypatch):
+    seconds = [1_000.0]
+    monkeypatch.setattr("time.time", lambda: seconds[0])
+    monkeypatch.setattr(Task, "check", lambda _: seconds.__setitem__(0, 2_000.0))
+    assert main(CREATE) == 0
+    assert Task.decode(Path("task/task.bin").read_bytes()).start == 2_000
+
+
 def test_what_is_asked_and_promised_is_said(answers, capsys):
     assert main([*CREATE, "--honest-fraction", "0.8", "--json"]) == 0
     record = found_in(capsys.readouterr().out)

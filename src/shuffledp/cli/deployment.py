@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def create(
         **promise,
         shuffler_url=given["shuffler_url"] or f"http://{given['shuffler']}",
         analyzer_url=given["analyzer_url"] or f"http://{given['analyzer']}",
-        start=int(time.time()),
+        start=0,
         honest_ppm=round(honest_fraction * 1_000_000),
         operator_key=operator.public_key().public_bytes_raw(),
     )
@@ -107,6 +108,7 @@ def create(
         made.check()
     except ProtocolError as error:
         raise DataError(f"{error}{remedy}") from None
+    made = replace(made, start=int(time.time()))  # the check may have taken minutes
     if 0 < num_codes < made.min_batch:
         few = f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
         console.print_warnings(
