@@ -60,6 +60,14 @@ def test_without_rounds_the_guarantee_is_the_local_one(mixing):
     assert still.epsilon_upper >= guarantee_for(LAW, NUM_USERS, delta=DELTA).epsilon_upper
 
 
+def test_where_only_the_local_guarantee_is_left_the_result_warns(mixing):
+    far, _ = ran(plan_of(mixing, 30), epsilon0=1.0)
+    assert not any("Only the local guarantee" in each for each in far.warnings)
+    near, _ = ran(plan_of(mixing, 1))
+    assert near.guarantee.epsilon_upper == pytest.approx(3.0, rel=1e-5)
+    assert any("Only the local guarantee is left, epsilon <= 3" in each for each in near.warnings)
+
+
 def test_chosen_rounds_come_near_a_trusted_shuffler(mixing):
     chosen = plan_of(mixing).arrangement(LAW, delta=DELTA)
     uniform = UNIFORM.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
