@@ -138,7 +138,7 @@ def remote_position_bounds(
     Examples
     --------
     >>> from shuffledp.network.graph import Graph
-    >>> from shuffledp.network.positions.bounds.bounds.spectrum import walk_spectrum
+    >>> from shuffledp.network.positions.spectrum import walk_spectrum
     >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
     >>> walk, spectrum = RandomWalk(triangle), walk_spectrum(triangle)
     >>> bounds = remote_position_bounds(walk, spectrum, 2, FollowedLaws())
