@@ -6,7 +6,9 @@ Each test shows that it is noticed, or what it can do at most. What the network 
 
 import asyncio
 import math
+import re
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -37,6 +39,9 @@ from shuffledp.deploy.wire import Fault, ProtocolError, uint
 SMALL = {"min_batch": 4, "honest_ppm": 1_000_000, "epsilon": "2"}
 TASK = make_task(**SMALL)
 DAY = TASK.epoch_seconds
+FORMAT = Path(__file__).parents[2] / "docs" / "explanation" / "deployment-format.md"
+# Of its table of requests: method, and who signs.
+ENDPOINTS = re.compile(r"^\| `(GET|POST|DELETE)` .*? \| (\w+) \|", re.MULTILINE)
 OVER = DAY + GRACE_SECONDS
 
 
@@ -308,7 +313,13 @@ def test_only_the_analyzer_gets_batches_and_none_before_its_time_or_twice(app):
         again = asked(server, "DELETE", "/batches/1", ahead=ahead)
         assert (again.status_code, "compare the clocks" in again.text) == (403, True)
     assert len(asked(server, "GET", "/batches/1").content) > 4 * RECORD_SIZE
-    assert asked(server, "DELETE", "/batches/1").status_code == httpx.codes.NO_CONTENT
+    # What was heard can be repeated meanwhile: it changes nothing, and is answered as before.
+    assert asked(server, "GET", "/batches/1").content == asked(server, "GET", "/batches/1").content
+    for _ in range(2):
+        assert asked(server, "DELETE", "/batches/1").status_code == httpx.codes.NO_CONTENT
+    endpoints = set(ENDPOINTS.findall(FORMAT.read_text("utf-8")))
+    signed = {(method, who) for method, who in endpoints if who != "anybody"}
+    assert signed == {("GET", "analyzer"), ("DELETE", "analyzer"), ("GET", "operator")}
     assert asked(server, "GET", "/batches/1").status_code == httpx.codes.GONE
     for path in ("/batches/999999999999999999999", "/batches?after=-1", "/batches?after=x"):
         assert 400 <= asked(server, "GET", path).status_code < 500

@@ -160,7 +160,7 @@ def test_unfinished_uploads_share_a_budget_and_the_largest_make_room():
         others = [served.connect(large) for _ in range(20)]
         until(lambda: served.room.num_bytes == num_held(others, large))
         sent_away, _, _ = select.select(others, [], [], 0)
-        assert 17 <= len(sent_away) <= 19
+        assert len(others) - len(sent_away) <= 100_000 // len(large)  # the others fit
         for each in sent_away:
             with suppress(ConnectionResetError):  # closed while more came
                 assert answer(each) == BUSY

@@ -13,12 +13,14 @@ from oracles.channels import inside, staircase
 from oracles.family_laws import atom_epsilon
 from oracles.multiprecision import blanket_delta
 from oracles.stated_blankets import atoms_of
-from shuffledp.amplification.atom_law import AtomLaw, atom_delta
+from shuffledp.amplification.atom_law import AtomLaw, atom_delta, atom_delta_above
+from shuffledp.amplification.clones_and_families import family_law
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics import positive_part_kernels
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.positive_part import SMALLEST_UPPER
-from shuffledp.core.profile import BlanketAtom
+from shuffledp.core.profile import BlanketAtom, LocalProfile
 
 SHARES = (0.0, 0.05, 0.3, 0.8, 0.999)
 LN3 = math.log(3.0)
@@ -381,3 +383,16 @@ def test_atoms_of_a_channel_bound_its_divergence():
             asked = law if pair == (0, 1) else reversed_law(law)
             exact = enumeration.hockey_stick(first, second, math.exp(0.3))
             assert atom_delta(asked, 3, 0.3).upper >= exact * (1.0 - 1e-12)
+
+
+def test_where_fewer_users_prove_no_more_fewer_still_are_not_tried(monkeypatch):
+    law = family_law(LocalProfile(epsilon0=52.0, family="optimized-unary", domain_size=4))
+    calls: list[float] = []
+    contour = positive_part_kernels.enclose_positive_part
+    monkeypatch.setattr(
+        positive_part_kernels,
+        "enclose_positive_part",
+        lambda *given: calls.append(given[0].number) or contour(*given),
+    )
+    assert atom_delta_above(law, 10**12, 22.96) == pytest.approx(0.5)
+    assert len(calls) == len(set(calls)) == 2

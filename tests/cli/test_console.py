@@ -53,7 +53,7 @@ def test_stages_say_once_what_would_be_quicker():
 
 
 # A folder whose messages only ever reach a terminal may name options, and so may whole commands.
-OF_COMMANDS = {"cli", "deploy"}
+OF_COMMANDS = {"cli", "deploy", "peers"}
 OPTION = re.compile(r"(?<![\w-])(?<!var\()--[a-z]")
 
 

@@ -15,6 +15,7 @@ from shuffledp.collection.question import EstimateOptions, chosen_candidates, re
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
+from shuffledp.report.page import page_html
 from shuffledp.report.wording import error_text, expected_errors
 
 # ---------------- questions
@@ -349,6 +350,8 @@ def test_the_worst_error_of_a_share_of_sets_is_the_largest_and_is_said(name, eps
         for share in shares
     ]
     assert worst == max(errors) >= plan.expected_standard_error
+    assert plan.to_json_dict()["worst_standard_error"] == worst
+    assert f"; at most {error_text(plan, worst)}, whatever the answers" in page_html(plan)
     assert ("worst case", f"standard error {error_text(plan, worst)}, whatever the answers") in (
         expected_errors(plan)
     )

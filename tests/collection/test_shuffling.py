@@ -1,5 +1,8 @@
 """Arrangements of reports: what they guarantee, what is planned, which rows are released."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,17 +12,20 @@ from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.leakage import of_run
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
-from shuffledp.collection.shuffling import UNIFORM
+from shuffledp.collection.shuffling import UNIFORM, Concealment
+from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.facts import amplification_cautions
+from shuffledp.groups.facts import DisplacementFacts, amplification_cautions
 from shuffledp.groups.grouping import Grouping
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.run import group_facts, rows_writer
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling
+from shuffledp.report import page_html
 
 QUESTION = sdp.Categories(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
@@ -247,7 +253,8 @@ def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
     opened = Grouping(by=("lat", "lon"), metric="haversine", group_size=4).open(table)
     shuffler = opened.shuffler(4.0, name="displacement")
     facts = facts_in(shuffler)
-    assert (facts.shuffler, facts.unit, facts.rank_distance) == ("displacement", "m", None)
+    assert isinstance(facts, DisplacementFacts)
+    assert facts.unit == "m"
     assert facts.theta * facts.sensitivity == pytest.approx(4.0, rel=1e-9)
     assert 1 / facts.theta == pytest.approx(shuffler.scale)
     # Noise of mean 3 b in space, of which the surface takes a part.
@@ -276,3 +283,53 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     assert said["mallows", "hamming"] == ()
     (few,) = said["displacement", ""]
     assert "few others nearby" in few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReversedFacts:
+    """What is said of the shuffle below."""
+
+    kind: ClassVar[str] = "reversed"
+    num_reversed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReversedShuffling:
+    """A shuffle of one's own, which hides nothing: the order is turned round."""
+
+    name: ClassVar[str] = "reversed"
+    remedy: ClassVar[str] = "choose another shuffle"
+
+    def guarantee(self, profile, num_users, *, delta, with_lower=True):
+        del with_lower
+        bound = guarantee_for(profile, 1, delta=delta).bound
+        return Guarantee(epsilon=bound, delta=delta, num_users=num_users)
+
+    def stage(self, *, entropy, **_):
+        return InMemoryShuffle(self, entropy)
+
+    def shuffle(self, reports, entropy):
+        del entropy
+        return reports[::-1]
+
+    def facts(self, profile, guarantee, *, num_released, **_):
+        del profile, guarantee
+        return ReversedFacts(num_reversed=num_released)
+
+    def cautions(self, profile, guarantee, facts):
+        return (f"All {facts.num_reversed} reports can be told apart.",)
+
+    def leakage(self):
+        # The place of a report is known for certain.
+        return Concealment(places=lambda: np.eye(1, 60)[0])
+
+
+def test_a_shuffle_of_ones_own_needs_no_change_elsewhere():
+    result = run_plan(setting(ReversedShuffling()), ANSWERS, seed=1)
+    assert result.guarantee.epsilon_upper == pytest.approx(2.0, rel=1e-6)
+    assert result.to_json_dict()["reversed"] == {"num_reversed": 60}
+    assert "All 60 reports can be told apart." in result.warnings
+    uninformed = of_run(result).accounts[0]
+    told = np.exp(2.0) / (1.0 + np.exp(2.0))
+    assert uninformed.both.upper == pytest.approx(told, rel=1e-9)
+    assert "All 60 reports can be told apart." in page_html(result)

@@ -79,7 +79,7 @@ def test_an_upgrade_in_place_reaches_callers_whose_own_file_is_the_same(installe
 
 def test_files_that_are_damaged_are_written_anew(installed):
     for _ in range(2):
-        assert installed.run(SMALL).stdout == "0.2500000000000025\n"
+        assert float(installed.run(SMALL).stdout) == pytest.approx(0.25, rel=1e-9)
         indices = list(installed.package.rglob("*.nbi"))
         assert all(each.stat().st_size for each in indices)
         for each in indices:
@@ -91,7 +91,7 @@ def test_where_no_folder_may_be_written_to_it_is_compiled_and_said_once(installe
         (folder / "__pycache__").touch()  # for root, no folder is read-only
     installed.environment |= {"HOME": os.devnull, "XDG_CACHE_HOME": os.devnull}
     outcome = installed.run(COMMAND)
-    assert outcome.stdout == "0.2500000000000025\n"
+    assert float(outcome.stdout) == pytest.approx(0.25, rel=1e-9)
     assert outcome.stderr.startswith("warning: compiled code cannot be kept (no folder may be ")
     assert outcome.stderr.endswith("; set NUMBA_CACHE_DIR to a folder that may be written to\n")
     assert outcome.stderr.count("\n") == 1

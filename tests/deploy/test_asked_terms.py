@@ -97,6 +97,22 @@ def test_terms_that_ask_something_else_are_refused(asked, change):
         AskedTerms.from_json_dict({**asked.to_json_dict(), **change})
 
 
+@pytest.mark.parametrize("label", ["e\u0301", "a\xa0b", " a", "a\t", "a\u200b", 1])
+@pytest.mark.parametrize(
+    "question",
+    [
+        Categories(domain=("a", "b", "c")),
+        AnswerSets(domain=("a", "b", "c"), max_answers=2),
+        Words(dictionary=("a", "b", "c")),
+    ],
+)
+def test_labels_that_no_text_becomes_are_refused(question, label):
+    written = AskedTerms.of(question, next(iter(question.candidates())), 1.0).to_json_dict()
+    with pytest.raises(DataError, match=r"have the label .*, and text becomes .* NFC") as caught:
+        AskedTerms.from_json_dict({**written, "labels": ["x", "y", label]})
+    assert ascii(label) in str(caught.value)
+
+
 @pytest.mark.parametrize("written", [None, [], "text", {}, {"question": {}}])
 def test_what_is_no_question_is_refused(written):
     with pytest.raises(DataError, match="no question that is known"):

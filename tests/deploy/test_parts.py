@@ -230,6 +230,7 @@ def test_one_strangers_junk_loses_nobodys_report(tmp_path):
             found.append(analyzer.take(shuffler.fetch(epoch + 1)))
             shuffler.forget(epoch + 1)
         assert len(analyzer.taken()) == 2
+        assert sorted(analyzer.kept()) == [1, 3]
     first, second, third, fourth = found
     assert first is third is None
     assert (second.reports.num_reports, second.counts["num_earlier"]) == (598, 299)

@@ -13,8 +13,8 @@ import sys, time
 from pathlib import Path
 day, steady, by, moved = time.time, time.clock_gettime, [0.0], Path(sys.argv.pop(1))
 def read():
-    by[0] = float(moved.read_text())
-    return day() + by[0]
+    by[0], wrong = map(float, moved.read_text().split())
+    return day() + by[0] + wrong
 time.time, time.clock_gettime = read, lambda clock: steady(clock) + by[0]
 from shuffledp.cli import start
 sys.exit(start())
@@ -33,20 +33,20 @@ class Clock:
 
     def __init__(self, folder: Path, monkeypatch, *, behind: int) -> None:
         """``behind`` is the sum of all moves to come: then the test's own clock agrees."""
-        (folder / "clocked").mkdir()
+        (folder / "clocked").mkdir(parents=True)
         self._moved, self.shuffledp = folder / "clocked" / "moved", folder / "clocked" / "shuffledp"
-        self._by = -behind
+        self._by, self._wrong = -behind, 0
         self.move(0)
         python, moved = shlex.quote(sys.executable), shlex.quote(str(self._moved))
         self.shuffledp.write_text(PROGRAM.format(python=python, moved=moved))
         self.shuffledp.chmod(0o755)
         monkeypatch.setenv("PATH", f"{self.shuffledp.parent}{os.pathsep}{os.environ['PATH']}")
 
-    def move(self, seconds: int) -> None:
-        """Move them forward, for programs that run too."""
-        self._by += seconds
+    def move(self, seconds: int, *, wrong: int = 0) -> None:
+        """Move them forward, for programs that run too; that of day alone by what is wrong."""
+        self._by, self._wrong = self._by + seconds, self._wrong + wrong
         new = self._moved.with_suffix(".new")
-        new.write_text(str(self._by))
+        new.write_text(f"{self._by} {self._wrong}")
         new.replace(self._moved)
 
     def run(self, *arguments: str) -> None:

@@ -102,3 +102,31 @@ def test_separators_and_headers(here, capsys):
     options = ["--column", "column_1", "--no-header", "--csv-separator", "!", "--out", "results"]
     assert main(["run", "bare.csv", *asked, *options, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["num_users"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "found"),
+    [
+        (["1", "1.234", "3"], ["--mean"], "that the plan's randomizer never makes"),
+        (["1", " 2", "3"], ["--mean"], 3),
+        (["yes", "no", " yes", "NA"], [], "or with one that the plan's"),
+        (["yes", "no", " yes", "NA", ""], ["--missing-text", "NA", "--missing", "drop"], 3),
+        (["yes", "no", "nan", "null"], ["--missing", "drop"], 2),
+    ],
+)
+def test_reports_in_text_are_read_as_answers_are(here, capsys, rows, options, found):
+    asked = ["--domain", "yes,no", "--randomizer", "k-rr"]
+    if "--mean" in options:
+        asked = ["--mean", "--range", "0,1", "--randomizer", "piecewise"]
+    assert main([*PLAN, *asked]) == 0
+    Path("reports.csv").write_text("\n".join(f"{row};x" for row in ["report", *rows]) + "\n")
+    capsys.readouterr()
+    ways = [each for each in options if each != "--mean"]
+    status = estimate(*ways, "--json", reports="reports.csv")
+    printed = capsys.readouterr()
+    if isinstance(found, str):
+        assert status == 2
+        assert found in printed.err
+        return
+    assert status == 0, printed.err
+    assert json.loads(printed.out)["num_users"] == found

@@ -158,3 +158,14 @@ def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys, tmp_path):
 def test_limits_that_limit_nothing(capsys, arguments, message):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "domain", ["<=50K, >50K", '" <=50K"," >50K"', "<=50K\n>50K", "\u00a0<=50K\r\n>50K\r\n"]
+)
+def test_a_domain_is_in_the_form_of_labels(capsys, tmp_path, domain):
+    options = ["--epsilon", "1", "--delta", "1e-6", "--num-users", "100", "--json"]
+    (tmp_path / "domain.txt").write_text(domain.replace(",", "\n").replace('"', ""))
+    for asked in (["--domain", domain], ["--domain-file", str(tmp_path / "domain.txt")]):
+        assert main(["plan", *asked, *options]) == 0
+        assert found_in(capsys.readouterr().out)["domain"] == ["<=50K", ">50K"]

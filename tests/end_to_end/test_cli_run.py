@@ -279,3 +279,39 @@ def test_an_existing_folder_is_refused_before_anything_is_read(here, capsys):
     assert_refused(here, capsys, before, "exists and is not empty")
     assert run("--overwrite") == 2
     assert_refused(here, capsys, before, "has no .shuffledp-results.json")
+
+
+INCOME = "income,age\n" + " <=50K,30\n >50K,NA\n" * 20
+AGE = ["--column", "age", "--mean", "--range", "0,99"]
+THOUSAND = "x;y\n" + "1.234;a\n" * 9
+MEAN = ["--column", "x", "--mean", "--range", "0,9"]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "found"),
+    [
+        (INCOME, ["--column", "income", "--domain", "<=50K, >50K"], 40),
+        (INCOME, ["--column", "income", "--domain", '" <=50K"," >50K"'], 40),
+        (INCOME, ["--column", "income", "--domain", "<=50K\n>50K\n"], 40),  # as sort -u has it
+        (INCOME, ["--column", "income", "--domain-file", "lines.txt"], 40),
+        (INCOME, ["--column", "income", "--domain-file", "crlf.txt"], 40),
+        (INCOME, AGE, "that is no number"),
+        (INCOME, [*AGE, "--missing-text", "NA", "--missing", "drop"], 20),
+        (THOUSAND, MEAN, "say which"),
+        (THOUSAND, [*MEAN, "--decimal", "."], 9),
+        (THOUSAND, [*MEAN, "--decimal", ","], "outside [0, 9]"),
+    ],
+)
+def test_how_text_becomes_values(here, capsys, table, options, found):
+    (here / "table.csv").write_text(table)
+    (here / "lines.txt").write_text(" <=50K\n >50K\n\n")
+    (here / "crlf.txt").write_bytes(b" <=50K\r\n >50K\r\n")
+    target = ["--epsilon0", "1", "--delta", "1e-3", "--out", "results"]
+    status = main(["run", "table.csv", *options, *target, "--json"])
+    printed = capsys.readouterr()
+    if isinstance(found, str):
+        assert status == 2
+        assert found in printed.err
+        return
+    assert status == 0, printed.err
+    assert found_in(printed.out)["num_users"] == found

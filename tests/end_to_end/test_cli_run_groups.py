@@ -1,6 +1,8 @@
 """``shuffledp run`` with a shuffle within groups: rows near their users, facts, errors."""
 
 import json
+import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -188,3 +190,52 @@ def test_people_read_how_noise_on_places_was_drawn(here, capsys):
     assert "noise on places     none" in capsys.readouterr().out
     assert run("--alpha", "0", "--overwrite", alpha=(), shuffler="displacement") == 0
     assert "a uniform shuffle" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # Beside a decimal comma 1.234 is a thousand, for coordinates as for answers.
+        ("x;y\n1.234;0,5\n1234,0;1\n1234;2\n", [], 3),
+        ("x;y\n1.234;2\n1.234;3\n1234;4\n", [], "say which it is"),
+        ("x;y\n1.234;2\n1.234;3\n1234;4\n", ["--decimal", "."], 2),
+        ("x;y\n1.234;2\n1.234;3\n1234;4\n", ["--decimal", ","], 3),
+        ("x,y\n5,1\n-99,1\n5,1\n", ["--missing-text", "-99"], "holds '-99', which is no place"),
+        ("lon,x\n5,1\n6,2\n5,1\n", [], 2),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "attack"])
+def test_coordinates_are_read_as_numbers_are(here, capsys, command, case):
+    text, options, found = case
+    mark, is_place = ";" if ";" in text else ",", "lon" in text
+    answers = ["answer", "yes", "no", "yes"]
+    lines = [f"{row}{mark}{each}" for row, each in zip(text.split(), answers, strict=True)]
+    Path("table.csv").write_text("\n".join(lines) + "\n")
+    by = ["--groups-by", "x", "--radius", "0"]
+    if is_place:
+        by = ["--groups-by", "lon,x", "--radius", "10km", "--metric", "haversine"]
+    if command == "run":
+        status = run(*options, table="table.csv", groups=by)
+    else:
+        asked = ["--column", "answer", "--epsilon0", "1", "--alpha", "1", "--trials", "1"]
+        quick = ["--attack", "majority-vote", "--resamplings", "1"]
+        status = main(["attack", "table.csv", *asked, *quick, *by, *options])
+    printed = capsys.readouterr()
+    if isinstance(found, str):
+        assert status == 2
+        assert found in printed.err
+        return
+    assert status == 0
+    assert ("name the latitude first" in printed.err) == is_place
+    assert re.search(f" to {found}(, median| people)", " ".join(printed.out.split()))
+
+
+def test_every_reader_of_a_table_reads_it_alike(here):
+    rows = [line.split(",") for line in Path("survey.csv").read_text().splitlines()[1:]]
+    Path("bare.csv").write_text("\n".join("!".join(row) for row in rows) + "\n")
+    out = ["--out", "out", "--epsilon0", "8", "--delta", "1e-6", "--alpha", "4"]
+    asked = ["--column", "column_4", "--domain", "yes,no", "--shuffler", "mallows"]
+    ways = ["--no-header", "--csv-separator", "!", "--groups-by", "column_1", "--radius", "1"]
+    assert main(["run", "bare.csv", *asked, *ways, *out, "--keep", "column_2"]) == 0
+    rows = pl.read_csv("out/rows.csv")
+    assert rows["column_2"].to_list() == [f"p{place}" for place in range(STREETS * HOUSES)]

@@ -139,6 +139,14 @@ def test_a_task_that_promises_too_much_is_refused_and_nothing_written(answers, c
     assert not Path("task").exists()
 
 
+def test_epochs_begin_once_the_task_is_checked_however_long_that_takes(answers, monkeypatch):
+    seconds = [1_000.0]
+    monkeypatch.setattr("time.time", lambda: seconds[0])
+    monkeypatch.setattr(Task, "check", lambda _: seconds.__setitem__(0, 2_000.0))
+    assert main(CREATE) == 0
+    assert Task.decode(Path("task/task.bin").read_bytes()).start == 2_000
+
+
 def test_what_is_asked_and_promised_is_said(answers, capsys):
     assert main([*CREATE, "--honest-fraction", "0.8", "--json"]) == 0
     record = found_in(capsys.readouterr().out)
@@ -164,6 +172,7 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     for change, message in (
         (settings + 'sealing_kyes = "x"\n', "'sealing_keys' was perhaps meant"),
         (settings.replace("listen", "# listen"), "lacks listen"),
+        (settings.replace("signs_as", "# signs_as"), "lacks signs_as"),
         ("[", "cannot read"),
         (settings.replace("3600", '"an hour"'), "grace_seconds = 'an hour' is not a number"),
         (settings.replace("3600", "-50"), "grace_seconds = -50 is not in [0, inf)"),
@@ -201,7 +210,7 @@ def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
 def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answers, monkeypatch):
     assert main([*CREATE, "--num-epochs", "1", "--epoch", "1h"]) == 0
     task = Task.decode(Path("task/task.bin").read_bytes())
-    nothing = {"batches": [], "refused": {}}
+    nothing = {"batches": [], "kept": [3], "refused": {}}
     monkeypatch.setattr(Server, "results", lambda _: nothing)
     clock = {"now": task.start + 1800.0}
     monkeypatch.setattr(remote.time, "time", lambda: clock["now"])
@@ -215,6 +224,8 @@ def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answe
         DataError, match=r"no result yet, 3 seconds on: .* over: .* ended 1,200 sec"
     ):
         collect_results(task, key, Path(), wait_seconds=3.0, sleep=sleep, on_wait=told.append)
+    with pytest.raises(DataError, match=r"keeps batch 3: .* with a later batch: leave --batch out"):
+        collect_results(task, key, Path(), batch=3, sleep=lambda _: pytest.fail("waits"))
     assert [each.split("the task ")[1] for each in told] == [
         "goes on: its last epoch ends in 1,800 seconds",
         "is over: its last epoch ended 200 seconds ago",
@@ -272,8 +283,8 @@ def test_what_an_analyzer_says_is_recomputed_from_the_task(answers, what):
 @pytest.mark.parametrize(
     "said",
     [
-        {"batches": [{}, "1", None, -1, 10**30, True], "refused": {}},
-        {"batches": [], "refused": {"1": {"deep": []}}},
+        {"batches": [{}, "1", None, -1, 10**30, True], "kept": [[], 0.5], "refused": {}},
+        {"batches": [], "kept": [], "refused": {"1": {"deep": []}}},
     ],
 )
 def test_numbers_of_batches_that_are_none_are_left_out(answers, monkeypatch, said):
@@ -282,7 +293,7 @@ def test_numbers_of_batches_that_are_none_are_left_out(answers, monkeypatch, sai
     monkeypatch.setattr(Server, "_ask", lambda *_: json.dumps(said).encode())
     with Server(task, task.analyzer_url, "analyzer") as analyzer:
         found = analyzer.results()
-    assert found["batches"] == []
+    assert found["batches"] == found["kept"] == []
     assert all(isinstance(each, str) for each in found["refused"].values())
 
 
@@ -294,6 +305,27 @@ def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsy
     assert main(["collect", "task", "--out", "results"]) == 2
     assert "no answer from the analyzer" in capsys.readouterr().err
     assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["bare.csv", "--column", "column_1", "--no-header", "--csv-separator", "!"], 3),
+        (["answers.csv", "--column", "answer", "--missing-text", "yes"], "the domain lists"),
+        (["--value", "yes", "--decimal", ","], "are for TABLE: leave them out"),
+    ],
+)
+def test_a_fleet_reads_its_table_as_run_does(answers, capsys, monkeypatch, options, found):
+    Path("bare.csv").write_text("yes!1\n no!2\nyes!3\n")
+    monkeypatch.setattr(remote, "send_values", lambda *_, **how: {"accepted": how["num_values"]})
+    assert main(CREATE) == 0
+    capsys.readouterr()
+    status = main(["send", "task/task.bin", *options, "--json"])
+    printed = capsys.readouterr()
+    if isinstance(found, str):
+        assert (status, found in printed.err) == (2, True)
+    else:
+        assert json.loads(printed.out)["num_sent"] == found
 
 
 def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answers):

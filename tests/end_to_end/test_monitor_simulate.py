@@ -177,6 +177,25 @@ def test_bad_requests_leave_nothing(simulate, tmp_path, arguments, message):
     assert files(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("gap", "options", "message"),
+    [
+        ("NA", [], "has nothing in column 'user'"),
+        ("-99", ["--missing-text", "-99"], "has nothing in column 'user'"),
+        ("-99", [], None),
+        ("a", ["--missing-text", "1"], "missing_texts has '1', which the domain lists"),
+        ("a", ["--csv-separator", ";"], "no column 'user'"),
+    ],
+)
+def test_people_without_a_name_are_not_one_person(simulate, tmp_path, gap, options, message):
+    table = tmp_path / "histories.csv"
+    rows = [f"{user},{time},1" for user in ("a", "b", "c", gap) for time in (1, 5)]
+    table.write_text("\n".join(["user,time,value", *rows]) + "\n")
+    status, printed = simulate(*options, table=table)
+    assert (status, message or "") == (2 if message else 0, message or "")
+    assert (message or "") in printed.err
+
+
 @pytest.mark.parametrize("out", [".", "..", "/"])
 def test_a_folder_without_a_name_of_its_own_is_refused(simulate, tmp_path, monkeypatch, out):
     (tmp_path / "here").mkdir()

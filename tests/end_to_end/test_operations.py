@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
+from deploy.databases import url_for
 from deploy.test_system import upload
 from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from end_to_end.test_deployment import inner
@@ -25,14 +28,16 @@ REPOSITORY = Path(__file__).parents[2]
 OPERATIONS = REPOSITORY / "docs" / "operations"
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 NUM_REPORTS = 60
+# Tests wait for states; this only ends what hangs.
+PATIENCE_SECONDS = 600
 AGENT, CLIENT = "canary-agent/7.3", "127.0.0.77"
 
 
-def started(clock, role, log):
+def started(clock, role, log, *more):
     """Start a server whose events go into a file."""
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [clock.shuffledp, "serve", role, "--config", f"task/{role}.toml"],
+            [clock.shuffledp, "serve", role, "--config", f"task/{role}.toml", *more],
             stdout=subprocess.PIPE,
             stderr=file,
         )
@@ -107,7 +112,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
     finally:
         for process in servers:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=600)
+            process.communicate(timeout=PATIENCE_SECONDS)
     assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
     assert traces(tmp_path, marks) == set()
     Path("task/planted").write_bytes(b"from " + marks[1])  # it would be found
@@ -121,6 +126,146 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
     assert [each for each in events[1] if "shuffler" not in each] == [
         "started", "published", "stopped",
     ]  # fmt: skip
+
+
+DAYS = 400 * 86_400
+
+
+class Pair:
+    """Two processes of a shuffler with one database, of which the first to come leads.
+
+    The clock of that one is wrong at times.
+    """
+
+    def __init__(self, folder, monkeypatch, *, behind):
+        self.wrong, self.right = (
+            Clock(folder / each, monkeypatch, behind=behind) for each in ("wrong", "right")
+        )
+        self.address, self.database = free_address(4), url_for(folder)
+        self.logs = {name: folder / f"{name}.log" for name in ("wrong", "right")}
+        self.processes, self.sealed = {}, {}
+
+    def start(self, name):
+        """Start one of them."""
+        more = ["--instance", "1"] if name == "wrong" else []
+        log = self.logs[name]
+        self.processes[name] = started(getattr(self, name), "shuffler", log, *more)
+
+    def move(self, seconds):
+        """Move both clocks on."""
+        self.wrong.move(seconds)
+        self.right.move(seconds)
+
+    def count(self, event):
+        """Return how often the one with the wrong clock said something."""
+        return self.logs["wrong"].read_text().count(f'"event": "{event}"')
+
+    def wait(self, event, number):
+        """Wait until it has said that so often."""
+        while self.count(event) < number:
+            time.sleep(0.05)
+
+    def stored(self):
+        """Return the time that is stored, None if none is, and how many reports wait opened."""
+        with psycopg.connect(self.database) as connection:
+            path = "SELECT set_config('search_path', schemaname::text, false)"
+            connection.execute(f"{path} FROM pg_tables WHERE tablename = 'held'")
+            last = connection.execute("SELECT number FROM facts WHERE name = 'last_time'")
+            held = connection.execute("SELECT count(*) FROM held")
+            return (last.fetchone() or (None,))[0], held.fetchone()[0]
+
+    def send(self, task, lists, numbers, name="right"):
+        """Return what one answers to reports of the second epoch."""
+        keys = {"key": lists[0].key_of_epoch(1), "analyzer": lists[1].key_from(1)}
+        for n in numbers:
+            self.sealed.setdefault(n, upload(task, b"\0", number=n, epoch=1, **keys))
+        body = b"".join(self.sealed[n] for n in numbers)
+        host, _, port = self.address.rpartition(":")
+        url = f"http://{host}:{int(port) + 2 * (name == 'wrong')}/tasks/{task.task_id.hex()}"
+        answer = httpx.post(f"{url}/reports", content=body, timeout=PATIENCE_SECONDS)
+        return answer.status_code, set(answer.content[: len(numbers)])
+
+
+ACCEPTED = (200, {0})
+
+
+def private_keys():
+    """Return the private keys that are there."""
+    return {str(each) for each in Path("task").rglob("*.key")}
+
+
+def a_task_with_short_batch(pair, analyzer):
+    """Make a task and start its servers; return it and its lists once 40 reports are held."""
+    pair.right.run(
+        "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
+        "1e-6", "--min-batch", "50", "--epoch", EPOCH, "--grace", "8s", "--out", "task",
+        "--shuffler", pair.address, "--analyzer", analyzer,
+    )  # fmt: skip
+    with Path("task/shuffler.toml").open("a") as settings:
+        settings.write(f'database = "{pair.database}"\n')
+    task, made = read_task(Path("task/task.bin")), private_keys()
+    pair.wrong.move(0, wrong=DAYS)  # at the first start of all
+    pair.start("wrong")
+    pair.wait("clock_jumped", 1)
+    assert pair.stored() == (None, 0)
+    assert private_keys() == made
+    pair.wrong.move(0, wrong=-DAYS)
+    pair.wait("clock_back", 1)
+    pair.move(HALF)
+    pair.start("right")
+    pair.processes["analyzer"] = started(pair.right, "analyzer", Path("analyzer.log"))
+    with (
+        Server(task, task.shuffler_url, "shuffler") as one,
+        Server(task, task.analyzer_url, "analyzer") as other,
+    ):
+        lists = fetch_keys(one, other)
+    Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 20)
+    pair.right.run("send", "task/task.bin", "answers.csv", "--column", "answer")
+    pair.move(OVER)
+    pair.wait("batch_short", 1)
+    wait_for('"epoch": 0}', lambda: "".join(log.read_text() for log in pair.logs.values()))
+    return task, lists
+
+
+@pytest.mark.slow
+def test_a_clock_that_jumps_costs_nothing_at_a_database_that_two_shufflers_share(
+    tmp_path, monkeypatch
+):
+    """It jumps at the first start of all, while the server runs, and while it starts again."""
+    monkeypatch.chdir(tmp_path)
+    analyzer = free_address()
+    pair = Pair(tmp_path, monkeypatch, behind=HALF + OVER + 3600)
+    try:
+        task, lists = a_task_with_short_batch(pair, analyzer)
+        assert pair.stored()[1] == 40
+        assert pair.send(task, lists, range(10), "wrong") == ACCEPTED
+        left = private_keys()
+        assert {"task/shuffler/keys/1.key", "task/shuffler/keys/29.key"} <= left
+        pair.wrong.move(0, wrong=DAYS)
+        for number in (2, 3):
+            pair.wait("clock_jumped", number)
+            assert pair.send(task, lists, range(10, 20), "wrong")[0] == 503
+            assert pair.send(task, lists, range(5, 15)) == ACCEPTED  # by the other one
+            last, num_held = pair.stored()
+            assert (task.nth_epoch(last), num_held) == (1, 40)
+            if number == 2:
+                pair.processes["wrong"].kill()
+                pair.processes["wrong"].communicate()
+                pair.start("wrong")
+        pair.wrong.move(0, wrong=-DAYS)
+        pair.wait("clock_back", 2)
+        assert private_keys() == left
+        assert pair.stored()[1] == 40
+        for name in ("wrong", "right"):
+            assert pair.send(task, lists, range(20), name) == ACCEPTED
+        pair.move(3600)
+        wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
+        assert main(["collect", "task", "--out", "results"]) == 0
+        assert json.loads(Path("results/privacy.json").read_bytes())["num_users"] == 60
+    finally:
+        for process in pair.processes.values():
+            process.terminate()
+            process.communicate(timeout=PATIENCE_SECONDS)
 
 
 def check_alerts(said):
@@ -178,7 +323,7 @@ class Services:
         if verb != "start":
             process = self.running.pop(role)
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=600)
+            process.communicate(timeout=PATIENCE_SECONDS)
             assert process.returncode == TERMINATED
         if verb != "stop":
             assert role not in self.running
@@ -212,14 +357,14 @@ def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
         wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
         epoch_0 = '"key_destroyed", "epoch": 0}'
         wait_for(epoch_0, Path("shuffler.log").read_text)
-        for line in runbook_commands():
+        for line, after in pairwise([*runbook_commands(), ""]):
+            if "keys destroy --number" in after:
+                clock.move(4 * HALF)  # devices use the new key from then on
+                wait_for('"key_destroyed", "epoch": 2}', Path("shuffler.log").read_text)
             systemctl = re.fullmatch(r"systemctl (\w+) shuffledp-(\w+)", line)
             if systemctl is not None:
                 services.do(*systemctl.groups())
                 continue
-            if "keys destroy --number" in line:
-                clock.move(4 * HALF)  # devices use the new key from then on
-                wait_for('"key_destroyed", "epoch": 2}', Path("shuffler.log").read_text)
             for documented, place in places.items():
                 line = line.replace(documented, place)  # noqa: PLW2901
             subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)

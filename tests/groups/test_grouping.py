@@ -121,7 +121,7 @@ def test_missing_coordinates_in_parquet(tmp_path):
 
 def test_columns_of_other_types(tmp_path):
     pl.DataFrame({"flag": [True, False]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="'flag' is of type Boolean: coordinates are numbers"):
+    with pytest.raises(DataError, match="'flag' is of type Boolean, which is no number: give 0"):
         read_coordinates(tmp_path / "a.parquet", ["flag"], metric="absolute")
 
 

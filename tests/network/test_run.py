@@ -60,6 +60,14 @@ def test_without_rounds_the_guarantee_is_the_local_one(mixing):
     assert still.epsilon_upper >= guarantee_for(LAW, NUM_USERS, delta=DELTA).epsilon_upper
 
 
+def test_where_only_the_local_guarantee_is_left_the_result_warns(mixing):
+    far, _ = ran(plan_of(mixing, 30), epsilon0=1.0)
+    assert not any("Only the local guarantee" in each for each in far.warnings)
+    near, _ = ran(plan_of(mixing, 1))
+    assert near.guarantee.epsilon_upper == pytest.approx(3.0, rel=1e-5)
+    assert any("Only the local guarantee is left, epsilon <= 3" in each for each in near.warnings)
+
+
 def test_chosen_rounds_come_near_a_trusted_shuffler(mixing):
     chosen = plan_of(mixing).shuffling(LAW, delta=DELTA)
     uniform = UNIFORM.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
@@ -149,14 +157,14 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_too_few_rounds_for_a_curve(mixing, rounds):
     plan = plan_of(mixing, rounds=rounds)
-    facts = ran(plan)[0].network
+    facts = ran(plan)[0].facts
     assert [number for number, _ in facts.epsilon_by_rounds] == [rounds]
     assert facts.epsilon_by_rounds[0][1] == pytest.approx(3.0, rel=0.2)
 
 
 def test_unequal_chances_are_warned_about(mixing):
     plan = plan_of(mixing, rounds=3, protocol="single")
-    facts = ran(plan)[0].network
+    facts = ran(plan)[0].facts
     (caution,) = network_cautions(facts)
     assert "After 3 rounds that holds only roughly" in caution
     assert network_cautions(dataclasses.replace(facts, protocol="all")) == ()

@@ -271,3 +271,21 @@ def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
     del graph
     gc.collect()
     assert kept() is None
+
+
+def test_another_eigensolver_gives_the_same_numbers(monkeypatch):
+    # Eigenvectors of equal eigenvalues are any basis: here that of the users in another order.
+    users, solver = Entropy.from_seed(5).generator().permutation(60), np.linalg.eigh
+
+    def reordered(matrix):
+        values, vectors = solver(matrix[np.ix_(users, users)])
+        return values, vectors[np.argsort(users)]
+
+    found = []
+    for eigh in (solver, reordered):
+        monkeypatch.setattr(np.linalg, "eigh", eigh)
+        graph = Graph.from_edges([(i, (i + step) % 60) for i in range(60) for step in (1, 7, 26)])
+        mixing = NetworkMixing(graph, positions="spectral")
+        hiding = mixing.hiding(9)
+        found.append((mixing.epsilon(ANY, rounds=9, delta=1e-3).upper, hiding.worst_user))
+    assert found[0] == (pytest.approx(found[1][0], rel=1e-12), found[1][1])

@@ -155,7 +155,7 @@ def test_the_report_counts_those_who_were_away_or_never_came(over):
     collection, fetched = over
     absent = [[0, 5], [5], [5]]
     record = ExchangeRecord.of(collection.terms, range(5), absent)
-    facts = result_of(collection, taken_for(fetched, record)).network
+    facts = result_of(collection, taken_for(fetched, record)).facts
     assert (facts.num_users, facts.num_invited, facts.num_absences) == (5, 6, 1)
     assert facts.num_edges == 10
     masks = np.array([[user in row for user in range(5)] for row in absent])
@@ -196,7 +196,7 @@ def test_a_graph_on_which_reports_never_mix_has_no_spectral_gap(over):
 def test_single_says_who_held_none(over):
     collection, fetched = over
     single = replace(collection, terms=replace(collection.terms, protocol="single"))
-    facts = result_of(single, fetched, reports=fetched.collected.reports[:4]).network
+    facts = result_of(single, fetched, reports=fetched.collected.reports[:4]).facts
     assert (facts.num_released, facts.num_dummies) == (4, 2)
 
 

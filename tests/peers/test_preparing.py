@@ -124,6 +124,17 @@ def test_rows_are_found_by_name(tmp_path):
         read_node_values(YES_NO, table, "answer", labels=("a", "b"), num_nodes=2, id_column="id")
 
 
+def test_tables_of_nodes_are_read_as_all_tables(tmp_path):
+    table, options = tmp_path / "t.csv", {"labels": ("a", "b"), "num_nodes": 2, "header": False}
+    table.write_text("a!1,5\nb!2,5\n")
+    asked = [Mean(low=0, high=9), table, "column_2"]
+    ways = options | {"id_column": "column_1", "csv_separator": "!"}
+    found = read_node_values(*asked, **ways, decimal=",")
+    assert found.values.tolist() == [1.5, 2.5]
+    with pytest.raises(DataError, match=r"row 2 of .* has no identifier"):
+        read_node_values(*asked, **ways, decimal=",", missing_texts=["b"])
+
+
 def test_numbers_name_nodes_of_a_graph_without_names(tmp_path):
     table = write(tmp_path, id=["2", "0"], answer=["yes", "no"])
     found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=3, id_column="id")

@@ -179,7 +179,6 @@ def test_fewer_than_two_points_make_no_curve(make_result, points):
 
 
 def test_other_shuffles_have_no_curve_and_no_section(make_result):
-    assert figure_by_rounds(None) is None
     assert "Network shuffle" not in Page(page_html(make_result())).text
 
 

@@ -191,7 +191,9 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
             break
         users -= -(-users // 4)
         found = enclosed(users)
-        upper = min(upper, found.upper)
+        if found.upper >= upper:
+            break  # fewer still do not help either
+        upper = found.upper
     return upper
 
 

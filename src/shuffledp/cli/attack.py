@@ -10,7 +10,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import console
-from shuffledp.cli.options import JSON, PATH, cli, options
+from shuffledp.cli.options import DECIMAL, JSON, PATH, READING, cli, options, take_reading
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, required_groups, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
@@ -27,6 +27,8 @@ simulation_options = options(
     click.argument("table", type=PATH),
     f"""
     --column TEXT  Column with the true answers.  [required]
+    {READING}
+    {DECIMAL}
     --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]
         Shuffle within groups by a Mallows model, or by noise on places.  [default: mallows]
@@ -53,6 +55,7 @@ def _simulate(
     asked["public"] = asked["public"] or ()
     with console.progress_bar(_HINTS) as on_progress:
         how: dict[str, Any] = {"on_progress": on_progress}
+        asked |= take_reading(asked)
         survey, opened = open_survey(table, asked.pop("column"), grouping, **asked, **how)
         shuffler = opened.shuffler(alpha, name=name, distance=distance)
         compared = usual_arrangements(shuffler)

@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def create(
         **promise,
         shuffler_url=given["shuffler_url"] or f"http://{given['shuffler']}",
         analyzer_url=given["analyzer_url"] or f"http://{given['analyzer']}",
-        start=int(time.time()),
+        start=0,
         honest_ppm=round(honest_fraction * 1_000_000),
         operator_key=operator.public_key().public_bytes_raw(),
     )
@@ -107,6 +108,7 @@ def create(
         made.check()
     except ProtocolError as error:
         raise DataError(f"{error}{remedy}") from None
+    made = replace(made, start=int(time.time()))  # the check may have taken minutes
     if 0 < num_codes < made.min_batch:
         few = f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
         console.print_warnings(
@@ -261,8 +263,9 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     --instance N
         A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
     is_check=--check  Open settings, task, keys and store as the server would, and end.
-    --accept-clock    Of a shuffler: believe the clock, however far it is from when the server ran
-        last. Without it a difference of more than an epoch stops the server from closing epochs.
+    --accept-clock    Believe the clock, however far it is from when the server ran last, or from
+        the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
+        taking in reports and closing epochs, and keys of an analyzer from being destroyed.
     """,
     instance=click.IntRange(min=0),
 )
@@ -279,8 +282,6 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
     is_shuffler = role == "shuffler"
     kind = ShufflerSettings if is_shuffler else AnalyzerSettings
     settings = kind.read(config)
-    if accept_clock and not is_shuffler:
-        raise click.UsageError("--accept-clock is for a shuffler: an analyzer goes by no clock")
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError("--instance is for a shuffler whose settings name a database")
     if is_check:
@@ -298,7 +299,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
     else:
         from shuffledp.deploy.analyzer_server import serve_analyzer
 
-        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url)
+        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url, accept_clock=accept_clock)
 
 
 def _say_waiting(message: str) -> None:
@@ -345,6 +346,7 @@ def collect(
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
     facts = [
         ("batch", f"{number}, {record['num_users']:,} reports"),
+        ("honest", f"{record['parameters']['num_honest']:,} hide each other, says the analyzer"),
         ("epsilon", f"{rounded(epsilon, up=True)} (proved upper bound)"),
         ("delta", made.delta),
         ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),

@@ -117,6 +117,7 @@ def _up(value: float) -> str:
     --user COLUMN   Column that says whose row it is.  [required]
     --time COLUMN   Column with numbers from 1, dates or times.  [required]
     --value COLUMN  Column with the value from then on.  [required]
+    {shared.READING}
     {_MAX_CHANGES}
     --epsilon0 FLOAT  Local privacy loss of all that a user ever reports, in nats.  [required]
     {_DELTA}
@@ -149,7 +150,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
-    reading = taken(asked, *_READING)
+    reading = taken(asked, *_READING) | shared.take_reading(asked)
     with console.new_folder(out, overwrite=overwrite) as folder:
         with console.progress_bar(_HINTS) as on_progress:
             histories = sdp.monitoring.open_histories(table, **reading, on_progress=on_progress)

@@ -59,13 +59,17 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     """
     from shuffledp.accounting.profiles import named_profile
     from shuffledp.collection.cautions import delta_cautions
+    from shuffledp.core.guarantee import Guarantee
+    from shuffledp.network.run import local_cautions
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
     graph = sdp.network.read_graph(graph_file)
     with console.progress_bar() as on_progress:
         found = sdp.network.account_network(graph, profile, on_progress=on_progress, **asked)
+    guarantee = Guarantee(epsilon=found.epsilon, delta=found.delta, num_users=found.num_users)
     console.print_warnings(delta_cautions(found.delta, found.num_users))
+    console.print_warnings(local_cautions(profile, guarantee))
     if console.print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
         return
     dropped = [

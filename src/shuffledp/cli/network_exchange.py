@@ -184,6 +184,8 @@ def relay(
     --column TEXT  Column of --table with the values.
     id_column=--id COLUMN
         Column of --table with the users' names in the graph; else row numbers are nodes.
+    {shared.READING}
+    {shared.DECIMAL}
     most_epsilon0=--max-epsilon0 X
         Most epsilon0, in nats, of all reports on one question; by default 4.
     --least-users N  Fewest registered users to take part with; by default 10.
@@ -202,12 +204,12 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     started again with the same state, it goes on where it was.
     """
     user, answer = given.pop("user"), given.pop("answer")
-    table = shared.taken(given, "table", "column", "id_column")
+    table, ways = shared.taken(given, "table", "column", "id_column"), shared.take_reading(given)
     is_many = table["table"] is not None
     if is_many == (user is not None) or (is_many and answer is not None):
         raise click.UsageError("give --user and --answer, or --table")
-    if not is_many and (table["column"], table["id_column"]) != (None, None):
-        raise click.UsageError("--column and --id are for --table")
+    if not is_many and (ways or (table["column"], table["id_column"]) != (None, None)):
+        raise click.UsageError("--column, --id and ways of reading are for --table")
     require_service()
     from shuffledp.core.progress import no_progress
     from shuffledp.peers.node_values import read_node_values, value_of_one
@@ -229,7 +231,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         names, question = {user or 0: ""}, asked.question
         if is_many:
             known: dict[str, Any] = {"labels": edges.labels, "num_nodes": edges.num_users}
-            many = read_node_values(question, **table, **known)
+            many = read_node_values(question, **table, **known, **ways)
             names = {node: edges.name_of(node) for node in sorted(many.nodes.tolist())}
         elif store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")

@@ -62,10 +62,13 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     """Destroy a key: what is still sealed to it is noise from then on.
 
     A running shuffler does this by itself for each epoch whose reports are all released or
-    dropped. Refused while reports are stored that the key opens; stop the server first.
+    dropped. Refused while reports are stored that the key opens, or of an analyzer while devices
+    use it or the clock is far from when the analyzer ran last; stop the server first.
     """
     require_service()
+    from shuffledp.deploy.analyzer_server import open_analyzer
     from shuffledp.deploy.servers import settings as servers
+    from shuffledp.deploy.servers.clock import clock_of
     from shuffledp.deploy.shuffler_server import destroy_by_hand, open_shuffler
 
     settings = servers.read_settings(config)
@@ -78,7 +81,9 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     else:
         if number is None or epoch is not None:
             raise click.UsageError("name the key of the analyzer by --number")
-        is_done, what = servers.destroy_opening_key(settings, number, time.time()), f"key {number}"
+        with open_analyzer(settings) as analyzer:
+            now = clock_of(analyzer.task, analyzer.last_time())()
+        is_done, what = servers.destroy_opening_key(settings, number, now), f"key {number}"
     click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
 
 

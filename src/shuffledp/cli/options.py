@@ -352,6 +352,17 @@ ESTIMATING = f"""
     {ABOUT}
     """
 
+# How a table is read: for all commands that take values from one.
+READING = """
+    --csv-separator C  Between the columns of the table, where it is not seen.
+    header=--no-header
+        The table begins with values; its columns are column_1, column_2 and so on.  [=True]
+    missing_texts=--missing-text TEXT
+        A text that stands for no answer, such as NA, beside empty, nan and null.  [repeated]
+    """
+DECIMAL = "--decimal [.|,]  Decimal mark of all numbers in the table, where it is not seen."
+WAYS = {"csv_separator": None, "header": True, "decimal": None, "missing_texts": ()}
+
 # Of networks.
 PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
 DISHONEST = """
@@ -372,6 +383,12 @@ USERS = """
 def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """Take options out of all of them."""
     return {name: options.pop(name) for name in names}
+
+
+def take_reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Take `READING` and `DECIMAL` out of all of them: the ways that are not the usual ones."""
+    ways = taken(options, *(WAYS.keys() & options.keys()))
+    return {name: way for name, way in ways.items() if way != WAYS[name]}
 
 
 def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:

@@ -27,10 +27,7 @@ _READING = {
     "clip": False,
     "separator": None,
     "truncate": False,
-    "csv_separator": None,
-    "header": True,
-    "decimal": None,
-    "missing_texts": (),
+    **shared.WAYS,
 }
 
 
@@ -54,12 +51,8 @@ _READING = {
     --clip           Move numbers outside the limits to the nearest inside.
     --separator TEXT    Between a user's answers, for --max-answers; by default ;
     --truncate       Keep the first S answers of users with more.
-    --csv-separator C  Between the columns of TABLE, where it is not seen.
-    header=--no-header
-        TABLE begins with values; its columns are column_1, column_2 and so on.  [=True]
-    --decimal [.|,]  Decimal mark of all numbers in TABLE, where it is not seen.
-    missing_texts=--missing-text TEXT
-        A text that stands for no answer, such as NA, beside empty, nan and null.  [repeated]
+    {shared.READING}
+    {shared.DECIMAL}
     {SHUFFLER}
     {GROUPING}
     {SHUFFLED}
@@ -114,6 +107,7 @@ def run(
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
     others = taken(given, "save_reports") | simulated
+    others["ways"] = shared.take_reading(dict(ways))
     shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
     what = Asked.of(given)
     if planned is not None and (what.is_given or not is_uniform):
@@ -189,6 +183,7 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     {shared.PLAN}
     {shared.OUT.format("results")}
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
+    {shared.READING}
     --strict  Refuse where so few reports keep less than was planned.
     {shared.ESTIMATING}
     {shared.OVERWRITE}
@@ -209,11 +204,12 @@ def estimate(
     if plan_file is None:
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
     intervals, about = shared.take_estimating(given)
-    planned = sdp.Plan.load(plan_file)
+    planned, ways = sdp.Plan.load(plan_file), shared.take_reading(given)
     with console.new_folder(out, overwrite=overwrite) as folder:
-        result = sdp.estimate(reports, planned, **given, **intervals)
+        result = sdp.estimate(reports, planned, **given, **intervals, **ways)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
+        files |= ways
         write_results(result, folder, parameters=files, findings=json_of_run(result))
     _print_result(result, out)
 

@@ -8,8 +8,9 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import console
+from shuffledp.cli import options as shared
 from shuffledp.cli.deployment import task_facts
-from shuffledp.cli.options import JSON, PATH, answer_list, cli, options, require_service
+from shuffledp.cli.options import PATH, answer_list, cli, options, require_service
 from shuffledp.core.errors import DataError
 
 # What a device is told, and what to do next.
@@ -43,8 +44,10 @@ _ANSWERED = (
     --least-batch N   Answer no task that releases batches of fewer reports; 2 by default.
     --operator-key HEX  Answer no task of another operator: the public key of the one you know.
     --column TEXT     Column of TABLE with the values; each row is one device.
+    {shared.READING}
+    {shared.DECIMAL}
     --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
-    {JSON}
+    {shared.JSON}
     """,
 )
 def send(
@@ -58,19 +61,20 @@ def send(
     With TABLE, for pilots and load tests: one report a row, and the true answers in one file.
     """
     require_service()
+    ways = shared.take_reading(device)
     from shuffledp.deploy.servers.settings import codes_of, read_task
 
     made = read_task(task_file)
     own = [] if codes is None else codes_of(codes)
     if table is None:
-        if column is not None:
-            raise click.UsageError("--column is for TABLE")
+        if column is not None or ways:
+            raise click.UsageError("--column and ways of reading are for TABLE: leave them out")
         _answer(made, own, **device)
         return
     given = [name for name, each in device.items() if each is not None]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is for a device: leave TABLE out")
-    _send_table(made, table, column, own if codes else None)
+    _send_table(made, table, column, own if codes else None, **ways)
 
 
 def _record(made: "sdp.deploy.Task", counts: dict[str, int], number: int) -> dict[str, object]:
@@ -126,12 +130,12 @@ def _answer(
 
 
 def _send_table(
-    made: "sdp.deploy.Task", table: Path, column: str | None, codes: list[bytes] | None
+    made: "sdp.deploy.Task", table: Path, column: str | None, codes: list[bytes] | None, **ways: Any
 ) -> None:
     """Send the answers of a file, one report a row."""
     from shuffledp.deploy.remote import send_values
 
-    values = sdp.collection.open_column(table, column, made.asked.question)
+    values = sdp.collection.open_column(table, column, made.asked.question, **ways)
     number = values.num_users
     if codes is not None and len(codes) < number:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {number:,} rows")

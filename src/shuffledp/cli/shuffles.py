@@ -89,8 +89,8 @@ def take_shuffle(
 ) -> "Callable[[int, Progress | None], Shuffle]":
     """Take the options of a shuffle out of a dictionary, and check that they go with the others.
 
-    Those are whether to ``save_reports``, and the ``seed``. Returns what opens the shuffle for a
-    number of users.
+    Those are whether to ``save_reports``, the ``seed``, and ``ways`` to read the table. Returns
+    what opens the shuffle for a number of users.
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness")
     given = [name for name, value in exchange.items() if value is not None]
@@ -139,7 +139,7 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
     from shuffledp.groups.run import rows_writer
 
     report = on_progress or no_progress
-    opened = asked.grouping.open(asked.table)
+    opened = asked.grouping.open(asked.table, **asked.ways)
     report("grouping", opened.num_users, opened.num_users)
     shuffler = opened.shuffler(asked.alpha, **asked.how)
     report("ordering", opened.num_users, opened.num_users)
@@ -151,7 +151,8 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
 
     def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink":
         column = asked.column or "report"
-        return rows_writer(asked.table, folder, column=column, public=public, setting=plan)
+        how = {"column": column, "public": public, "setting": plan, **asked.ways}
+        return rows_writer(asked.table, folder, **how)
 
     return Shuffle(partial(sdp.plan, num_users=num_users, shuffling=arrangement), sink)
 
@@ -161,7 +162,8 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
     from shuffledp.network import run
 
     graph, laziness = asked.graph, asked.laziness or 0.0
-    found = run.read_network(graph, asked.table, num_users=num_users, id_column=asked.id_column)
+    named = {"id_column": asked.id_column, **asked.ways}
+    found = run.read_network(graph, asked.table, num_users=num_users, **named)
     exchange = run.NetworkPlan(
         name=graph.name,
         mixing=sdp.network.NetworkMixing(found, laziness=laziness, on_progress=on_progress),

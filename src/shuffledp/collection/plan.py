@@ -22,7 +22,7 @@ from shuffledp.collection.cautions import (
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.question import Candidates, Estimates_co, Question, chosen_candidates
-from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.questions import AnswerSets, question_from_json
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -108,6 +108,14 @@ class Plan(Shown, Generic[Estimates_co]):
         return self.question.expected_error(self.randomizer, self.num_users)
 
     @property
+    def worst_standard_error(self) -> float | None:
+        """The largest that the first can be, whatever the answers; None but for sets of answers."""
+        question: Any = self.question
+        if not isinstance(question, AnswerSets):
+            return None
+        return question.worst_error(self.randomizer, self.num_users)
+
+    @property
     def expected_population_standard_error(self) -> float:
         """The same with sampling: of an estimate about the population that the users come from."""
         sampling = self.question.expected_spread / self.num_users
@@ -190,6 +198,7 @@ class Plan(Shown, Generic[Estimates_co]):
             "alternatives": [each.to_json_dict() for each in self.alternatives],
             "expected_population_standard_error": self.expected_population_standard_error,
             "expected_for": self.question.expected_for,
+            "worst_standard_error": self.worst_standard_error,
             "num_users": self.num_users,
             "rounds": self.rounds,
             "question": self.question.to_json_dict(),

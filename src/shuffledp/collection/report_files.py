@@ -23,7 +23,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.source import tables
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.core.labels import label_expression
+from shuffledp.core.labels import present
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
@@ -149,7 +149,7 @@ class ReportFile:
 
 
 def open_reports(
-    path: str | PathLike[str], *, plan: Plan | None = None, missing: str = "error"
+    path: str | PathLike[str], *, plan: Plan | None = None, missing: str = "error", **ways: Any
 ) -> ReportFile:
     """Open a file of reports, to be aggregated block by block.
 
@@ -164,6 +164,8 @@ def open_reports(
         What the reports were made under, where the file does not say so.
     missing : {"error", "drop"}
         What to do with rows without a report.
+    csv_separator, header, missing_texts : optional
+        How text is read, as for `open_column`.
 
     Returns
     -------
@@ -178,37 +180,36 @@ def open_reports(
     tables.require_missing(missing, unless="reports")
     location = Path(path)
     fingerprint, by = None, "devices"
+    source = tables.open_source(location, COLUMN, **ways)
+    frame, labels = source.frame, () if plan is None else plan.question.labels
     with tables.reading(location.name):
-        frame = tables.scan(location)
-        if COLUMN not in frame.collect_schema():
-            raise DataError(
-                f"{location.name} has no column {COLUMN!r}: name the reports' column so"
-            )
         if not tables.is_text_table(location):
             facts = pl.read_parquet_metadata(location).get(_METADATA_KEY, "")
             with suppress(ValueError, KeyError, TypeError):
                 fingerprint = str(json.loads(facts)["fingerprint"])
                 by = str(json.loads(facts).get("collected_by", by))
         if missing == "drop":
-            frame = frame.drop_nulls(COLUMN)
+            held = pl.col(COLUMN)
+            if source.dtypes[0] == pl.String:
+                held = present(source.label(), source.missing_texts(labels))
+            frame = frame.filter(held.is_not_null())
     if fingerprint is None:
         if plan is None:
             raise DataError(
                 f"{location.name} does not say which law made its reports: it was not written by "
                 "shuffledp run --save-reports or write_reports; pass the plan"
             )
-        frame = frame.with_columns(_as_encoded(frame, plan))
+        frame = frame.with_columns(_as_encoded(source, plan))
         fingerprint = plan.randomizer.fingerprint
     return ReportFile(path=location, fingerprint=fingerprint, collected_by=by, _frame=frame)
 
 
-def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
+def _as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
-    column, labels = pl.col(COLUMN), list(plan.question.labels)
     if plan.randomizer.name == "k-rr":
-        dtype = frame.collect_schema()[COLUMN]
-        return label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
+        return source.label().cast(pl.Enum(list(plan.question.labels)), strict=False)
     drawn = to_frame(plan.randomizer.randomize(_no_values(plan), Entropy.from_seed(0)))
+    column = source.label() if source.dtypes[0] == pl.String else pl.col(COLUMN)
     return column.cast(drawn.schema[COLUMN], strict=False)
 
 

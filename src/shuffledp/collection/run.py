@@ -203,6 +203,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     simultaneous: bool = False,
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
+    **ways: Any,
 ) -> Result[EstimatesT]:
     """Estimate from reports that have been randomized and shuffled already.
 
@@ -220,6 +221,8 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         Refuse where the guarantee falls short of the plan's.
     shuffling, confidence, interval, simultaneous, interval_about, post_processing
         As for `run`.
+    csv_separator, header, missing_texts
+        How a file of text is read, as for ``shuffledp.collection.open_column``.
 
     Returns
     -------
@@ -256,7 +259,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
 
-        reports = open_reports(reports, plan=plan, missing=missing)
+        reports = open_reports(reports, plan=plan, missing=missing, **ways)
     blocks: Any = [reports] if isinstance(reports, Reports) else reports
     blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)

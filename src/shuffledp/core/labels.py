@@ -20,6 +20,9 @@ from shuffledp.core.lazy_polars import pl
 MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 """Texts that stand for "no answer", unless the domain lists them."""
 
+NOBODY = (*MISSING_TEXTS, "NA", "N/A", "n/a", "#N/A", "<NA>", "None", "none")
+"""Texts that name nobody: many rows with one of them are many people, or unknown ones."""
+
 # What no reader sees goes; every white space is one space. Joiners shape letters and pictures.
 _INVISIBLE = "\xad\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff" + "".join(
     map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
@@ -69,9 +72,11 @@ def label_series(column: "pl.Series") -> "pl.Series":
         column = column.cast(pl.String)
     dtype = column.dtype
     if dtype == pl.String:
-        unusual = column.str.contains(_UNUSUAL).fill_null(value=False)
-        if not unusual.any():
+        # Where texts repeat, looking at each once is quicker.
+        repeats = len(column) > 1000 and column.head(1000).n_unique() < 100
+        if not (column.unique() if repeats else column).str.contains(_UNUSUAL).any():
             return column
+        unusual = column.str.contains(_UNUSUAL).fill_null(value=False)
         distinct = column.filter(unusual).unique()
         return column.replace(distinct, pl.Series(map(formed, distinct), dtype=pl.String))
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Null):
@@ -115,6 +120,81 @@ def place_expression(name: str, dtype: "pl.DataType", labels: Iterable[str]) -> 
 def present(label: "pl.Expr", missing: Iterable[str] = MISSING_TEXTS) -> "pl.Expr":
     """Return labels with null for those that stand for none."""
     return pl.when(~label.is_in(list(missing))).then(label)
+
+
+# ---------------------------------------------------------------- numbers
+# A text whose mark may group thousands, and one that tells which of two marks is the decimal one.
+_UNCLEAR = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
+_TELLING = (
+    r"^[+-]?([0-9]*DECIMAL[0-9]+([eE][+-]?[0-9]+)?|[0-9]{1,3}(GROUP[0-9]{3})+DECIMAL[0-9]+"
+    r"|[0-9]{1,3}GROUP[0-9]{3}(GROUP[0-9]{3})+)$"
+)
+_GROUPED = r"^[+-]?[1-9][0-9]{0,2}(GROUP[0-9]{3})+(DECIMAL[0-9]*)?$"
+
+
+def _marked(pattern: str, decimal: str) -> str:
+    """Return a pattern for a decimal mark, with the other one between groups."""
+    marks = (r"\.", ",") if decimal == "." else (",", r"\.")
+    return pattern.replace("DECIMAL", marks[0]).replace("GROUP", marks[1])
+
+
+def decimal_mark(frame: "pl.LazyFrame", names: Iterable[str], origin: str) -> str | None:
+    """Return the decimal mark that all numbers of a file in text show; None for a point.
+
+    Only between semicolons it is not clear; nor does it matter unless some of ``names`` has one.
+    """
+    text = pl.all().str.strip_chars()
+    is_clear = ~text.str.contains(_UNCLEAR)
+    comma, point = (text.str.contains(_marked(_TELLING, mark)) & is_clear for mark in ",.")
+    asked = pl.col(list(names)).str.strip_chars()
+    queries = (comma, point, asked.str.contains(r"[.,]"), asked.str.contains(_UNCLEAR))
+    found = [frame.select(pl.any_horizontal(each).any()) for each in queries]
+    has_comma, has_point, has_mark, has_unclear = (f.item() for f in pl.collect_all(found))
+    if not has_mark:
+        return None
+    if has_comma == has_point and (has_comma or has_unclear):
+        shown = "both marks" if has_comma else "numbers like 1.234 alone"
+        raise DataError(
+            f"{origin} has {shown}, so that its decimal mark could be either: say which it is with "
+            "decimal='.' or decimal=','"
+        )
+    return "," if has_comma else "."
+
+
+def holds_numbers(dtype: "pl.DataType") -> bool:
+    """Return whether values of a type may be numbers."""
+    return dtype == pl.String or dtype.is_numeric() or dtype == pl.Null
+
+
+def number_series(
+    column: "pl.Series", mark: str | None, missing: Iterable[str], *, is_declared: bool
+) -> "pl.Series":
+    """Return a column as numbers: NaN where it has no value, null where it is no number.
+
+    Of texts that are numbers only those that were declared stand for none.
+    """
+    has_mark = mark is not None and column.dtype == pl.String
+    texts = _with_points(label_series(column), mark or "") if has_mark else column
+    found = texts.cast(pl.Float64, strict=False)
+    others = found.is_null() & texts.is_not_null()
+    if others.any():  # few, as a rule
+        found = found.scatter(
+            others.arg_true(), label_series(texts.filter(others)).cast(pl.Float64, strict=False)
+        )
+    unsure = column.is_not_null() if is_declared else others
+    labels = label_series(column.filter(unsure))
+    absent = unsure.arg_true().filter(labels.is_in(list(missing)))
+    return found.scatter(absent, math.nan).set(column.is_null(), math.nan)
+
+
+def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
+    """Return numbers with decimal points and no groups; those in another form as no number."""
+    other, pattern = "." if mark == "," else ",", _marked(_GROUPED, mark)
+    is_grouped = texts.str.contains(pattern).fill_null(value=False)
+    plain = texts.zip_with(~is_grouped, texts.str.replace_all(other, "", literal=True))
+    if mark == ",":
+        plain = plain.str.replace(".", "?", literal=True).str.replace(",", ".", literal=True)
+    return plain
 
 
 def is_gap(value: object) -> bool:

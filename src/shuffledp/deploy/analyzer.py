@@ -241,6 +241,10 @@ class Analyzer(Keeper):
         query = "SELECT number, root FROM batches WHERE is_kept = 0 ORDER BY number"
         return dict(self._store.rows(query))
 
+    def kept(self) -> list[int]:
+        """Return the numbers of batches that have none: their reports count with later ones."""
+        return [row[0] for row in self._store.rows("SELECT number FROM batches WHERE is_kept = 1")]
+
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
     """Return which parts are counted together: none if they have too few honest reports.

@@ -16,10 +16,12 @@ from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer, batch_facts, result_of
 from shuffledp.deploy.remote import FILES, Server
 from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
 from shuffledp.deploy.servers.watch import Watch
 
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
+
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
 
@@ -58,6 +60,7 @@ class AnalyzerWatch(Watch):
         super().__init__("analyzer")
         self._ledger, self._now, self._is_away = ledger, now, False
         self.refusals: dict[int, str] = {}
+        self.kept: set[int] = set()
         self.problems["shuffler"] = "the shuffler has not been asked yet"
 
     def shuffler_answered(self) -> None:
@@ -80,6 +83,7 @@ class AnalyzerWatch(Watch):
     def published(self, number: int, num_reports: int) -> None:
         """Note that a batch has its result, or is kept and has none."""
         if not num_reports:
+            self.kept.add(number)
             self.say("batch_kept", batch=number)
             return
         self.set("newest_batch_reports", num_reports)
@@ -107,8 +111,14 @@ class AnalyzerWatch(Watch):
             self.set("budget_left_epsilon", ledger.remaining)
 
 
-def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None]) -> None:
-    """Serve one task's analyzer until the process is told to end."""
+def serve_analyzer(
+    read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None], *, accept_clock: bool
+) -> None:
+    """Serve one task's analyzer until the process is told to end.
+
+    With ``accept_clock`` the clock is believed, however far it is from where it should be; it is
+    noted for who destroys keys.
+    """
     settings = read()
     watch, results = AnalyzerWatch(settings.ledger), settings.store / "results"
     results.mkdir(exist_ok=True)
@@ -123,6 +133,8 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         ) as shuffler,
     ):
         lists = settings.lists()
+        clock = clock_of(task, analyzer.last_time(), is_accepted=accept_clock)
+        watch.kept.update(analyzer.kept())
 
         def reload() -> Callable[[], None]:
             new = settings.read_again(read)
@@ -137,7 +149,10 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         async def work() -> None:
             while True:
                 try:
+                    analyzer.note_time(clock())
                     await _take(analyzer, shuffler, results, watch)
+                except OutputError as error:
+                    watch.store_failed(error)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
                     watch.shuffler_away(str(error))
                 watch.tick(len(_batches_in(results)))
@@ -145,8 +160,8 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
 
         async def index(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
-            said = {str(number): why for number, why in watch.refusals.items()}
-            return JSONResponse({"batches": _batches_in(results), "refused": said})
+            found = {"batches": _batches_in(results), "kept": sorted(watch.kept)}
+            return JSONResponse({**found, "refused": watch.refusals})
 
         async def file(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
@@ -165,7 +180,10 @@ def serve_analyzer(read: Callable[[], AnalyzerSettings], on_ready: Callable[[str
         app = http.application(
             endpoints, [work, lambda: http.on_hangup(reload, watch)], base=base, watch=watch
         )
-        http.serve(app, task, watch, settings, on_ready)
+        try:
+            http.serve(app, task, watch, settings, on_ready)
+        finally:  # who stops it to destroy a key goes by when it ran last
+            analyzer.note_time(clock())
 
 
 async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
@@ -179,9 +197,8 @@ async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: Anal
         try:
             folder = results / str(number)
             num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
-        except OutputError as error:  # a full disk: the batch is asked for again
-            watch.store_failed(error)
-            return
+        except OutputError:  # a full disk: the batch is asked for again
+            raise
         except ShuffledpError as error:
             watch.refused(number, error)
             continue

@@ -199,6 +199,13 @@ class AskedTerms:
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
+        for ours, theirs in zip(question.labels, written["labels"], strict=False):
+            if ours != theirs:  # no text of a user becomes such a label
+                raise DataError(
+                    f"the terms have the label {theirs!a}, and text becomes {ours!a}: "
+                    "write labels composed (Unicode NFC), with plain spaces, none at the ends, and "
+                    "no invisible characters"
+                )
         if asked.randomizer.fingerprint != (said := written.get("fingerprint")):
             ours = f"this version of shuffledp draws from {asked.randomizer.fingerprint!r}"
             remedy = "use the version that prepared the collection"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from shuffledp.core.errors import DataError, OutputError
 
@@ -41,10 +41,14 @@ class Layout:
         return [statement for each in versions for statement in self.steps[each]]
 
 
+_NOTING_SECONDS: Final = 15.0
+
+
 class Keeper:
     """What holds something open, by default a store, until the end of a ``with`` block."""
 
     _store: Any
+    _noted = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +59,18 @@ class Keeper:
     def close(self) -> None:
         """Let go of it; all is on disk already."""
         self._store.close()
+
+    def last_time(self) -> float | None:
+        """Return which time was noted last; None if none was."""
+        found: float | None = self._store.fact("last_time")
+        return found
+
+    def note_time(self, now: float | None) -> None:
+        """Store the time, some times a minute; nothing if a clock says none."""
+        if now is not None and now - self._noted >= _NOTING_SECONDS:
+            with self._store.transaction():
+                self._store.set_fact("last_time", int(now))
+            self._noted = now
 
 
 def write_new(path: Path, data: bytes, *, mode: int) -> None:

@@ -78,10 +78,11 @@ class Server(HttpClient):
         self._ask("DELETE", f"/batches/{number}", MOST_SHORT_BYTES)
 
     def results(self) -> dict[str, Any]:
-        """Return which batches have results, and which were refused, with why."""
-        found = self._said("/results", batches=list, refused=dict)
+        """Return which batches have results, which are kept, and which were refused, with why."""
+        found = self._said("/results", batches=list, kept=list, refused=dict)
         refused = {number: str(why) for number, why in found["refused"].items()}
-        return {"batches": sorted(_numbers(found["batches"])), "refused": refused}
+        numbers = {name: sorted(_numbers(found[name])) for name in ("batches", "kept")}
+        return {**numbers, "refused": refused}
 
     def _said(self, path: str, **kinds: type) -> dict[str, Any]:
         """Return a JSON object that has something of its kind under each name."""
@@ -191,6 +192,10 @@ def collect_results(
             if str(batch) in found["refused"] or (batch is None and found["refused"]):
                 reasons = "; ".join(found["refused"].values())
                 raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
+            if batch in found["kept"]:
+                what = f"the analyzer keeps batch {batch}: too few of its reports are honest for "
+                what += "certain, and they count with a later batch: leave --batch out"
+                raise DataError(what)
             if wait_seconds is not None and waited >= wait_seconds:
                 raise DataError(f"no result yet, {waited:g} seconds on: {_awaited(task)}")
             is_outside = task.epoch_at(time.time()) is None  # of all epochs: over, or not begun

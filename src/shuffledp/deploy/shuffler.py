@@ -57,7 +57,6 @@ _STORE: Final = Layout(
     kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES, steps={3: (_HELD,)}
 )
 _NUM_PARTS: Final = 32
-_NOTING_SECONDS: Final = 15.0
 
 
 class BatchState(NamedTuple):
@@ -121,7 +120,6 @@ class Shuffler(Keeper):
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
-        self._noted = 0.0
         self._epochs: set[int] = set()  # known to have a table of reports
         self.max_epoch_reports = math.inf  # see `is_full`
         self._num_in = Counter[int]()
@@ -180,10 +178,8 @@ class Shuffler(Keeper):
 
     def epochs_around(self, now: float) -> range:
         """Return the epochs that take reports in, and the next one."""
-        begun = (now - self.task.start) / self.task.epoch_seconds
-        first = int(begun - self._grace / self.task.epoch_seconds)
-        last = min(self.task.num_epochs - 1, int(begun) + 1)
-        return range(max(0, self._known_closed, first), last + 1)
+        first, last = (self.task.nth_epoch(each) for each in (now - self._grace, now))
+        return range(max(self._known_closed, first), min(self.task.num_epochs, last + 2))
 
     def replace_keys(
         self, sealing_keys: Mapping[int, X25519PrivateKey], admission: Codes | None
@@ -308,24 +304,12 @@ class Shuffler(Keeper):
         """Close epochs that are over; return the batches that this process is to release now."""
         if not self._store.leads():
             return []
-        self._note_time(now)
+        self.note_time(now)
         # One after the other: so a batch is what is there of its epochs, and nothing else is.
         if not self._batches_in("closed"):
-            num_over = int((now - self._grace - self.task.start) // self.task.epoch_seconds)
+            num_over = self.task.nth_epoch(now - self._grace)
             self._close(min(self.task.num_epochs, num_over))
         return [self.batch(number) for number in self._batches_in("closed")]
-
-    def last_time(self) -> float | None:
-        """Return when epochs were closed, or looked at, last; None if that was never."""
-        found: float | None = self._store.fact("last_time")
-        return found
-
-    def _note_time(self, now: float) -> None:
-        """Store the time, some times a minute."""
-        if now - self._noted >= _NOTING_SECONDS:
-            with self._store.transaction():
-                self._store.set_fact("last_time", int(now))
-            self._noted = now
 
     def _batches_in(self, state: str, after: int = 0) -> list[int]:
         """Return the numbers of batches in a state, beyond a number."""

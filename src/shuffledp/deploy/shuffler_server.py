@@ -23,7 +23,7 @@ from shuffledp.deploy.messages import Answer, Report, decode_upload, most_report
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import opened_in, workers
-from shuffledp.deploy.servers.clock import LEAST_JUMP_SECONDS, Clock
+from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler import BatchState, Held, Shuffler
@@ -48,7 +48,7 @@ _STATES = ("closed", "short", "sealed", "fetched", "dropped")
 def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     """Return the shuffler of a file of settings."""
     task, key = settings.read_task(), files.signing_key(settings.signing_key)
-    if settings.signs_as not in {None, key.public_key().public_bytes_raw().hex()}:
+    if settings.signs_as.lower() != key.public_key().public_bytes_raw().hex():
         what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
         raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
     shuffler = Shuffler(
@@ -81,12 +81,11 @@ def serve_shuffler(
 ) -> None:
     """Serve one task's shuffler until the process is told to end.
 
-    With ``accept_clock`` the clock is believed, however far it is from when the server ran last.
+    With ``accept_clock`` the clock is believed, however far it is from where it should be.
     """
     settings = read()
     with open_shuffler(settings) as shuffler:
-        most_jump = max(LEAST_JUMP_SECONDS, shuffler.task.epoch_seconds)
-        clock = Clock(most_jump, None if accept_clock else shuffler.last_time())
+        clock = clock_of(shuffler.task, shuffler.last_time(), is_accepted=accept_clock)
         shuffler.prepare(time.time())
         watch = ShufflerWatch(shuffler, settings.sealing_keys)
         lists = settings.lists()
@@ -162,8 +161,9 @@ class ShufflerWatch(Watch):
         self.set("clock_believed", int(not is_wrong))
         if is_wrong and "clock" not in self.problems:
             self.problems["clock"] = (
-                "the clock is more than an epoch from where it should be, so nothing is taken in "
-                "or closed: set it right, or start with --accept-clock if it is"
+                "the clock is more than an epoch from when the server ran last, or the task began, "
+                "so nothing is taken in or closed: set it right, or start with --accept-clock if "
+                "it is"
             )
             self.say("clock_jumped", reason=self.problems["clock"])
         elif not is_wrong and self.problems.pop("clock", ""):

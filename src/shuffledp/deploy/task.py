@@ -165,9 +165,13 @@ class Task:
         """SHA-256 of the task: another number anywhere is another task."""
         return hashlib.sha256(self.encode()).digest()
 
+    def nth_epoch(self, seconds: float) -> int:
+        """Return the epoch of a time, as if the task had no first or last one."""
+        return int((seconds - self.start) // self.epoch_seconds)
+
     def epoch_at(self, seconds: float) -> int | None:
         """Return the epoch of a time in seconds since 1970; None outside all of them."""
-        epoch = int((seconds - self.start) // self.epoch_seconds)
+        epoch = self.nth_epoch(seconds)
         return epoch if 0 <= epoch < self.num_epochs else None
 
     def state_at(self, seconds: float) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from shuffledp.collection.source import edge_files
-from shuffledp.collection.source.tables import reading, require_column, scan
+from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
@@ -21,8 +21,6 @@ from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import first_fault, require_metric
 from shuffledp.groups.shuffler import MallowsShuffler
 
-if TYPE_CHECKING:
-    import polars as pl
 _METRES = {"": Decimal(1), "m": Decimal(1), "km": Decimal(1000), "mi": Decimal("1609.344")}
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
 
@@ -43,22 +41,15 @@ def parse_length(text: str) -> float:
     return metres
 
 
-def scan_columns(path: Path, names: Sequence[str]) -> "pl.LazyFrame":
-    """Return a lazy frame of some columns of a table, else raise `DataError`."""
-    frame = scan(path)
-    held = frame.collect_schema().names()
-    for name in names:
-        require_column(name, held, path)
-    return frame.select(names)
-
-
-def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metric: str) -> Floats:
+def read_coordinates(
+    path: str | PathLike[str], columns: Sequence[str], *, metric: str, **ways: Any
+) -> Floats:
     """Read the public coordinates of each person, latitude before longitude: finite, in file order.
 
     The metric decides how many columns and which values there may be. `DataError` names row and
     column of a value that is missing, no number or out of range: everybody needs a place.
+    ``ways`` of reading are those of `open_column`: csv_separator, header, decimal, missing_texts.
     """
-    location = Path(path)
     names = list(columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"columns {', '.join(names)}: name each column once")
@@ -66,34 +57,22 @@ def read_coordinates(path: str | PathLike[str], columns: Sequence[str], *, metri
     if metric == "haversine" and names[0].lower().startswith(("lon", "lng")):
         what = f"column {names[0]!r} is read as latitude, and {names[1]!r} as longitude"
         warnings.warn(f"{what}: name the latitude first", ColumnOrderWarning, stacklevel=2)
-    with reading(location.name):
-        frame = scan_columns(location, names)
-        numbers = [_number(name, dtype) for name, dtype in frame.collect_schema().items()]
-        selected = frame.select(numbers).collect()
+    source = open_source(path, *names, **ways)
+    with reading(source.origin):
+        selected = source.frame.select(source.numbers()).collect()
     if selected.is_empty():
-        raise DataError(f"{location.name} has no rows: give one row a person")
+        raise DataError(f"{source.origin} has no rows: give one row a person")
     # Contiguous, and with NaN where there was no number.
     points = np.ascontiguousarray(selected.to_numpy(), dtype=np.float64)
     if fault := first_fault(points, metric):
         row, column, reason = fault
         if not math.isfinite(points[row, column]):
-            with reading(location.name):
-                held = frame.select(names[column]).slice(row, 1).collect().item()
-            shown = "nothing" if held is None or held == "" else f"{held!r}, which is no number"
+            with reading(source.origin):
+                held = source.frame.select(names[column]).slice(row, 1).collect().item()
+            shown = "nothing" if held is None or held == "" else f"{held!r}, which is no place"
             reason = f"holds {shown}; correct it, or leave such people out beforehand"
-        raise DataError(f"row {row + 1:,} of column {names[column]!r} of {location.name}: {reason}")
+        raise DataError(f"row {row + 1:,} of column {names[column]!r} of {source.origin}: {reason}")
     return points
-
-
-def _number(name: str, dtype: "pl.DataType") -> "pl.Expr":
-    """Return the polars expression of a column as numbers, null where the text is none."""
-    import polars as pl
-
-    if dtype == pl.String:
-        return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
-    if dtype.is_numeric() or dtype == pl.Null:
-        return pl.col(name).cast(pl.Float64)
-    raise DataError(f"column {name!r} is of type {dtype}: coordinates are numbers")
 
 
 def read_groups(
@@ -218,13 +197,17 @@ class Grouping:
             return f"people at most {self.hops} hops apart in {self.graph.name}"
         return f"groups listed in {self.groups_file.name if self.groups_file else ''}"
 
-    def open(self, table: str | PathLike[str]) -> "OpenedGroups":
-        """Form the groups of a table's people, one a row."""
+    def open(self, table: str | PathLike[str], **ways: Any) -> "OpenedGroups":
+        """Form the groups of a table's people, one a row.
+
+        ``ways`` of reading are those of `open_column`: csv_separator, header, decimal,
+        missing_texts.
+        """
         path = Path(table)
         if self.by:
-            return self._by_columns(path)
-        ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column)
-        users = _num_rows(path) if ids is None else len(ids)
+            return self._by_columns(path, **ways)
+        ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column, **ways)
+        users = _num_rows(path, **ways) if ids is None else len(ids)
         if self.graph is not None:
             edges = edge_files.read_edges(self.graph, ids)
             groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
@@ -237,10 +220,10 @@ class Grouping:
         named = replace(groups, description=self.describe())
         return OpenedGroups(groups=named, grouping=self, coordinates=coordinates)
 
-    def _by_columns(self, path: Path) -> "OpenedGroups":
+    def _by_columns(self, path: Path, **ways: Any) -> "OpenedGroups":
         """Form groups by the distance between public values."""
         metric = self.metric_used
-        points = read_coordinates(path, self.by, metric=metric)
+        points = read_coordinates(path, self.by, metric=metric, **ways)
         if self.radius is None:
             groups = Groups.from_nearest(points, self.group_size or 0, metric=metric)
         else:
@@ -283,12 +266,12 @@ class OpenedGroups:
         return MallowsShuffler.for_groups(self.groups, alpha, distance=distance, **where)
 
 
-def _num_rows(path: Path) -> int:
+def _num_rows(path: Path, **ways: Any) -> int:
     """Return the number of rows of the table."""
     import polars as pl
 
     with reading(path.name):
-        rows = int(scan(path).select(pl.len()).collect().item())
+        rows = int(open_source(path, **ways).frame.select(pl.len()).collect().item())
     if rows == 0:
         raise DataError(f"{path.name} has no rows: there is nobody to group")
     return rows

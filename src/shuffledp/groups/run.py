@@ -10,7 +10,7 @@ import numpy as np
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
-from shuffledp.collection.source.tables import reading
+from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -23,7 +23,7 @@ from shuffledp.groups.facts import (
     Reidentification,
     SubsetPreservation,
 )
-from shuffledp.groups.grouping import GroupShuffler, scan_columns
+from shuffledp.groups.grouping import GroupShuffler
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
@@ -44,13 +44,19 @@ _MOST_SIMULATED = 300_000
 
 
 def rows_writer(
-    table: str | PathLike[str], folder: Path, *, column: str, public: tuple[str, ...], setting: Plan
+    table: str | PathLike[str],
+    folder: Path,
+    *,
+    column: str,
+    public: tuple[str, ...],
+    setting: Plan,
+    **ways: Any,
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports, in the order of the rows, beside public columns.
 
     To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet where a
     report is a list. Nothing else of the table is written; the answers' column, which would be
-    published as it is, is refused.
+    published as it is, is refused. ``ways`` of reading the table are those of `open_column`.
     """
     import polars as pl
 
@@ -60,8 +66,7 @@ def rows_writer(
             f"keep = {column!r} is the column of answers, which is private: name public columns "
             "only"
         )
-    with reading(path.name):
-        frame = scan_columns(path, public)
+    frame = open_source(path, *public, **ways).frame.select(public)
     labels = setting.question.labels if setting.randomizer.name == "k-rr" else None
 
     def write(stream: Iterator[Reports]) -> None:

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from shuffledp.collection.source import tables
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.labels import checked_domain, label_expression, place_expression, present
+from shuffledp.core.labels import (
+    NOBODY,
+    checked_domain,
+    label_expression,
+    place_expression,
+    present,
+)
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.design import NOTHING
 from shuffledp.monitoring.times import TimeAxis, require_periods, time_axis, time_expression
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ROWS_A_BLOCK = 1 << 19
+_BOOLEANS = ("0", "1", "true", "false")
 _USER, _TIME, _VALUE = "user code", "time code", "value code"
 
 
@@ -130,6 +137,7 @@ def open_histories(  # one keyword an option
     start: object = None,
     every: object = None,
     on_progress: Progress | None = None,
+    **ways: Any,
 ) -> Histories:
     """Read who has which value from which time on.
 
@@ -155,6 +163,9 @@ def open_histories(  # one keyword an option
         ``"1w"``, ``"1mo"``. The value at the end of a period counts.
     on_progress : callable, optional
         Called with the stage, the rows done and the rows in total.
+    csv_separator, header, missing_texts : optional
+        How a file is read, as for ``shuffledp.collection.open_column``. Who is called by a missing
+        text, or by ``"NA"`` and the like, is nobody.
 
     Returns
     -------
@@ -197,17 +208,12 @@ def open_histories(  # one keyword an option
             f"user, time and value name the columns {', '.join(map(repr, names))}, one of them "
             "twice: give a column for each"
         )
-    if isinstance(table, pl.DataFrame | pl.LazyFrame):
-        path, frame = Path("the table"), table.lazy()
-    else:
-        path = Path(table)
-        frame = tables.scan(path)
-    origin = path.name
+    source = _opened(table, names, **ways)
+    frame, origin = source.frame, source.origin
+    source.missing_texts(labels or _BOOLEANS)  # refuses those that are values
     with tables.reading(origin):
         schema = frame.collect_schema()
-        for name in names:
-            tables.require_column(name, schema.names(), path)
-        if tables.is_text_table(path):
+        if source.separator:
             # Whole rows are parsed once, so that a stray comma is an error.
             frame.select(pl.len()).collect(
                 optimizations=pl.QueryOptFlags(projection_pushdown=False), engine="streaming"
@@ -217,7 +223,7 @@ def open_histories(  # one keyword an option
             raise DataError(f"{origin} has no row with a time: give a row for each user at least")
         times, kind = time_expression(time, schema[time], first, origin)
         rows = frame.select(
-            _user_expression(user, schema[user], origin).alias(_USER),
+            _user_expression(user, schema[user], source).alias(_USER),
             times.alias(_TIME),
             _value_expression(value, schema[value], labels, origin).alias(_VALUE),
         )
@@ -250,6 +256,21 @@ def open_histories(  # one keyword an option
     )
 
 
+def _opened(
+    table: "str | PathLike[str] | pl.DataFrame | pl.LazyFrame", names: Sequence[str], **ways: Any
+) -> tables.Source:
+    """Return three columns of a file or a frame."""
+    if isinstance(table, str | PathLike):
+        return tables.open_source(table, *names, **ways)
+    if ways:
+        raise ParameterError(f"{next(iter(ways))}=... is for reading a file: leave it out")
+    source = tables.Source(table.lazy(), tuple(names), "the table")
+    with tables.reading(source.origin):
+        for name in names:
+            tables.require_column(name, source.frame.collect_schema().names(), Path(source.origin))
+    return source
+
+
 def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
     """Return the labels of categories; none for booleans."""
     labels = () if categories is None else checked_domain(categories)
@@ -262,16 +283,17 @@ def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- columns
-def _user_expression(name: str, dtype: "pl.DataType", origin: str) -> "pl.Expr":
+def _user_expression(name: str, dtype: "pl.DataType", source: tables.Source) -> "pl.Expr":
     """Return the expression for identifiers, Int64 or text."""
     import polars as pl
 
-    if dtype.is_integer():
+    if dtype.is_integer() and not source.declared:
         return pl.col(name).cast(pl.Int64)
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
-        return present(label_expression(name, dtype))
+    if dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum):
+        return present(label_expression(name, dtype), (*NOBODY, *source.declared))
     raise DataError(
-        f"column {name!r} of {origin} is of type {dtype}: name users by whole numbers or text"
+        f"column {name!r} of {source.origin} is of type {dtype}: name users by whole numbers or "
+        "text"
     )
 
 

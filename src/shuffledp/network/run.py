@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.question import Question, chosen_candidates
@@ -79,9 +80,8 @@ class NetworkShuffling:
     def cautions(
         self, profile: LocalProfile, guarantee: Guarantee, facts: NetworkFacts
     ) -> tuple[str, ...]:
-        """Return warnings about estimates from reports that have not mixed."""
-        del profile, guarantee
-        return network_cautions(facts)
+        """Return warnings about reports that have not mixed, and where only epsilon0 is left."""
+        return (*network_cautions(facts), *local_cautions(profile, guarantee))
 
     def leakage(self) -> Concealment:
         """Return what hides the report of the user whose position tells most."""
@@ -97,6 +97,9 @@ HOLDER = "holder"
 # The curve of the report, as shares of the rounds.
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
+# A gain by the walk that is below this part of epsilon0 counts as none.
+_NOTHING = 1e-3
+
 # Below this nobody sees from estimates that holders' laws differ between users.
 _VISIBLE_SEPARATION = 0.01
 
@@ -107,17 +110,18 @@ def read_network(
     *,
     num_users: int,
     id_column: str | None = None,
+    **ways: Any,
 ) -> Graph:
     """Read a graph whose user i is row i of a table of ``num_users`` rows.
 
     Edges name people by a column of the table, or by row numbers from 0. People without an edge are
-    in it, without neighbours.
+    in it, without neighbours. ``ways`` of reading the table are those of `open_column`.
     """
     from shuffledp.collection.source.edge_files import read_ids
     from shuffledp.network.graph_files import read_graph
 
     if id_column is not None:
-        return read_graph(graph, ids=read_ids(table, id_column))
+        return read_graph(graph, ids=read_ids(table, id_column, **ways))
     found = read_graph(graph)
     name, rows = Path(graph).name, Path(table).name
     if found.labels is not None:
@@ -279,6 +283,18 @@ def network_facts(
 def curve_rounds(rounds: int) -> list[int]:
     """Return the numbers of rounds at which a report shows epsilon: some, and the last."""
     return sorted({max(1, round(share * rounds)) for share in _SHARES if rounds} | {rounds})
+
+
+def local_cautions(
+    profile: LocalProfile, guarantee: Guarantee, why: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return a warning, with the reasons, where no more is proved than of the report alone."""
+    delta, epsilon = guarantee.delta_upper, guarantee.epsilon_upper
+    alone = account_epsilon(profile, num_users=1, delta=delta, with_lower=False).upper
+    if epsilon < alone * (1.0 - _NOTHING):
+        return ()
+    reasons = "; ".join(why or ["reports did not come far enough to hide among others"])
+    return (f"Only the local guarantee is left, epsilon <= {epsilon:.6g}: {reasons}.",)
 
 
 def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import DataError, ParameterError
@@ -19,7 +18,7 @@ from shuffledp.network.anonymity import Terms as Asked
 from shuffledp.network.facts import ExchangeFacts
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
-from shuffledp.network.run import curve_rounds, facts_of_walk
+from shuffledp.network.run import curve_rounds, facts_of_walk, local_cautions
 from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers import slots
@@ -259,13 +258,9 @@ class Exchange:
 
     def cautions(self, profile: LocalProfile, guarantee: Guarantee) -> tuple[str, ...]:
         """Return a warning, with the reasons, where no more is proved than of the report alone."""
-        delta, epsilon = guarantee.delta_upper, guarantee.epsilon_upper
-        alone = account_epsilon(profile, num_users=1, delta=delta, with_lower=False).upper
-        if epsilon < alone * (1.0 - 1e-6):
-            return ()
-        why = self._obstacles(delta) or ["reports did not come far enough to hide among others"]
-        text = f"Only the local guarantee is left, epsilon <= {epsilon:.6g}: {'; '.join(why)}."
-        return (f"{text} What is missing may depend on who sent it." if self.doubts else text,)
+        found = local_cautions(profile, guarantee, self._obstacles(guarantee.delta_upper))
+        depends = " What is missing may depend on who sent it." if self.doubts else ""
+        return tuple(each + depends for each in found)
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
         """Return the central guarantee of what was handed in, its epsilon rounded up.

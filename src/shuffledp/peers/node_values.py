@@ -38,18 +38,19 @@ def read_node_values(
     labels: Sequence[str] | None,
     num_nodes: int,
     id_column: str | None = None,
+    **ways: Any,
 ) -> NodeValues:
     """Read the values of nodes from a table in which each row is one user.
 
     Without a column of labels the row number, from 0, is the node's number, so that there must be
-    as many rows as nodes.
+    as many rows as nodes. ``ways`` of reading are those of `open_column`.
     """
-    opened = open_column(table, column, question)
+    opened = open_column(table, column, question, **ways)
     nodes = np.arange(num_nodes)
     if id_column is not None:
         known = map(str, range(num_nodes)) if labels is None else labels
         number_of = {label: number for number, label in enumerate(known)}
-        ids = list(read_ids(table, id_column))
+        ids = read_ids(table, id_column, **ways)
         for label in ids:
             if label not in number_of:
                 named = f"{label!r} in column {id_column!r}, who is no node of the graph"

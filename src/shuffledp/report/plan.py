@@ -74,7 +74,9 @@ def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
         (
             "Standard error",
             wording.error_text(plan, plan.expected_standard_error),
-            f"expected, {plan.question.expected_for}",
+            "; at most ".join(
+                [f"expected, {plan.question.expected_for}", *wording.worst_error(plan)]
+            ),
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
     )

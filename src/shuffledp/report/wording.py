@@ -281,19 +281,20 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
 
     Where the first is of one case, as for sets, the worst case too.
     """
-    from shuffledp.collection.questions import AnswerSets
-
     about_users = error_text(plan, plan.expected_standard_error)
     about_population = error_text(plan, plan.expected_population_standard_error)
-    worst = []
-    if isinstance(plan.question, AnswerSets):
-        error = plan.question.worst_error(plan.randomizer, plan.num_users)
-        worst = [("worst case", f"standard error {error_text(plan, error)}, whatever the answers")]
+    worst = [("worst case", f"standard error {each}") for each in worst_error(plan)]
     return [
         ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
         *worst,
         ("population", f"standard error {about_population} expected, with sampling"),
     ]
+
+
+def worst_error(plan: "Plan") -> list[str]:
+    """Return the standard error in the worst case, where the expected one is of another."""
+    worst = plan.worst_standard_error
+    return [] if worst is None else [f"{error_text(plan, worst)}, whatever the answers"]
 
 
 def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:

@@ -355,3 +355,9 @@ def test_no_rows():
     ball, empty = Ball(norm_bound=1.0), np.empty((0, 3))
     assert ball.outside(empty).shape == (0,)
     assert ball.clip(empty).shape == (0, 3)
+
+
+def test_a_decimal_mark_is_of_text_alone(tmp_path):
+    pl.DataFrame({"x": [123.456, 1.5]}).write_parquet(tmp_path / "a.parquet")
+    column = open_numbers(tmp_path / "a.parquet", "x", limits=Range(low=0, high=999), decimal=",")
+    assert values_of(column) == [123.456, 1.5]

@@ -17,6 +17,7 @@ from collection.source.opened import (
     open_table,
     open_words,
 )
+from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import source_of_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.labels import checked_domain
@@ -390,3 +391,14 @@ def test_what_is_no_list_of_answers_is_refused(values):
 def test_a_set_is_no_domain():
     with pytest.raises(ParameterError, match="is a set, which has no order"):
         sdp.Categories({"yes", "no"})
+
+
+def test_an_empty_line_of_many_columns_is_nobody_and_keeps_the_order(tmp_path):
+    names = [f"c{place}" for place in range(3000)]
+    rows = [[str(row)] * 3000 for row in range(40)]
+    lines = [",".join(row) for row in [names, *rows]]
+    lines[7:7] = [""]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n\r\n")
+    source = tables.open_source(tmp_path / "a.csv", "c2999")
+    found = pl.concat(source.batches(source.frame.select("c2999"), check=True)).to_series()
+    assert found.to_list() == [str(row) for row in range(40)]

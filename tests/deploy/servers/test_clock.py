@@ -12,7 +12,7 @@ from deploy.steps import advance, take
 from deploy.test_system import at, shuffler_for, upload
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.messages import Answer, decode_upload
-from shuffledp.deploy.servers.clock import Clock
+from shuffledp.deploy.servers.clock import Clock, clock_of
 from shuffledp.deploy.shuffler_server import Intake, ShufflerWatch
 
 DAY = 86_400.0
@@ -59,6 +59,17 @@ def test_what_was_stored_last_is_held_against_the_clock_of_a_server_that_starts(
     for begin in (at(400), at(0) - 2 * DAY):
         assert Machine(begin, last=at(0)).after(0) is None
         assert Machine(begin).after(0) == begin  # accepted
+
+
+@pytest.mark.parametrize(("days", "is_believed"), [(0.9, True), (1.1, False), (400, False)])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_at_a_first_start_the_clock_is_held_against_the_first_epoch(
+    monkeypatch, sign, days, is_believed
+):
+    now = TASK.start + sign * days * DAY
+    monkeypatch.setattr("time.time", lambda: now)
+    assert (clock_of(TASK, None)() is not None) == is_believed
+    assert clock_of(TASK, None, is_accepted=True)() == clock_of(TASK, now - 60)() == now
 
 
 @given(st.lists(st.tuples(st.floats(0, 3600), st.floats(-1000 * DAY, 1000 * DAY)), max_size=30))

@@ -149,10 +149,19 @@ def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_g
             size = m.sealed_size(task.asked.codec.num_report_bytes)
             assert {data[at] for at in range(len(data) - 3 * size, len(data), size)} == {key}
             assert analyzer.take(data).reports.num_reports == 3
+    clock[0] = at(2)  # which no server has seen: the task begins at 0
+    assert main(["keys", "destroy", "--number", "0", "--config", config]) == 2
+    assert "start the analyzer with --accept-clock" in capsys.readouterr().err
+    with open_analyzer(analyzer_settings) as analyzer:
+        analyzer.note_time(at(1, 60))
     for now, number in ((at(1), "0"), (at(1), "1"), (at(2), "1")):
         clock[0] = now
         assert main(["keys", "destroy", "--number", number, "--config", config]) == 2
         assert "devices seal to now or later" in capsys.readouterr().err
+    clock[0] = at(400)
+    assert main(["keys", "destroy", "--number", "0", "--config", config]) == 2
+    assert "more than an epoch from when the analyzer ran last" in capsys.readouterr().err
+    clock[0] = at(2)
     for said in ("destroyed", "gone already"):
         assert main(["keys", "destroy", "--number", "0", "--config", config]) == 0
         assert said in capsys.readouterr().out

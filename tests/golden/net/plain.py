@@ -23,9 +23,8 @@ NOISE = 1e-15
 LONG_TEXT = 100
 LONGEST_LIST = 24
 
-# Calls whose numbers come from searches that stop short of the last digits: those of scikit-learn,
-# and that for the shares of a law of holders which the spectrum alone bounds.
-ROUGH = ("learnability | ", "gaussian-process", "--positions spectral")
+# Calls whose numbers come from searches of scikit-learn that stop short of the last digits.
+ROUGH = ("learnability | ", "gaussian-process")
 ROUGH_DIGITS = 1e-3
 
 # Keys that another run of the same call may show with another value, and why.

@@ -76,3 +76,13 @@ def test_the_better_of_an_attack_and_the_own_report_is_named():
 
 def test_json():
     assert measured(0.25, 0.75).to_json_dict()["trials"] == [0.25, 0.75]
+
+
+def test_traits_have_the_decimal_mark_of_their_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x;y\n1.234;0,5\n1234;1,5\n0;2,5\n")
+    traits = read_traits(path, ["x", "y"])
+    assert not traits.is_category.any()
+    assert traits.values.tolist() == [[1.0, 0.25], [1.0, 0.75], [0.0, 1.25]]
+    with pytest.raises(DataError, match="has no value in row 2"):
+        read_traits(path, ["y"], missing_texts=["1,5"])

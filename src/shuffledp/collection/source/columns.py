@@ -4,7 +4,6 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -19,7 +18,7 @@ from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
-from shuffledp.core.labels import label_expression, label_series, place_expression
+from shuffledp.core.labels import label_expression, place_expression
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
@@ -364,9 +363,7 @@ def numbers(
     clip: bool = False,
 ) -> Column:
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
-    mark = _decimal_mark(source)
-    columns = enumerate(zip(source.names, source.dtypes, strict=True))
-    read = {str(place): _number(*column, source, mark) for place, column in columns}
+    read = {str(place): each for place, each in enumerate(source.numbers())}
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
         values = np.ascontiguousarray(batch.to_numpy(), dtype=np.float64)
@@ -392,82 +389,6 @@ def numbers(
         checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
         unless="numbers",
     )
-
-
-# A text whose mark may group thousands, and one that tells which of two marks is the decimal one.
-_UNCLEAR = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
-_TELLING = (
-    r"^[+-]?([0-9]*DECIMAL[0-9]+([eE][+-]?[0-9]+)?|[0-9]{1,3}(GROUP[0-9]{3})+DECIMAL[0-9]+"
-    r"|[0-9]{1,3}GROUP[0-9]{3}(GROUP[0-9]{3})+)$"
-)
-_GROUPED = r"^[+-]?[1-9][0-9]{0,2}(GROUP[0-9]{3})+(DECIMAL[0-9]*)?$"
-
-
-def _marked(pattern: str, decimal: str) -> str:
-    """Return a pattern for a decimal mark, with the other one between groups."""
-    marks = (r"\.", ",") if decimal == "." else (",", r"\.")
-    return pattern.replace("DECIMAL", marks[0]).replace("GROUP", marks[1])
-
-
-def _decimal_mark(source: Source) -> str | None:
-    """Return the decimal mark of a file: stated, or what all its numbers show; None for a point.
-
-    Only between semicolons it is not clear.
-    """
-    if source.decimal is not None or source.separator != ";":
-        return source.decimal
-    text = pl.all().str.strip_chars()
-    is_clear = ~text.str.contains(_UNCLEAR)
-    comma, point = (text.str.contains(_marked(_TELLING, mark)) & is_clear for mark in ",.")
-    asked = pl.col(source.names).str.strip_chars()
-    queries = (comma, point, asked.str.contains(r"[.,]"), asked.str.contains(_UNCLEAR))
-    with tables.reading(source.origin):
-        found = [source.frame.select(pl.any_horizontal(each).any()) for each in queries]
-        has_comma, has_point, has_mark, has_unclear = (f.item() for f in pl.collect_all(found))
-    if not has_mark:
-        return None
-    if has_comma == has_point and (has_comma or has_unclear):
-        shown = "both marks" if has_comma else "numbers like 1.234 alone"
-        raise DataError(
-            f"{source.origin} has {shown}, so that its decimal mark could be either: say which it "
-            "is with decimal='.' or decimal=','"
-        )
-    return "," if has_comma else "."
-
-
-def _number(name: str, dtype: "pl.DataType", source: Source, mark: str | None) -> "pl.Expr":
-    """Return a column as numbers: NaN where it has no value, null where it is no number."""
-    missing = list(source.missing_texts())
-
-    def numbers(column: "pl.Series") -> "pl.Series":
-        texts = column if mark is None else _with_points(label_series(column), mark)
-        found = texts.cast(pl.Float64, strict=False)
-        others = found.is_null() & texts.is_not_null()
-        if others.any():  # few, as a rule
-            found = found.scatter(
-                others.arg_true(), label_series(texts.filter(others)).cast(pl.Float64, strict=False)
-            )
-        # Of texts that are numbers only those that were declared stand for none.
-        unsure = others if not source.declared else column.is_not_null()
-        labels = label_series(column.filter(unsure))
-        absent = unsure.arg_true().filter(labels.is_in(missing))
-        return found.scatter(absent, math.nan).set(column.is_null(), math.nan)
-
-    if dtype == pl.Boolean:
-        raise DataError(f"column {name!r} is of type Boolean, which is no number: give 0 and 1")
-    if dtype == pl.String or dtype.is_numeric() or dtype == pl.Null:
-        return pl.col(name).map_batches(numbers, return_dtype=pl.Float64, is_elementwise=True)
-    raise DataError(f"column {name!r} is of type {dtype}, which is no column of numbers")
-
-
-def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
-    """Return numbers with decimal points and no groups; those in another form as no number."""
-    other, pattern = "." if mark == "," else ",", _marked(_GROUPED, mark)
-    is_grouped = texts.str.contains(pattern).fill_null(value=False)
-    plain = texts.zip_with(~is_grouped, texts.str.replace_all(other, "", literal=True))
-    if mark == ",":
-        plain = plain.str.replace(".", "?", literal=True).str.replace(",", ".", literal=True)
-    return plain
 
 
 # --------------------------------------------------------------------- sets of answers

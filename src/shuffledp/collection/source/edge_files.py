@@ -9,17 +9,15 @@ import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.labels import MISSING_TEXTS, label_expression, label_of, label_series
+from shuffledp.core.labels import NOBODY, label_expression, label_of, label_series
 from shuffledp.core.lazy_polars import pl
-
-#: Texts that name nobody: many rows with one of them are many people, or unknown ones.
-NOBODY = (*MISSING_TEXTS, "NA", "N/A", "n/a", "#N/A", "<NA>", "None", "none")
 
 _EMPTY_LINE = re.compile(rb"(?m)^[ \t]*([#%].*)?(\n|\Z)")
 
@@ -154,15 +152,18 @@ def read_edges(
     return edges[start:][is_whole]
 
 
-def read_ids(path: str | PathLike[str], column: str) -> list[str]:
-    """Read what each person is called in edge lists and groups: one label a row, all different."""
-    source = tables.open_source(path, column)
+def read_ids(path: str | PathLike[str], column: str, **ways: Any) -> list[str]:
+    """Read what each person is called in edge lists and groups: one label a row, all different.
+
+    ``ways`` of reading are those of `tables.open_source`.
+    """
+    source = tables.open_source(path, column, **ways)
     where = source.where
     with tables.reading(source.origin):
         labels = source.frame.select(source.label()).collect().to_series()
     if labels.is_empty():
         raise DataError(f"{where} has no rows: give one row a person")
-    missing = (labels.is_null() | labels.is_in(list(NOBODY))).arg_true()
+    missing = (labels.is_null() | labels.is_in([*NOBODY, *source.declared])).arg_true()
     if len(missing):
         raise DataError(
             f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack one)"

@@ -8,14 +8,14 @@ import csv
 import difflib
 import gzip
 import io
-import mmap
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
+from operator import and_
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.files import require_file
-from shuffledp.core.labels import MISSING_TEXTS, formed, is_gap, label_expression, require_list
+from shuffledp.core.labels import (
+    MISSING_TEXTS,
+    decimal_mark,
+    formed,
+    holds_numbers,
+    is_gap,
+    label_expression,
+    number_series,
+    require_list,
+)
 from shuffledp.core.lazy_polars import pl
 
 BLOCK_ROWS = 1 << 18
@@ -84,6 +93,30 @@ class Source:
             raise ParameterError(f"missing_texts has {both[0]!r}, which the domain lists: drop one")
         usual = (text for text in MISSING_TEXTS if text not in listed)
         return tuple(dict.fromkeys((*self.declared, *usual)))
+
+    def numbers(self) -> "list[pl.Expr]":
+        """Return the columns as numbers: NaN where there is no value, null where it is no number.
+
+        `DataError` for a file whose decimal mark could be either.
+        """
+        for name, dtype in zip(self.names, self.dtypes, strict=True):
+            if not holds_numbers(dtype):
+                what = "number: give 0 and 1" if dtype == pl.Boolean else "column of numbers"
+                raise DataError(f"column {name!r} is of type {dtype}, which is no {what}")
+        read = self.read_number()
+        return [
+            pl.col(name).map_batches(read, return_dtype=pl.Float64, is_elementwise=True)
+            for name in self.names
+        ]
+
+    def read_number(self) -> "Callable[[pl.Series], pl.Series]":
+        """Return what makes numbers of one of the columns."""
+        mark = self.decimal
+        if mark is None and self.separator == ";":
+            with reading(self.origin):
+                mark = decimal_mark(self.frame, self.names, self.origin)
+        missing, is_declared = self.missing_texts(), bool(self.declared)
+        return partial(number_series, mark=mark, missing=missing, is_declared=is_declared)
 
     def label(self) -> "pl.Expr":
         """Return the only column as labels."""
@@ -226,9 +259,7 @@ def origin_of(path: Path) -> str:
 
 
 def scan(path: Path) -> "pl.LazyFrame":
-    """Return a lazy frame over the file; nothing but its header is read yet."""
-    if is_text_table(path):
-        return open_text(path)[0]
+    """Return a lazy frame over a Parquet file; nothing but its header is read yet."""
     require_file(path)
     if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
@@ -265,8 +296,20 @@ def open_text(
     )
     # In a single column an empty line is somebody without an answer, in several it is nobody.
     if len(names) > 1 and _has_empty_line(path, content):
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        # As an expression this takes polars minutes for some thousand columns.
+        frame = frame.map_batches(
+            _not_empty,
+            predicate_pushdown=False,
+            projection_pushdown=False,
+            slice_pushdown=False,
+            streamable=True,
+        )
     return frame, separator
+
+
+def _not_empty(rows: "pl.DataFrame") -> "pl.DataFrame":
+    """Return the rows that have a field."""
+    return rows.filter(~reduce(and_, (column.is_null() for column in rows)))
 
 
 def _numbered(names: list[str]) -> list[str]:
@@ -321,11 +364,13 @@ def _records(path: Path, content: bytes | None, separator: str) -> Iterator[list
 
 def _has_empty_line(path: Path, content: bytes | None) -> bool:
     """Return whether a line of the text is empty, perhaps one in quotation marks."""
-    marks = (b"\n\n", b"\n\r\n")
-    if content is not None:
-        return any(mark in content for mark in marks)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return any(data.find(mark) >= 0 for mark in marks)
+    data = np.memmap(path, mode="r") if content is None else np.frombuffer(content, dtype=np.uint8)
+    for start in range(0, data.size, 1 << 20):
+        piece = np.asarray(data[start : start + (1 << 20) + 2])
+        is_end, is_return = piece == ord("\n"), piece[1:-1] == ord("\r")
+        if (is_end[1:] & is_end[:-1]).any() or (is_end[2:] & is_return & is_end[:-2]).any():
+            return True
+    return False
 
 
 def _num_fields(path: Path, content: bytes | None, separator: str) -> int:

@@ -181,7 +181,7 @@ def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
             break
         # Both ends approach one another like the width: a step known to fall short is left out.
         short = 0.01 * (upper - lower) > 2.0 * _ENOUGH * width * upper
-        attempt = width if short else max(0.01 * attempt, width)
+        attempt = width if short or attempt < 101.0 * width else 0.01 * attempt
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 
 

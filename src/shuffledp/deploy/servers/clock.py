@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from shuffledp.deploy.task import Task
+
 #: A jump of so many seconds, or of an epoch if that is longer, is followed without a person.
-LEAST_JUMP_SECONDS: Final = 600.0
+_LEAST_JUMP_SECONDS: Final = 600.0
 
 
 def steady_seconds() -> float:
@@ -17,6 +19,16 @@ def steady_seconds() -> float:
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
+
+
+def clock_of(task: Task, last: float | None, *, is_accepted: bool = False) -> "Clock":
+    """Return a server's clock, held against when it ran last, or at first its task's first epoch.
+
+    ``is_accepted`` if a person says that the clock of the day is right.
+    """
+    known = task.start if last is None else last
+    most_jump = max(_LEAST_JUMP_SECONDS, task.epoch_seconds)
+    return Clock(most_jump, None if is_accepted else known)
 
 
 class Clock:
@@ -32,12 +44,12 @@ class Clock:
         most_jump: float,
         last: float | None = None,
         *,
-        day: Callable[[], float] = time.time,
+        day: Callable[[], float] | None = None,
         steady: Callable[[], float] = steady_seconds,
     ) -> None:
-        """``last`` is when the server ran last; None if it never did, or the clock is accepted."""
-        self._most_jump, self._day, self._steady = most_jump, day, steady
-        now, self._read_at = day(), steady()
+        """``last`` is when the server ran last; None to believe the clock of the day."""
+        self._most_jump, self._day, self._steady = most_jump, day or time.time, steady
+        now, self._read_at = self._day(), steady()
         is_near = last is None or abs(now - last) <= most_jump
         self._expected = now if is_near or last is None else last
 

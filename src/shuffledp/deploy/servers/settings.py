@@ -148,6 +148,8 @@ class ShufflerSettings(Settings):
     analyzer_keys: Path
     #: Ed25519 public key by which the shuffler knows the analyzer, hexadecimal.
     analyzer: str
+    #: The public half of the signing key, by which the analyzer knows batches, hexadecimal.
+    signs_as: str
     #: Seconds after an epoch in which its reports are still taken in.
     grace_seconds: float = 3600.0
     #: URL such as s3://bucket/prefix below which batches lie until they are fetched; by default
@@ -155,8 +157,6 @@ class ShufflerSettings(Settings):
     batches: str | None = None
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
-    #: The public half of the signing key, by which the analyzer knows batches, hexadecimal.
-    signs_as: str | None = None
     #: Reports with which an epoch is full: more are refused, so that strangers fill no disk.
     max_epoch_reports: int = 10_000_000
 
@@ -369,10 +369,16 @@ def destroy_key(folder: Path, number: int) -> bool:
     return True
 
 
-def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float) -> bool:
-    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is of use."""
+def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float | None) -> bool:
+    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is of use.
+
+    ``now`` is None if the clock cannot be believed.
+    """
+    if now is None:
+        what = "the clock is more than an epoch from when the analyzer ran last"
+        raise DataError(f"{what}: set it right, or start the analyzer with --accept-clock if it is")
     task = settings.read_task()
-    listed, present = read_list(settings.public_keys, task, "analyzer"), _present(task, now)
+    listed, present = read_list(settings.public_keys, task, "analyzer"), task.nth_epoch(now)
     used = listed.key_from(max(0, present)).first_epoch
     if number in {key.number for key in listed.keys if key.first_epoch >= used}:
         what = f"key {number} is what devices seal to now or later"
@@ -401,11 +407,6 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
     return keys
 
 
-def _present(task: Task, now: float) -> int:
-    """Return the epoch of a time, as if the task had no first or last one."""
-    return int((now - task.start) // task.epoch_seconds)
-
-
 def rotate(
     folder: Path, now: float, first_epoch: int | None = None
 ) -> tuple[range, SealKey | None]:
@@ -420,14 +421,14 @@ def rotate(
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
     signer = _Operator(operator, task, grace)
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
-    listed, present = read_list(analyzer / "keys.bin", task, "analyzer"), _present(task, now)
+    listed, present = read_list(analyzer / "keys.bin", task, "analyzer"), task.nth_epoch(now)
     last = max(key.first_epoch for key in listed.keys)
     if first_epoch is not None and not max(present, last) < first_epoch < task.num_epochs:
         allowed = f"[{max(present, last) + 1}, {task.num_epochs - 1}]"
         what = f"first_epoch = {first_epoch} is not in {allowed}"
         raise DataError(f"{what}: name an epoch to come, after the newest key's")
     before = read_list(shuffler / "keys.bin", task, "shuffler")
-    first = max(0, _present(task, now - grace))
+    first = max(0, task.nth_epoch(now - grace))
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
     made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
     _write_keys(shuffler / "keys", made)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.tables import reading
+from shuffledp.collection.source.tables import Source, open_source, reading
 from shuffledp.collection.uniform_shuffler import Shuffler, UniformShuffler
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.labels import MISSING_TEXTS, label_series
-from shuffledp.groups.grouping import Grouping, OpenedGroups, scan_columns
+from shuffledp.core.labels import holds_numbers, label_series
+from shuffledp.groups.grouping import Grouping, OpenedGroups
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import EARTH_RADIUS, points_of_people
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
@@ -158,37 +158,38 @@ class Traits(NamedTuple):
     is_category: Booleans
 
 
-def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
+def read_traits(path: str | PathLike[str], columns: Sequence[str], **ways: Any) -> Traits:
     """Read columns of numbers or of categories; two people are at most 1 apart in each.
 
     A column of which every value is a number counts as numbers. Source: Gower, "A general
-    coefficient of similarity and some of its properties", Biometrics 27, 1971.
+    coefficient of similarity and some of its properties", Biometrics 27, 1971. ``ways`` of reading
+    are those of `open_column`.
     """
-    location = Path(path)
+    source = open_source(path, *columns, **ways)
     if not columns:
-        raise DataError(f"no column of {location.name} is named: name at least one")
-    with reading(location.name):
-        table = scan_columns(location, columns).collect()
-    values, is_category = zip(*(_numbers(each, location.name) for each in table), strict=True)
+        raise DataError(f"no column of {source.origin} is named: name at least one")
+    with reading(source.origin):
+        table, read = source.frame.select(columns).collect(), source.read_number()
+    values, is_category = zip(*(_numbers(each, source, read) for each in table), strict=True)
     return Traits(np.stack(values, axis=1), np.array(is_category))
 
 
-def _numbers(column: "pl.Series", origin: str) -> tuple[Floats, bool]:
+def _numbers(
+    column: "pl.Series", source: Source, read: "Callable[[pl.Series], pl.Series]"
+) -> tuple[Floats, bool]:
     """Return a column's numbers over their range, or codes of its categories."""
-    import polars as pl
 
     def require(is_good: Booleans, lacking: str) -> None:
         if not is_good.all():
             raise DataError(
-                f"column {column.name!r} of {origin} {lacking} in row {int(is_good.argmin()) + 1:,}"
-                ": fill it or leave the row out first"
+                f"column {column.name!r} of {source.origin} {lacking} in row "
+                f"{int(is_good.argmin()) + 1:,}: fill it or leave the row out first"
             )
 
     text = label_series(column)
-    has_value = text.is_not_null() & ~text.is_in(list(MISSING_TEXTS)).fill_null(value=True)
+    has_value = text.is_not_null() & ~text.is_in(list(source.missing_texts())).fill_null(value=True)
     require(has_value.to_numpy(), "has no value")
-    numbers = text.cast(pl.Float64, strict=False)
-    if column.dtype == pl.Boolean or numbers.null_count():
+    if not holds_numbers(column.dtype) or (numbers := read(column)).null_count():
         codes = np.unique(text.to_numpy(), return_inverse=True)[1]
         return codes.astype(np.float64).reshape(-1), True
     found = numbers.to_numpy().astype(np.float64)
@@ -262,24 +263,26 @@ def open_survey(
     public: Sequence[str] = (),
     privileged: Sequence[str] = (),
     on_progress: "Progress | None" = None,
+    **ways: Any,
 ) -> tuple[AttackedSurvey, OpenedGroups]:
     """Read true answers, what is known about people, and their groups.
 
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
-    numbers stand in for the coordinates of the groups.
+    numbers stand in for the coordinates of the groups. ``ways`` of reading are those of
+    `open_column`.
     """
     from shuffledp.collection.source.columns import open_column
 
     path = Path(table)
-    answers = open_column(path, column, on_progress=on_progress)
-    opened = grouping.open(path)
+    answers = open_column(path, column, on_progress=on_progress, **ways)
+    opened = grouping.open(path, **ways)
     if on_progress is not None:
         on_progress("grouping", opened.num_users, opened.num_users)
-    near = opened if attack_radius is None else grouping.within(attack_radius).open(path)
-    known, is_category = read_traits(path, privileged) if privileged else (None, None)
+    near = opened if attack_radius is None else grouping.within(attack_radius).open(path, **ways)
+    known, is_category = read_traits(path, privileged, **ways) if privileged else (None, None)
     seen, metric = opened.coordinates, grouping.metric_used
     if public:
-        (seen, of_categories), metric = read_traits(path, public), "euclidean"
+        (seen, of_categories), metric = read_traits(path, public, **ways), "euclidean"
         if of_categories.any():
             raise DataError(
                 f"column {public[int(of_categories.argmax())]!r} of {path.name} holds categories: "

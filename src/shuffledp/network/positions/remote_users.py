@@ -50,6 +50,7 @@ from shuffledp.network.positions.eigenvalue_certificate import loss_of
 from shuffledp.network.positions.spectrum import (
     MARGIN,
     Spectrum,
+    coarse,
     power_above,
     spectral_position_bounds,
 )
@@ -159,6 +160,7 @@ def remote_position_bounds(
     is_sharper = is_near and _most_followed(walk, rounds) < _MANY * far.size
     is_summed = (is_sharper or error <= _LARGEST_ERROR) and spectrum.deflation.num_pairs > 0
     chi_square = np.square(_norms(walk, spectrum, rounds, rounds)[0]) * (1.0 + MARGIN)
+    coarse(chi_square, up=True)
 
     def bounds_with(rows: Integers) -> PositionBounds:
         """Return bounds with the laws from some users."""
@@ -178,6 +180,8 @@ def remote_position_bounds(
         np.minimum((1.0 + away) * (1.0 + MARGIN), found[1], out=of_groups[1])
         np.maximum(laws[0], base.low[:, None], out=laws[0])
         np.clip(laws[1], 0.0, base.high[:, None], out=laws[1])
+        coarse(laws[0], up=False)
+        coarse(laws[1], up=True)
         pi, places = spectrum.stationary_law, [*rows[:, None], *groups]
         masses = np.array([pi[each].sum() for each in places])
         known = _Known(pi, laws, places, masses, rows.size, chi_square)

@@ -55,6 +55,9 @@ _SMALLEST = 1e-280
 # this, relative to itself.
 MARGIN = 2.0**-46
 
+# Of a float, those that `coarse` drops: a part in 10^10.
+_LAST_DIGITS = (1 << 20) - 1
+
 _SEED = 2204_03919  # any number will do, as long as it is the same
 
 
@@ -102,14 +105,14 @@ class Spectrum:
         """Return at least V_i of the second theorem of `spectral_position_bounds`."""
         drift = self.drift(2 * rounds) / self.stationary_law
         chi_squares: Floats = self._excesses(2 * rounds) + drift
-        return chi_squares * (1.0 + MARGIN)
+        return coarse(chi_squares * (1.0 + MARGIN), up=True)
 
     def largest_deviations(self, rounds: int) -> Floats:
         """Return at least max_j abs(P_i(j) / pi_j - 1) for each start i."""
         excesses, pi = self._excesses(rounds), self.stationary_law
         drift = self.drift(rounds) / (np.sqrt(pi) * math.sqrt(float(pi.min())))
         away: Floats = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drift
-        return away * (1.0 + MARGIN)
+        return coarse(away * (1.0 + MARGIN), up=True)
 
     def _excesses(self, rounds: int) -> Floats:
         """Return at least D_i of the first theorem."""
@@ -171,7 +174,7 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
                 start = multiply(source.generator().standard_normal(root.size))
                 vectors, rest = _eigensolver(multiply, start, _MORE_PAIRS, steps)
         deflation = deflate(graph, vectors / root[:, None], laziness=laziness)
-        remainder = certified_norm(
+        certified = certified_norm(
             graph,
             deflation,
             laziness=laziness,
@@ -180,6 +183,7 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
             most_steps=steps,
             entropy=source.spawn(),
         )
+        remainder = min(float(coarse(np.array(certified), up=True)), 1.0)
     return Spectrum(stationary_law=graph.stationary_law(), deflation=deflation, remainder=remainder)
 
 
@@ -336,6 +340,17 @@ def rounds_to_mix(spectrum: Spectrum, separation: float = 0.01) -> int:
         )
     most = 2**power
     return bisect_left(range(most), True, lo=most // 2 + 1, key=is_mixed)
+
+
+def coarse(values: Floats, *, up: bool) -> Floats:
+    """Move numbers >= 0 in place to 33 binary digits, up or down, and return them.
+
+    Beyond these, eigensolvers differ between machines, and searches may turn on any digit.
+    """
+    bits = values.view(np.int64)
+    bits += _LAST_DIGITS if up else 0
+    bits &= ~_LAST_DIGITS
+    return values
 
 
 def power_above(modulus: float, rounds: int) -> float:
