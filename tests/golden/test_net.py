@@ -26,7 +26,6 @@ maximum load       5
 monitor plan      14
 monitor simulate  10
 network account   22
-network curve      2
 network exchange   3
 network run        7
 plan              16
