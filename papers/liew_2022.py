@@ -7,7 +7,7 @@ edge lists. Run it with ``python papers/liew_2022.py --data FOLDER --out FOLDER`
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from paper import Settings, main
 from public_data import load_graph
 from shuffledp import Entropy, LocalProfile
 from shuffledp.collection import Reports
-from shuffledp.network import NetworkMixing, network_walk_epsilon
-from shuffledp.network.account import NetworkCurve, network_curve
+from shuffledp.network import Graph, NetworkMixing, account_network, network_walk_epsilon
+from shuffledp.network.account import NetworkAccount
 from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.privacy import published_all_epsilon, published_single_epsilon
 from shuffledp.randomizers import PrivUnit
@@ -46,10 +46,10 @@ def figure_4(settings: Settings, _entropy: Entropy) -> Figure:
     rounds = [1, 30, 1_000] if settings.quick else spread(100, 10_000, 28)
     curves, printed = [], []
     for key in ("facebook", "deezer", "enron"):
-        mixing = NetworkMixing(load_graph(key, settings), positions="spectral")
-        curves.append(network_curve(mixing, _PROFILE, name=TITLES[key], rounds=rounds, delta=DELTA))
-        printed.append(_printed_line(mixing, curves[-1]))
-    graphs = "; ".join(f"{each.name}, {each.num_users:,} users" for each in curves)
+        graph = load_graph(key, settings)
+        curves.append(_over_rounds(TITLES[key], graph, rounds, positions="spectral"))
+        printed.append(_printed_line(curves[-1]))
+    graphs = "; ".join(f"{name}, {rows[0].num_users:,} users" for name, rows in curves)
     caption = f"""\
 Fig. 4. Central epsilon against rounds, protocol "all", epsilon0 = {_PROFILE.epsilon0:g}, delta =
 {DELTA:g} in all: {graphs}. Ours (solid): for every user, by eigenvalues, and never above epsilon0.
@@ -65,14 +65,11 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
     """Epsilon over the rounds on random k-regular graphs, by exact laws."""
     num_users, degrees = (300, (3, 10)) if settings.quick else (10_000, (3, 5, 10, 20, 50))
     curves = [
-        network_curve(
-            NetworkMixing(
-                random_regular_graph(num_users, degree, entropy.spawn()), positions="exact"
-            ),
-            _PROFILE,
-            name=f"k = {degree}",
-            rounds=[1, 2, 3, 10] if settings.quick else rounds_of(degree),
-            delta=DELTA,
+        _over_rounds(
+            f"k = {degree}",
+            random_regular_graph(num_users, degree, entropy.spawn()),
+            [1, 2, 3, 10] if settings.quick else rounds_of(degree),
+            positions="exact",
         )
         for degree in degrees
     ]
@@ -256,22 +253,35 @@ def rounds_of(degree: int) -> list[int]:
     return sorted({*range(1, 17), *spread(16, last, 12)})
 
 
-def _rounds_chart(
-    curves: Sequence[NetworkCurve], title: str, further: Iterable[Line] = ()
-) -> Chart:
+Curve = tuple[str, tuple[NetworkAccount, ...]]
+
+
+def _over_rounds(
+    name: str, graph: Graph, rounds: Sequence[int], *, positions: Literal["exact", "spectral"]
+) -> Curve:
+    """Return the accounts of an exchange after several numbers of rounds, under a name."""
+    found = account_network(
+        graph, _PROFILE, rounds=rounds, delta=DELTA, positions=positions, with_lower=False
+    )
+    return name, found.rows
+
+
+def _rounds_chart(curves: Sequence[Curve], title: str, further: Iterable[Line] = ()) -> Chart:
     """Return a chart of curves, the levels of uniform shufflers, epsilon0, and further lines."""
     lines = []
-    for each in curves:
-        x = tuple(map(float, each.rounds))
-        notes = (f"{each.method} bounds",) * len(x)
+    for name, rows in curves:
+        x = tuple(float(each.rounds) for each in rows)
+        notes = tuple(f"{each.method} bounds" for each in rows)
+        ours = tuple(each.epsilon.upper for each in rows)
+        published = tuple(each.published_epsilon for each in rows)
         lines += [
-            Line(kind=OURS, variant=each.name, x=x, y=each.epsilon, notes=notes),
-            Line(kind=CORRECTED, variant=each.name, x=x, y=each.published),
+            Line(kind=OURS, variant=name, x=x, y=ours, notes=notes),
+            Line(kind=CORRECTED, variant=name, x=x, y=published),
         ]
-    levels = {each.num_users: each for each in curves}.values()
+    levels = {rows[0].num_users: (name, rows[0].uniform_epsilon.upper) for name, rows in curves}
     lines += [
-        Line(kind=UNIFORM, variant=each.name * (len(levels) > 1), y=(each.uniform_epsilon,))
-        for each in levels
+        Line(kind=UNIFORM, variant=name * (len(levels) > 1), y=(level,))
+        for name, level in levels.values()
     ]
     return Chart(
         title=title,
@@ -284,18 +294,17 @@ def _rounds_chart(
     )
 
 
-def _printed_line(mixing: NetworkMixing, curve: NetworkCurve) -> Line:
+def _printed_line(curve: Curve) -> Line:
     """Return Theorem 5.3 with equation (7), as printed, at the same rounds."""
-    limit = mixing.graph.irregularity / curve.num_users
-    rate = mixing.spectrum.second_eigenvalue
-    collisions = [min(limit + rate ** (2 * rounds), 1.0) for rounds in curve.rounds]
+    name, rows = curve
+    users, limit = rows[0].num_users, rows[0].irregularity / rows[0].num_users
+    rate = 1.0 - rows[0].spectral_gap
+    collisions = [min(limit + rate ** (2 * each.rounds), 1.0) for each in rows]
     return Line(
         kind=PRINTED,
-        variant=curve.name,
-        x=tuple(map(float, curve.rounds)),
-        y=tuple(
-            printed_epsilon(_PROFILE.epsilon0, curve.num_users, each, "all") for each in collisions
-        ),
+        variant=name,
+        x=tuple(float(each.rounds) for each in rows),
+        y=tuple(printed_epsilon(_PROFILE.epsilon0, users, each, "all") for each in collisions),
     )
 
 

@@ -1,15 +1,11 @@
 """``shuffledp bounds`` prints every bound side by side."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
 from golden.schemas import found_in
-from shuffledp.accounting.compare import Over, Scenario, bound_curves, compare_scenario
+from shuffledp.accounting.compare import Scenario, compare_scenario
 from shuffledp.amplification.registry import METHODS
 from shuffledp.cli.main import main
 
@@ -48,12 +44,6 @@ def test_json(capsys):
     assert found_in(out) == compare_scenario(SCENARIO).to_json_dict()
 
 
-def test_json_holds_the_curves_where_they_are_asked_for(capsys):
-    assert main([*BASE, "--delta", "1e-6", "--over", "epsilon0", "--json"]) == 0
-    record = found_in(capsys.readouterr().out)
-    assert record == json.loads(json.dumps(bound_curves(SCENARIO, Over.EPSILON0).to_json_dict()))
-
-
 def test_a_named_randomizer(capsys):
     arguments = [*BASE, "--delta", "1e-6", "--json"]
     assert main([*arguments, "--randomizer", "k-rr", "--k", "16"]) == 0
@@ -70,27 +60,6 @@ def test_a_large_delta_is_warned_about(capsys):
     json.loads(captured.out)
 
 
-@pytest.mark.parametrize("over", [[], ["--over", "epsilon0"]])
-def test_the_figure_is_written_beside_the_table(capsys, tmp_path, over):
-    target = tmp_path / "bounds.html"
-    assert main([*BASE, "--delta", "1e-6", "--figure", str(target), *over]) == 0
-    assert "clones" in capsys.readouterr().out
-    page = target.read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>")
-    assert f"Over the {'local ε₀' if over else 'number of users'}</h2>" in page
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_figure_that_cannot_be_written_is_one_line(capsys, tmp_path):
-    (tmp_path / "file").touch()
-    target = tmp_path / "file" / "bounds.html"
-    assert main([*BASE, "--delta", "1e-6", "--figure", str(target)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"error: cannot write {target}: ")
-    assert captured.err.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -102,8 +71,6 @@ def test_a_figure_that_cannot_be_written_is_one_line(capsys, tmp_path):
         (["bounds", "--delta", "1e-6"], "--epsilon0"),
         ([*BASE, "--delta", "1e-6", "--k", "3"], "domain_size = 3"),
         ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
-        ([*BASE, "--delta", "1e-6", "--over", "epsilon0"], "--over is about the curves"),
-        ([*BASE, "--delta", "1e-6", "--over", "k"], "'k' is not one of"),
         (["bounds", "--epsilon0", "-1", "--num-users", "9", "--delta", "0.1"], "epsilon0 = -1.0"),
         (["bounds", "--epsilon0", "1", "--num-users", "0", "--delta", "0.1"], "num_users = 0"),
     ],
@@ -115,37 +82,3 @@ def test_bad_arguments(capsys, arguments, message):
     assert captured.err.startswith("error: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
-
-
-# The page is not written before the signal comes, however late that is.
-PROGRAM = """
-import signal, sys
-from shuffledp.cli.main import main
-from shuffledp import report
-report.write_report = lambda *_: signal.pause()
-sys.exit(main())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_no_figure(tmp_path, sent, status):
-    """While curves are computed, which shows in the progress bar of a terminal."""
-    leader, follower = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *BASE, "--delta", "1e-6", "--figure", "bounds.html"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    )
-    os.close(follower)
-    shown = b""
-    while b"comparing" not in shown:
-        shown += os.read(leader, 65536)
-    process.send_signal(sent)
-    out, _ = process.communicate()
-    os.close(leader)
-    assert process.returncode == status
-    assert out == b""
-    assert list(tmp_path.iterdir()) == []

@@ -74,6 +74,19 @@ def test_auto_finds_rounds(write, capsys):
     assert loose["rounds"] < record["rounds"]
 
 
+def test_several_numbers_of_rounds_make_a_table(write, capsys):
+    path = write(*CLIQUE)
+    run(path, rounds="0,1,5")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["rounds", "epsilon"]
+    assert [line.split()[0] for line in lines[2:5]] == ["0", "1", "5"]
+    assert "assumptions" in lines
+    record = found(capsys, path, rounds="0,1,5")
+    alone = found(capsys, path, rounds="5")
+    assert set(record) < set(alone) | {"accounts"}
+    assert record["accounts"][2].items() <= alone.items()
+
+
 def test_all_users_get_quantiles(write, capsys):
     # Somebody who hangs on the clique is hidden least: most users need fewer rounds, and less.
     path = write(*CLIQUE, "0,20")

@@ -5,10 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from report.monitor_views import build_view
-from shuffledp.accounting.compare import Over, Scenario, bound_curves
-from shuffledp.network.account import network_curve
 from shuffledp.report import write_report
-from shuffledp.report.charts import network_page
 
 pytestmark = pytest.mark.browser
 
@@ -22,20 +19,9 @@ def estimate():
     return sdp.estimate(plan.randomizer.randomize(codes, sdp.Entropy.from_seed(1)), plan)
 
 
-def network():
-    graph = sdp.network.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
-    mixing = sdp.network.NetworkMixing(graph)
-    law = sdp.LocalProfile(epsilon0=1.0)
-    return network_page([network_curve(mixing, law, name="g", rounds=range(30), delta=1e-6)])
-
-
 PAGES = {
     "estimate": estimate,
     "plan": lambda: sdp.plan(sdp.Categories(LABELS), num_users=10**4, epsilon=1.0, delta=1e-6),
-    "bounds": lambda: bound_curves(
-        Scenario(epsilon0=1.0, num_users=1000, delta=1e-6), Over.EPSILON0
-    ),
-    "network": network,
     "monitor": lambda: build_view(num_periods=365, is_simulation=True),
 }
 

@@ -9,7 +9,7 @@ Calls of each capability:
 
 account           30
 attack             3
-bounds             6
+bounds             5
 calibrate         22
 certify            3
 channels          10
@@ -25,8 +25,7 @@ ledger             6
 maximum load       5
 monitor plan      14
 monitor simulate  10
-network account   22
-network curve      2
+network account   23
 network exchange   3
 network run        7
 plan              16

@@ -3,7 +3,6 @@
 import json
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from graph_families import complete_graph, complete_with_pendant, cycle_graph, star_graph
@@ -11,7 +10,8 @@ from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network.account import account_network, network_curve, spread_rounds
+from shuffledp.network import walk_accountant
+from shuffledp.network.account import account_network
 from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.walk_accountant import NetworkMixing
@@ -157,45 +157,48 @@ def uniform(num_users):
 LOCAL = uniform(1)
 
 
+def after(graph, rounds, **asked):
+    """Return the accounts after several numbers of rounds, which share one pass."""
+    return account_network(graph, PROFILE, rounds=rounds, delta=DELTA, with_lower=False, **asked)
+
+
 @pytest.mark.parametrize("protocol", ["all", "single"])
-def test_from_the_local_to_the_uniform_epsilon(protocol):
+def test_several_numbers_of_rounds_share_a_pass(protocol, monkeypatch):
     graph = random_regular_graph(200, 8, Entropy.from_seed(1))
-    curve = network_curve(
-        NetworkMixing(graph),
-        PROFILE,
-        name="g",
-        rounds=(40, 0, 3, 3),
-        delta=DELTA,
-        protocol=protocol,
+    passes = []
+    exact = walk_accountant.exact_position_bounds
+    monkeypatch.setattr(
+        walk_accountant,
+        "exact_position_bounds",
+        lambda walk, rounds, **how: passes.append(list(rounds)) or exact(walk, rounds, **how),
     )
-    assert curve.rounds == (0, 3, 40)
-    assert curve.method == "exact"
-    assert curve.epsilon[0] == LOCAL
-    assert curve.epsilon[0] >= curve.epsilon[1] >= curve.epsilon[2]
-    assert curve.uniform_epsilon == uniform(200)
-    assert (curve.num_users, curve.num_edges) == (200, 800)
+    found = after(graph, (40, 0, 3, 3), protocol=protocol)
+    assert passes == [[40, 0, 3]]
+    table = found.to_dict()
+    assert table["rounds"] == [40, 0, 3, 3]
+    last, local, early, again = table["epsilon_upper"]
+    assert (local, early) == (LOCAL, again)
+    assert local >= early >= last
+    assert table["uniform_epsilon"] == [uniform(200)] * 4
     if protocol == "all":
-        assert uniform(200) <= curve.epsilon[2] <= 1.01 * uniform(200)
-        assert curve.rounds_within(0.01) == 40
+        assert uniform(200) <= last <= 1.01 * uniform(200)
     else:
         # About 63 % of the reports are handed in, which hides more than the smaller crowd loses.
-        assert 0.5 * uniform(200) < curve.epsilon[2] < uniform(200)
-    assert curve.to_json_dict()["epsilon"] == list(curve.epsilon)
+        assert 0.5 * uniform(200) < last < uniform(200)
+    alone = account_network(
+        graph, PROFILE, rounds=3, delta=DELTA, with_lower=False, protocol=protocol
+    )
+    assert found.rows[2] == alone
+    assert found.to_json_dict()["accounts"][2] == alone.to_json_dict()
 
 
 def test_spectral_bounds_are_no_smaller_than_exact_ones():
     graph = complete_with_pendant(40)
     exact, spectral = (
-        network_curve(
-            NetworkMixing(graph, positions=method),
-            PROFILE,
-            name="g",
-            rounds=(1, 2, 4, 30),
-            delta=DELTA,
-        )
-        for method in ("exact", "spectral")
+        after(graph, (1, 2, 4, 30), positions=method) for method in ("exact", "spectral")
     )
-    assert (exact.method, spectral.method) == ("exact", "spectral")
+    assert {each.method for each in exact.rows} == {"exact"}
+    assert {each.method for each in spectral.rows} == {"spectral"}
     # Epsilon may be smaller: where eigenvalues are used, two laws Q are tried.
     for rounds in (1, 2, 4, 30):
         known, bounded = (
@@ -205,54 +208,27 @@ def test_spectral_bounds_are_no_smaller_than_exact_ones():
         assert (known.low >= bounded.low * (1.0 - 1e-12)).all()
         assert (known.high <= bounded.high * (1.0 + 1e-12)).all()
     # The pendant's report is at its one neighbour after one round: nothing is hidden.
-    assert exact.epsilon[0] == LOCAL
-    assert exact.epsilon[-1] == pytest.approx(uniform(graph.num_users), rel=1e-3)
+    assert exact.rows[0].epsilon.upper == LOCAL
+    assert exact.rows[-1].epsilon.upper == pytest.approx(uniform(graph.num_users), rel=1e-3)
 
 
 def test_lazy_walks_mix_where_others_do_not():
     even = cycle_graph(10)
     with pytest.raises(ParameterError, match="bipartite"):
-        NetworkMixing(even)
-    mixing = NetworkMixing(even, laziness=0.5)
-    curve = network_curve(mixing, PROFILE, name="g", rounds=(400,), delta=DELTA)
-    assert curve.epsilon[0] == pytest.approx(uniform(10), rel=1e-3)
-
-
-def test_progress():
-    stages = []
-    network_curve(
-        NetworkMixing(cycle_graph(5)),
-        PROFILE,
-        name="pentagon",
-        rounds=(1, 2),
-        delta=DELTA,
-        on_progress=lambda *stage: stages.append(stage),
-    )
-    assert ("pentagon: epsilon", 2, 2) in stages
+        after(even, 400)
+    found = after(even, 400, laziness=0.5)
+    assert found.epsilon.upper == pytest.approx(uniform(10), rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"rounds": ()}, "rounds is empty"),
-        ({"rounds": (-1,)}, "rounds = -1"),
-        ({"delta": 0.0}, "delta = 0"),
+        ({"rounds": (3, -1)}, "rounds = -1"),
         ({"delta": float("nan")}, "delta = nan"),
     ],
 )
 def test_bad_arguments(changes, message):
-    arguments = {"name": "g", "rounds": (1,), "delta": DELTA} | changes
+    arguments = {"rounds": (1,), "delta": DELTA} | changes
     with pytest.raises(ParameterError, match=message):
-        network_curve(NetworkMixing(cycle_graph(5)), PROFILE, **arguments)
-
-
-def test_spread_rounds():
-    assert spread_rounds(3, 3) == (3,)
-    assert spread_rounds(0, 30, 30)[:2] == (0, 1)
-    for first, last in ((1, 100), (0, 10**6), (999, 5_000)):
-        spread = spread_rounds(first, last)
-        assert (spread[0], spread[-1]) == (first, last)
-        assert len(spread) <= 30
-        assert (np.diff(spread) > 0).all()
-    with pytest.raises(ParameterError, match="give 0 <= first <= last"):
-        spread_rounds(3, 2)
+        account_network(cycle_graph(5), PROFILE, **arguments)

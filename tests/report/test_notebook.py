@@ -98,7 +98,6 @@ def test_the_package_is_a_renderer(make_result, tmp_path, monkeypatch):
 def public_results():
     """One of each type that a public function returns; those of runs and plans are above."""
     import shuffledp as sdp
-    from shuffledp.network.account import network_curve
 
     asked = {"epsilon0": 1.0, "num_users": 100, "delta": 1e-6}
     law = sdp.LocalProfile(epsilon0=1.0)
@@ -122,7 +121,7 @@ def public_results():
         sdp.leakage.account_leakage(domain_size=2, num_users=5, epsilon0=1.0),
         sdp.leakage.of_run(result),
         sdp.network.account_network(graph, law, rounds=3, delta=1e-6),
-        network_curve(sdp.network.NetworkMixing(graph), law, name="g", rounds=[1, 2], delta=1e-6),
+        sdp.network.account_network(graph, law, rounds=[1, 2], delta=1e-6),
         sdp.monitoring.plan_monitoring(periods=4, num_users=100, **monitored),
         simulated,
         simulated.running,

@@ -1,7 +1,6 @@
 """Every bound of the accountant side by side, above the end that no analysis can go below.
 
-Which methods there are is read from the accountant's registry, never listed here. `bound_curves`
-compares them along an axis: the number of users, or epsilon0.
+Which methods there are is read from the accountant's registry, never listed here.
 """
 
 import math
@@ -17,10 +16,9 @@ from shuffledp.amplification.method import Method
 from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress, no_progress
 
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
@@ -266,96 +264,3 @@ def _compared(
         reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
         standing = Standing.NO_GAIN
     return ComparedBound(method, bound.upper, standing, reason), bound.lower
-
-
-class Over(StrEnum):
-    """What changes along a curve, all else being equal."""
-
-    NUM_USERS = "num-users"
-    EPSILON0 = "epsilon0"
-
-    @property
-    def field(self) -> str:
-        """The field of `Scenario` that changes."""
-        return self.value.replace("-", "_")
-
-
-# Points in each decade, and the decades; these move where the scenario lies outside. Epsilon0 has
-# fewer decades, and curves bend more over it.
-_AXES: dict[Over, tuple[tuple[float, ...], int, int]] = {
-    Over.NUM_USERS: ((1, 2, 5), 2, 9),
-    Over.EPSILON0: ((1, 1.5, 2, 3, 5, 7), -1, 1),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves(Frames):
-    """Comparisons along an axis, the scenario ``here`` among them."""
-
-    over: Over
-    here: BoundComparison
-    points: tuple[BoundComparison, ...]
-
-    @property
-    def title(self) -> str:
-        """What is compared, in a few words."""
-        return f"bounds on {self.here.scenario.asked} over {self.over.field}"
-
-    @property
-    def positions(self) -> tuple[float, ...]:
-        """Number of users, or epsilon0, of each point."""
-        return tuple(float(getattr(each.scenario, self.over.field)) for each in self.points)
-
-    def curve(self, name: str) -> tuple[float | None, ...]:
-        """Return a method's bounds; None where it says nothing, or 0."""
-        return tuple(
-            next((each.value or None for each in point.useful if each.method.name == name), None)
-            for point in self.points
-        )
-
-    def columns(self) -> dict[str, Any]:
-        """Return the positions, each method's bounds by its name, and the lower ends."""
-        curves = {each.method.name: list(self.curve(each.method.name)) for each in self.here.bounds}
-        return {self.over.field: list(self.positions), **curves, "lower": list(self.lower_curve)}
-
-    @property
-    def lower_curve(self) -> tuple[float | None, ...]:
-        """The lower ends; None where none is known, or it is 0."""
-        return tuple(point.lower or None for point in self.points)
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
-        columns = self.columns()
-        positions, lower = columns.pop(self.over.field), columns.pop("lower")
-        curves = {"over": self.over.field, "positions": positions, "bounds": columns}
-        return {**self.here.to_json_dict(), "curves": {**curves, "lower": lower}}
-
-
-def bound_curves(
-    scenario: Scenario, over: Over, *, progress: Progress | None = None
-) -> BoundCurves:
-    """Compare all bounds from 1e2 to 1e9 users, or from epsilon0 = 0.1 to 10.
-
-    The decades move where the scenario lies outside of them. Some seconds.
-    """
-    report, positions = progress or no_progress, _positions(scenario, over)
-    points = []
-    for done, position in enumerate(positions):
-        report("comparing", done, len(positions))
-        moved: Any = {over.field: int(position) if over is Over.NUM_USERS else position}
-        points.append(compare_scenario(replace(scenario, **moved)))
-    report("comparing", len(positions), len(positions))
-    return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
-
-
-def _positions(scenario: Scenario, over: Over) -> list[float]:
-    """Return the points along the axis, the scenario's own among them."""
-    here = getattr(scenario, over.field)
-    if here == 0.0:
-        raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
-    digits, first, last = _AXES[over]
-    exponent = math.log10(here)
-    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
-    powers = range(first + move, last + move)
-    steps = {float(f"{digit}e{power}") for power in powers for digit in digits}
-    return sorted({*steps, float(f"1e{powers.stop}"), here})

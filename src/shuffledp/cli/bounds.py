@@ -1,58 +1,39 @@
 """``shuffledp bounds``: every bound side by side, for researchers."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp import report
 from shuffledp.cli import console
-from shuffledp.cli.options import JSON, LAW, cli, options, page_path, require_one_asked
+from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 
 if TYPE_CHECKING:
     from shuffledp.accounting.compare import BoundComparison
 
 
-@cli.command(
-    epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6 --figure out.html"
-)
+@cli.command(epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6")
 @options(
     f"""
     --epsilon0 FLOAT  Local privacy loss of each report, in nats.  [required]
     --num-users N     Honest users in one shuffled batch.  [required]
     {LAW}
-    --figure PATH     Write a page (HTML) with all bounds as curves.
-    --over [num-users|epsilon0]
-        What changes along the curves, num-users by default; with --json they are printed.
     {JSON}
     """,
-    figure=page_path,
 )
-def bounds(*, figure: Path | None, over: str | None, **asked: Any) -> None:
+def bounds(**asked: Any) -> None:
     """Compare every bound on the privacy of a shuffled collection.
 
     Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
     account.
     """
-    from shuffledp.accounting.compare import Over, Scenario, bound_curves, compare_scenario
+    from shuffledp.accounting.compare import Scenario, compare_scenario
     from shuffledp.collection.cautions import delta_cautions
 
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
-    if over is not None and figure is None and not console.is_json():
-        raise click.UsageError("--over is about the curves: give --figure or --json too")
-    scenario = Scenario(**asked)
-    if figure is None and over is None:
-        compared = compare_scenario(scenario)
-        record = compared.to_json_dict()
-    else:
-        with console.progress_bar() as progress:
-            curves = bound_curves(scenario, Over(over or "num-users"), progress=progress)
-        compared, record = curves.here, curves.to_json_dict()
-        if figure is not None:
-            report.write_report(curves, figure)
-    if scenario.delta is not None:
-        console.print_warnings(delta_cautions(scenario.delta, scenario.num_users))
-    if not console.print_json(record):
+    compared = compare_scenario(Scenario(**asked))
+    if asked["delta"] is not None:
+        console.print_warnings(delta_cautions(asked["delta"], asked["num_users"]))
+    if not console.print_json(compared.to_json_dict()):
         _print_comparison(compared)
 
 

@@ -80,8 +80,8 @@ def cli() -> None:
 def network() -> None:
     """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
 
-    account and curve say how private that is after how many rounds; prepare, relay, peer and
-    collect do it. `shuffledp run --shuffler network` simulates it on one machine.
+    account says how private that is after how many rounds; prepare, relay, peer and collect do
+    it. `shuffledp run --shuffler network` simulates it on one machine.
     """
 
 
@@ -158,6 +158,11 @@ def rounds_or_auto(text: str) -> int | str:
     return text if text == "auto" else whole_number(text)
 
 
+def several_rounds(text: str) -> int | str | tuple[int, ...]:
+    """Return a number of rounds, several separated by commas, or the word auto."""
+    return whole_numbers(text) if "," in text else rounds_or_auto(text)
+
+
 def answer_list(text: str) -> tuple[str, ...]:
     """Return answers separated by commas or lines; one with those in it is in double quotes.
 
@@ -201,10 +206,11 @@ _KINDS: dict[str, Any] = {
         str: "ADDRESS ADDRESS:PORT C COLUMN LENGTH LIST NAME R STEP TEXT TIME URL",
         float: "FLOAT P SECONDS X",
         whole_number: "D G H K M N NODE S T",
-        whole_numbers: "K,K,... N,N,...",
+        whole_numbers: "N,N,...",
         answer_list: "A,B A,B,...",
         number_range: "LOW,HIGH",
         rounds_or_auto: "T|auto",
+        several_rounds: "T|T,T,...|auto",
         share: "SHARE",
         duration: "DURATION",
         digest: "HEX",

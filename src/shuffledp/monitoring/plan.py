@@ -29,9 +29,9 @@ from shuffledp.monitoring.design import (
     SampledChange,
     sign_law,
 )
+from shuffledp.monitoring.histories import require_periods
 from shuffledp.monitoring.privacy import central
 from shuffledp.monitoring.simulation import local_cautions, noise_cautions
-from shuffledp.monitoring.times import require_periods
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9

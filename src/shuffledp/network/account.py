@@ -1,20 +1,18 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
-
-import numpy as np
+from typing import Any, Literal, SupportsFloat, SupportsIndex, Unpack, get_args, overload
 
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
+from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress, logger, no_progress
+from shuffledp.core.progress import Progress, logger
 from shuffledp.core.shown import Shown
-from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
+from shuffledp.network.anonymity import ReportingProtocol, Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk_accountant import NetworkMixing, Positions
 
@@ -130,11 +128,64 @@ class NetworkAccount(Shown):
         }
 
 
-def account_network(  # noqa: PLR0913  # one keyword an option
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkAccounts(Frames):
+    """Accounts of one exchange after several numbers of rounds, one a row."""
+
+    rows: tuple[NetworkAccount, ...]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return both ends of epsilon after the rounds, and what each is compared with."""
+        return {
+            "rounds": [each.rounds for each in self.rows],
+            "epsilon_lower": [each.epsilon.lower for each in self.rows],
+            "epsilon_upper": [each.epsilon.upper for each in self.rows],
+            "uniform_epsilon": [each.uniform_epsilon.upper for each in self.rows],
+            "published_epsilon": [each.published_epsilon for each in self.rows],
+        }
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return plain values for a program: ``accounts``, one for each number of rounds."""
+        return {"accounts": [each.to_json_dict() for each in self.rows]}
+
+
+class _Asked(Terms, total=False):
+    """What `account_network` takes by name, besides the rounds."""
+
+    laziness: SupportsFloat
+    within: float
+    positions: Positions
+    components: Components
+    users: Users
+    with_lower: bool
+    on_progress: Progress | None
+
+
+@overload
+def account_network(
     graph: Graph,
     profile: LocalProfile,
     *,
     rounds: SupportsIndex | Literal["auto"],
+    **asked: Unpack[_Asked],
+) -> NetworkAccount: ...
+
+
+@overload
+def account_network(
+    graph: Graph,
+    profile: LocalProfile,
+    *,
+    rounds: Collection[SupportsIndex],
+    **asked: Unpack[_Asked],
+) -> NetworkAccounts: ...
+
+
+def account_network(  # noqa: PLR0913  # one keyword an option
+    graph: Graph,
+    profile: LocalProfile,
+    *,
+    rounds: Any,
     delta: SupportsFloat,
     protocol: ReportingProtocol = "all",
     laziness: SupportsFloat = 0.0,
@@ -145,7 +196,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     users: Users = "worst",
     with_lower: bool = True,
     on_progress: Progress | None = None,
-) -> NetworkAccount:
+) -> NetworkAccount | NetworkAccounts:
     """Bound the central epsilon of reports that walk along a graph before they are handed in.
 
     Parameters
@@ -154,8 +205,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Who may send reports to whom; its users are those who take part.
     profile : LocalProfile
         The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
-    rounds : int or "auto"
+    rounds : int, collection of int, or "auto"
         Of the exchange, >= 0; "auto" for the fewest whose epsilon is near that of endless ones.
+        Several numbers share one pass over the graph.
     delta : float
         Central failure probability, in [0, 1).
     protocol : {"all", "single"}
@@ -180,8 +232,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
 
     Returns
     -------
-    NetworkAccount
-        Its epsilon holds for every user.
+    NetworkAccount, or NetworkAccounts
+        Each epsilon holds for every user. For several numbers of rounds a table, one row each, that
+        has ``to_dict()``, ``to_polars()`` and ``to_pandas()``.
 
     Raises
     ------
@@ -209,8 +262,11 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     ):
         if value not in allowed_values:
             raise ParameterError(f"{name} = {value!r} is not one of {allowed_values}")
-    allowed = require_delta(delta)
-    asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
+    several = rounds != AUTO and isinstance(rounds, Collection)
+    numbers = [require_at_least("rounds", each, 0) for each in rounds] if several else []
+    if several and not numbers:
+        raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
+    asked = None if several or rounds == AUTO else require_at_least("rounds", rounds, 0)
     dishonest = require_at_least("num_dishonest", num_dishonest, 0)
     mixing = NetworkMixing(
         graph.largest_component()[0] if components == "largest" else graph,
@@ -218,150 +274,80 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         positions=positions,
         on_progress=on_progress,
     )
-    of_walk: Terms = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
-    number, for_most = asked, None
-    if number is None:
-        number = mixing.fewest_rounds(profile, within=within, **of_walk)
-        if users == "all":
-            for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
-            for_most = min(for_most, number)
-    left, walk, hiding = mixing.graph, mixing.walk, mixing.hiding(number)
-    epsilon = mixing.epsilon(profile, rounds=number, with_lower=with_lower, **of_walk)
-    honest, least, of_shares = max(left.num_users - dishonest, 1), epsilon.upper, []
-    for share in reversed(SHARES) if users == "all" else ():
-        if number:  # what holds for more of the users holds for fewer
-            least = min(least, hiding.epsilon_of_share(profile, share, **of_walk))
-        of_shares.append((share, least))
-    logger.info("network: %d rounds, epsilon about %.4g", number, epsilon.upper)
-    return NetworkAccount(
-        num_users=left.num_users,
-        num_edges=left.num_edges,
-        num_components=graph.num_components if components == "largest" else 1,
-        rounds=number,
-        protocol=protocol,
-        laziness=walk.laziness,
-        delta=allowed,
-        epsilon=epsilon,
-        uniform_epsilon=account_epsilon(
-            profile, num_users=honest, delta=allowed, with_lower=with_lower
+    of_walk: Terms = {
+        "delta": require_delta(delta),
+        "protocol": protocol,
+        "num_dishonest": dishonest,
+    }
+    shares, for_most = SHARES if users == "all" else (), None
+    if not several:
+        if asked is None:
+            asked = mixing.fewest_rounds(profile, within=within, **of_walk)
+            if shares:
+                for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
+                for_most = min(for_most, asked)
+        numbers = [asked]
+    mixing.position_bounds_at(numbers)  # one pass for all, which are kept
+    honest = max(mixing.graph.num_users - dishonest, 1)
+    about = _about(mixing) | {
+        "num_components": graph.num_components if components == "largest" else 1,
+        "uniform_epsilon": account_epsilon(
+            profile, num_users=honest, delta=of_walk["delta"], with_lower=with_lower
         ),
-        published_epsilon=hiding.published_epsilon(profile, **of_walk),
-        published_source=_PUBLISHED[protocol],
-        spectral_gap=mixing.spectrum.spectral_gap,
-        irregularity=left.irregularity,
-        # Without laziness a bipartite graph was refused.
-        is_bipartite=walk.laziness > 0.0 and left.is_bipartite(),
-        is_regular=left.is_regular,
-        separation=hiding.separation,
-        rounds_to_mix=mixing.rounds_to_mix,
-        worst_user=left.name_of(hiding.worst_user),
-        method=hiding.bounds.method,
-        num_dishonest=dishonest,
-        epsilon_of_shares=tuple(reversed(of_shares)),
-        rounds_for_most=for_most,
+        "published_source": _PUBLISHED[protocol],
+        "rounds_for_most": for_most,
+        **of_walk,
+    }
+    rows = tuple(
+        NetworkAccount(
+            rounds=each,
+            **about,
+            **_after(mixing, profile, each, of_walk, shares=shares, with_lower=with_lower),
+        )
+        for each in numbers
     )
+    return NetworkAccounts(rows) if several else rows[0]
 
 
-#: A curve looks smooth with so many points.
-MOST_POINTS = 30
+def _about(mixing: NetworkMixing) -> dict[str, Any]:
+    """Return the facts of a graph and its walk."""
+    graph, laziness = mixing.graph, mixing.walk.laziness
+    return {
+        "num_users": graph.num_users,
+        "num_edges": graph.num_edges,
+        "laziness": laziness,
+        "spectral_gap": mixing.spectrum.spectral_gap,
+        "irregularity": graph.irregularity,
+        # Without laziness a bipartite graph was refused.
+        "is_bipartite": laziness > 0.0 and graph.is_bipartite(),
+        "is_regular": graph.is_regular,
+        "rounds_to_mix": mixing.rounds_to_mix,
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCurve(Frames):
-    """What an exchange guarantees after some numbers of rounds: every epsilon is rounded up.
-
-    ``published`` is the published theorem in its corrected form, None where it says nothing;
-    ``epsilon_of_most`` is for 99 % of the users, and empty unless asked for.
-    """
-
-    name: str
-    num_users: int
-    num_edges: int
-    protocol: ReportingProtocol
-    epsilon0: float
-    delta: float
-    rounds: tuple[int, ...]
-    epsilon: tuple[float, ...]
-    published: tuple[float | None, ...]
-    uniform_epsilon: float
-    method: str
-    epsilon_of_most: tuple[float, ...] = ()
-
-    def rounds_within(self, share: float) -> int | None:
-        """Return the first of `rounds` with an epsilon at most that share above the uniform one."""
-        most = self.uniform_epsilon * (1.0 + share)
-        pairs = zip(self.rounds, self.epsilon, strict=True)
-        return next((rounds for rounds, epsilon in pairs if epsilon <= most), None)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the numbers of rounds, and the epsilons after them."""
-        names = ("rounds", "epsilon", "published", "epsilon_of_most")
-        return {name: value for name in names if (value := getattr(self, name))}
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the curve as JSON values."""
-        pairs = asdict(self).items()
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
-        values["paper_epsilon"] = values.pop("published")
-        return values
-
-
-def network_curve(
+def _after(
     mixing: NetworkMixing,
     profile: LocalProfile,
+    rounds: int,
+    terms: Terms,
     *,
-    name: str,
-    rounds: Sequence[int],
-    delta: float,
-    protocol: ReportingProtocol = "all",
-    users: Users = "worst",
-    on_progress: Progress | None = None,
-) -> NetworkCurve:
-    """Compute epsilon after each of some numbers of rounds; the options are those of the account.
-
-    Cost: that of the positions, once for all numbers; then each point about a second.
-    """
-    delta, graph = require_open_unit("delta", delta), mixing.graph
-    asked = tuple(sorted({require_at_least("rounds", each, 0) for each in rounds}))
-    if not asked:
-        raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
-    terms, methods = Terms(delta=delta, protocol=protocol), set[str]()
-    ours, published, most = [], [], []
-    stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
-    for bounds in mixing.position_bounds_at(asked):  # one pass for all
-        hiding = Hiding.of(bounds)
-        methods.add(bounds.method)
-        ours.append(hiding.epsilon(profile, with_lower=False, **terms).upper)
-        published.append(hiding.published_epsilon(profile, **terms))
-        if users == "all":
-            most.append(min(hiding.epsilon_of_share(profile, MOST, delta=delta), ours[-1]))
-        (on_progress or no_progress)(stage, len(ours), len(asked))
-    uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
-    return NetworkCurve(
-        name=name,
-        num_users=graph.num_users,
-        num_edges=graph.num_edges,
-        protocol=protocol,
-        epsilon0=profile.epsilon0,
-        delta=delta,
-        rounds=asked,
-        epsilon=tuple(ours),
-        published=tuple(published),
-        uniform_epsilon=uniform.upper,
-        method=", ".join(sorted(methods)),
-        epsilon_of_most=tuple(most),
-    )
-
-
-def spread_rounds(first: int, last: int, most: int = MOST_POINTS) -> tuple[int, ...]:
-    """Return at most ``most`` whole numbers from first to last, both included.
-
-    All of them, or about evenly many a decade.
-    """
-    if not 0 <= first <= last:
-        raise ParameterError(f"rounds from {first} to {last}: give 0 <= first <= last")
-    if last - first < most:
-        return tuple(range(first, last + 1))
-    start = [0] if first == 0 else []
-    steps = np.geomspace(max(first, 1), last, most - len(start))
-    return tuple(sorted({*start, *np.rint(steps).astype(int).tolist(), last}))
+    shares: tuple[float, ...],
+    with_lower: bool,
+) -> dict[str, Any]:
+    """Return what holds after a number of rounds."""
+    hiding = mixing.hiding(rounds)
+    epsilon = mixing.epsilon(profile, rounds=rounds, with_lower=with_lower, **terms)
+    least, of_shares = epsilon.upper, []
+    for share in reversed(shares):
+        if rounds:  # what holds for more of the users holds for fewer
+            least = min(least, hiding.epsilon_of_share(profile, share, **terms))
+        of_shares.append((share, least))
+    logger.info("network: %d rounds, epsilon about %.4g", rounds, epsilon.upper)
+    return {
+        "epsilon": epsilon,
+        "published_epsilon": hiding.published_epsilon(profile, **terms),
+        "separation": hiding.separation,
+        "worst_user": mixing.graph.name_of(hiding.worst_user),
+        "method": hiding.bounds.method,
+        "epsilon_of_shares": tuple(reversed(of_shares)),
+    }

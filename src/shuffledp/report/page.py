@@ -24,7 +24,7 @@ def page_html(subject: object) -> str:
 
     Parameters
     ----------
-    subject : Result, Plan, BoundCurves, MonitorView or ChartPage
+    subject : Result, Plan, MonitorView or ChartPage
         Sections whose data is empty are left out.
 
     Returns
@@ -41,7 +41,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    subject : Result, Plan, BoundCurves, MonitorView or ChartPage
+    subject : Result, Plan, MonitorView or ChartPage
         What to report.
     path : str or path-like
         Where to; an existing file is replaced in one step.

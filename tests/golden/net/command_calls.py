@@ -107,6 +107,7 @@ RUN_NETWORK = [
 NETWORK = [
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds 0",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds 5",
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds 1,2,10",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --users all",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --within 0.1 --protocol single",
     "ring.csv --epsilon0 2 --delta 1e-3 --rounds 12 --randomizer k-rr --k 2 --dishonest 5",
@@ -208,11 +209,6 @@ MORE_RUNS = [
     *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
        f" 1 --title Answers --out results --json && explain results --as {form}")
       for form in ("notice", "label", "registry")),
-    ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
-    ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
-     " --out curves --json"),
-    ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8 --users all"
-     " --epsilon0 1 --delta 1e-6 --protocol single --out curves --json"),
     ("network exchange", "network prepare --graph ring.csv --domain yes,no --epsilon0 2"
      " --rounds 5 --delta 1e-3 --out prepared --json"),
     ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
