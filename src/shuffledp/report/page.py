@@ -7,6 +7,7 @@ our own style sheet.
 
 import json
 from functools import cache, partial, singledispatch
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
@@ -17,10 +18,13 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import whole_file
 from shuffledp.report import formatting
 
+# Who makes the page of a class of subjects; loaded when there is one.
+_MODULES = {"ChartPage": "charts", "MonitorView": "monitor", "Plan": "plan", "Result": "run"}
+
 
 @singledispatch
 def page_html(subject: object) -> str:
-    """Return the whole page about a result, plan, comparison of bounds or set of charts.
+    """Return the whole page about a result, plan or set of charts.
 
     Parameters
     ----------
@@ -33,7 +37,12 @@ def page_html(subject: object) -> str:
         HTML, its charts as SVG; below 500 kB up to some thousand estimates. Depends on nothing but
         ``subject``: the same subject gives the same page.
     """
-    raise TypeError(f"there is no page about a {type(subject).__name__}")
+    module = _MODULES.get(type(subject).__name__)
+    if module is None:
+        raise TypeError(f"there is no page about a {type(subject).__name__}")
+    import_module(f"shuffledp.report.{module}")  # registers its page
+    page: str = page_html.dispatch(type(subject))(subject)
+    return page
 
 
 def write_report(subject: object, path: str | PathLike[str]) -> Path:
