@@ -14,11 +14,11 @@ from shuffledp.accounting.compare import compare_bounds as compare_bounds
 from shuffledp.accounting.ledger import Ledger as Ledger
 from shuffledp.collection.plan import Plan as Plan
 from shuffledp.collection.plan import plan as plan
-from shuffledp.collection.questions import AnswerSets as AnswerSets
-from shuffledp.collection.questions import Categories as Categories
-from shuffledp.collection.questions import Mean as Mean
-from shuffledp.collection.questions import VectorMean as VectorMean
-from shuffledp.collection.questions import Words as Words
+from shuffledp.collection.questions.answer_sets import AnswerSets as AnswerSets
+from shuffledp.collection.questions.categories import Categories as Categories
+from shuffledp.collection.questions.mean import Mean as Mean
+from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean
+from shuffledp.collection.questions.words import Words as Words
 from shuffledp.collection.result import Result as Result
 from shuffledp.collection.run import estimate as estimate
 from shuffledp.collection.run import run as run

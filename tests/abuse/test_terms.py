@@ -10,8 +10,8 @@ import pytest
 from given_once import given_once
 from graph_families import complete_graph
 from peers.link import simple_terms
+from shuffledp import Categories, Mean
 from shuffledp.cli import main
-from shuffledp.collection.questions import Categories, Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms

@@ -4,18 +4,18 @@ import math
 
 import pytest
 
-from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.amplification.registry import account_delta
-from shuffledp.collection.choices import Target, guarantee_within
-from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.questions import (
+from shuffledp import (
     AnswerSets,
     Categories,
     Mean,
     VectorMean,
     Words,
 )
+from shuffledp.accounting.calibration import largest_epsilon0
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.amplification.registry import account_delta
+from shuffledp.collection.choices import Target, guarantee_within
+from shuffledp.collection.plan import plan as make_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.randomizers.registry import RANDOMIZERS

@@ -9,8 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 import shuffledp as sdp
-from shuffledp.collection.question import Question
-from shuffledp.collection.source.columns import Column, open_column
+from shuffledp.collection.questions import open_column
+from shuffledp.collection.questions.question import Question
+from shuffledp.collection.source.columns import Column
 
 NUM_USERS = 1200
 KEY = bytes(range(16))

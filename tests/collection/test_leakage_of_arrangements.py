@@ -9,10 +9,10 @@ import pytest
 
 from graph_families import complete_graph
 from oracles.shuffler_channels import mallows_channel
+from shuffledp import Categories
 from shuffledp.collection import leakage as module
 from shuffledp.collection.leakage import leakage_of_run
-from shuffledp.collection.question import chosen_candidates
-from shuffledp.collection.questions import Categories
+from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.shuffling import UNIFORM, Concealment, FinishedShuffling
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy

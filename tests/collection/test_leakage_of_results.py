@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp import Categories
 from shuffledp.collection.leakage import _Release, json_of_run, of_run
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.questions import Categories
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy

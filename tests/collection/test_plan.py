@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
-from shuffledp import accounting
+from shuffledp import Categories, Mean, accounting
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.collection import choices as choosing
 from shuffledp.collection.choices import Alternative, best_of
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.questions import Categories, Mean
 from shuffledp.collection.run import run as run_plan
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError, PlanWarning
 from shuffledp.core.profile import LocalProfile, RandomizerFamily

@@ -11,7 +11,12 @@ import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
 from shuffledp.amplification.registry import account_delta
 from shuffledp.cli.options import RANDOMIZER_NAMES
-from shuffledp.collection.question import EstimateOptions, chosen_candidates, require_column
+from shuffledp.collection.questions.question import (
+    EstimateOptions,
+    chosen_candidates,
+    error_at,
+    require_column,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
@@ -344,11 +349,7 @@ def test_the_worst_error_of_a_share_of_sets_is_the_largest_and_is_said(name, eps
         num_users=10_000, epsilon0=epsilon0, delta=1e-6, randomizer=name,
     )  # fmt: skip
     worst = plan.question.worst_error(plan.randomizer, 10_000)
-    shares = [index / 20 for index in range(21)]
-    errors = [
-        plan.randomizer.expected_standard_error(num_users=10_000, frequency=share)
-        for share in shares
-    ]
+    errors = [error_at(plan.randomizer, 10_000, index / 20) for index in range(21)]
     assert worst == max(errors) >= plan.expected_standard_error
     assert plan.to_json_dict()["worst_standard_error"] == worst
     assert f"; at most {error_text(plan, worst)}, whatever the answers" in page_html(plan)

@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KINDS, NUM_USERS
-from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.report_files import (
     from_frame,
     open_reports,

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from shuffledp import Categories, Mean
 from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.questions import Categories, Mean
 from shuffledp.collection.result import Result
 from shuffledp.core import shown
 from shuffledp.core.bound import Bound

@@ -8,9 +8,9 @@ import pytest
 
 import shuffledp as sdp
 from collection.source.opened import answers_from_values, open_table
+from shuffledp import Categories
 from shuffledp.collection.output import results_folder
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.questions import Categories
 from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM, UniformShuffling

@@ -13,7 +13,7 @@ import json
 import struct
 from pathlib import Path
 
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean, Words
+from shuffledp import AnswerSets, Categories, Mean, VectorMean, Words
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,

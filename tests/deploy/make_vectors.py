@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.steps import open_outer
-from shuffledp.collection.questions import Categories
+from shuffledp import Categories
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.sealing import open_seal

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions import (
+from shuffledp import (
     AnswerSets,
     Categories,
     Mean,

@@ -25,7 +25,7 @@ from deploy.make_vectors import (
 )
 from deploy.steps import open_outer
 from deploy.test_dap import COUNT, dap_task
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean, Words
+from shuffledp import AnswerSets, Categories, Mean, VectorMean, Words
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import messages as m

@@ -20,9 +20,9 @@ from deploy.test_system import (
     shuffler_for,
     upload,
 )
+from shuffledp import Categories
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
-from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
 from printed_numbers import PROMISED
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, Words
+from shuffledp import AnswerSets, Categories, Mean, Words
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import ProtocolError
 

@@ -25,8 +25,8 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import open_outer
+from shuffledp import AnswerSets, Categories, Mean
 from shuffledp.accounting.account import account
-from shuffledp.collection.questions import AnswerSets, Categories, Mean
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms

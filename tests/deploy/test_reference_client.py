@@ -29,7 +29,7 @@ from adversarial.tapes import (
     uniform_cells,
 )
 from deploy.make_report_vectors import CLIENT, KEY, SIZES, TARGET, client, labels, law_of
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean
+from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.randomizers.keyed_hash import buckets_of, digests_of

@@ -433,7 +433,7 @@ class Deployment(RuleBasedStateMachine):
 
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name)
-        from shuffledp.collection.questions import Categories
+        from shuffledp import Categories
         from shuffledp.deploy.asked_terms import AskedTerms
 
         domain = [str(i) for i in range(60)]

@@ -12,7 +12,7 @@ import pytest
 
 from graph_families import complete_graph
 from peers.link import no_limits
-from shuffledp.collection.questions import Categories
+from shuffledp import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from peers.link import ANY_SIZE
+from shuffledp import Mean
 from shuffledp.collection.leakage import json_of_run, of_run
-from shuffledp.collection.question import EstimateOptions
-from shuffledp.collection.questions import Mean
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.asked_terms import AskedTerms

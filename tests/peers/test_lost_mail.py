@@ -8,7 +8,7 @@ import pytest
 from graph_families import complete_graph
 from peers.link import ANY_SIZE
 from shuffledp.collection.leakage import of_run
-from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.network.graph import Graph
 from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
 from shuffledp.peers.relay_client import RelayClient

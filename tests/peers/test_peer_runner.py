@@ -6,7 +6,7 @@ import time
 import pytest
 
 from peers.link import ANY_SIZE
-from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import RefusedError

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from graph_families import star_graph
-from shuffledp.collection.questions import (
+from shuffledp import (
     AnswerSets,
     Categories,
     Mean,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shuffledp.collection.questions.question import error_at
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
@@ -125,7 +126,7 @@ class TestLaw:
             found = (mean - num_users * num_slots * q) / (p - q) / num_users
             assert float(found) == pytest.approx(share, abs=1e-14)
             variance = sum(squares[v] - means[v] ** 2 for means, squares in supports)
-            expected = randomizer.expected_standard_error(num_users=num_users, frequency=share)
+            expected = error_at(randomizer, num_users, share)
             error = math.sqrt(variance) / float(p - q) / num_users
             assert error == pytest.approx(expected, rel=1e-12)
 
@@ -229,9 +230,13 @@ class TestLaw:
 class TestWhichIsBetter:
     def variances(self, base_name, epsilon0, max_answers, frequency, k=16):
         return [
-            kind(
-                base_name=base_name, domain_size=k, max_answers=max_answers, epsilon0=epsilon0
-            ).expected_standard_error(num_users=1, frequency=frequency)
+            error_at(
+                kind(
+                    base_name=base_name, domain_size=k, max_answers=max_answers, epsilon0=epsilon0
+                ),
+                1,
+                frequency,
+            )
             ** 2
             for kind in KINDS
         ]

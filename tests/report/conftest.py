@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions import Categories
+from shuffledp import Categories
 from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import shuffledp as sdp
-from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS

@@ -1,10 +1,10 @@
-"""What is asked, as options of the command line: one of five kinds of question.
+"""What is asked, as options of the command line: a table of the kinds of questions.
 
-A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` and ``--max-answers``
-stand for the other four.
+A list of answers is the default; one option of each other kind asks for that.
 """
 
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import shuffledp as sdp
 from shuffledp.cli.options import taken
 
 if TYPE_CHECKING:
-    from shuffledp.collection.question import Question
+    from shuffledp.collection.questions.question import Question
     from shuffledp.collection.source.columns import Column
 
 QUESTION = """
@@ -28,80 +28,72 @@ QUESTION = """
     --max-answers S       Users may give up to S of the answers, rather than exactly one.
     """
 
+# The question that each option asks, from all that were given, a column's name and a seed.
+_KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
+    "": lambda given, *_: sdp.Categories(given["domain"]),
+    "mean": lambda given, name, _: sdp.Mean(*given["limits"], name=name),
+    "vector": lambda given, *_: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
+    "dictionary": lambda given, _, seed: sdp.Words(given["dictionary"], key=_key(seed)),
+    "max_answers": lambda given, *_: sdp.AnswerSets(
+        given["domain"], max_answers=given["max_answers"]
+    ),
+}
+# What two options are given together, as here; and of which kinds answers are listed.
+_PAIRS = {("mean", "limits"): "--mean --range 0,120", ("vector", "norm"): "--vector x,y --norm 1"}
+_LISTED = ("", "max_answers")
+_LISTS = {"domain", "domain_file"}
+# Files of words, and what these stand for.
+_FILES = {"domain_file": "domain", "dictionary": "dictionary"}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class Asked:
-    """The values of `QUESTION`, checked against each other."""
+    """The values of `QUESTION`, taken out of all options and checked against each other."""
 
-    domain: tuple[str, ...] | None
-    domain_file: Path | None
-    mean: bool
-    limits: tuple[float, float] | None
-    vector: tuple[str, ...] | None
-    norm: float | None
-    dictionary: Path | None
-    max_answers: int | None
-
-    @classmethod
-    def of(cls, options: dict[str, Any]) -> "Asked":
-        """Take the options of a question out of all of them."""
-        return cls(**taken(options, *(field.name for field in fields(cls))))
-
-    def __post_init__(self) -> None:
-        special = ("mean", "vector", "dictionary", "max_answers")
-        given = [name for name in special if getattr(self, name) not in (None, False)]
-        named = [f"--{name.replace('_', '-')}" for name in given]
-        if len(named) > 1:
-            raise click.UsageError(f"{' and '.join(named)} ask different questions: give one")
-        if self.domain is not None and self.domain_file is not None:
+    def __init__(self, options: dict[str, Any]) -> None:
+        values = taken(options, *_LISTS, *filter(None, _KINDS), "limits", "norm").items()
+        given = {name: each for name, each in values if each is not None and each is not False}
+        kinds = [name for name in _KINDS if name in given]
+        flags = [f"--{name.replace('_', '-')}" for name in kinds]
+        self._given, self._kind = given, "".join(kinds[:1])
+        #: Whether possible answers were listed.
+        self.has_domain = not given.keys().isdisjoint(_LISTS)
+        if len(kinds) > 1:
+            raise click.UsageError(f"{' and '.join(flags)} ask different questions: give one")
+        if given.keys() >= _LISTS:
             raise click.UsageError("give --domain or --domain-file, not both")
-        if self.has_domain and named and named != ["--max-answers"]:
-            raise click.UsageError(f"{named[0]} needs no --domain")
-        if self.mean != (self.limits is not None):
-            raise click.UsageError("--mean and --range go together, as in --mean --range 0,120")
-        if (self.vector is None) != (self.norm is None):
-            raise click.UsageError("--vector and --norm go together, as in --vector x,y --norm 1")
-        if self.max_answers is not None and not self.has_domain:
-            raise click.UsageError("--max-answers needs --domain or --domain-file")
-
-    @property
-    def has_domain(self) -> bool:
-        """Whether possible answers were listed."""
-        return self.domain is not None or self.domain_file is not None
+        if self.has_domain and self._kind not in _LISTED:
+            raise click.UsageError(f"{flags[0]} needs no --domain")
+        for (asks, beside), example in _PAIRS.items():
+            if (asks in given) != (beside in given):
+                pair = " and ".join(re.findall(r"--\w+", example))
+                raise click.UsageError(f"{pair} go together, as in {example}")
+        if kinds and self._kind in _LISTED and not self.has_domain:
+            raise click.UsageError(f"{flags[0]} needs --domain or --domain-file")
 
     @property
     def is_about_answers(self) -> bool:
         """Whether each user has exactly one of a list of answers, the default question."""
-        others = (self.vector, self.dictionary, self.max_answers)
-        return not self.mean and others == (None, None, None)
+        return not self._kind
 
     @property
     def is_given(self) -> bool:
         """Whether anything is asked."""
-        return self.has_domain or not self.is_about_answers
+        return bool(self._given)
 
     def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
         """Return the question, or None where its answers were not listed.
 
         A simulation gets the public key of hash functions from its seed, too.
         """
-        from shuffledp.collection import questions
         from shuffledp.core.labels import read_domain
 
-        if self.limits is not None:
-            low, high = self.limits
-            return questions.Mean(low=low, high=high, name=name)
-        if self.vector is not None and self.norm is not None:
-            return questions.VectorMean(names=self.vector, norm_bound=self.norm)
-        if self.dictionary is not None:
-            key = {} if seed is None else {"key": _key(seed)}
-            return questions.Words(dictionary=read_domain(self.dictionary), **key)
-        domain = self.domain if self.domain_file is None else read_domain(self.domain_file)
-        if domain is None:
+        if not self.is_given:
             return None
-        if self.max_answers is not None:
-            return questions.AnswerSets(domain=domain, max_answers=self.max_answers)
-        return questions.Categories(domain=domain)
+        given = dict(self._given)
+        for file, words in _FILES.items():
+            if file in given:
+                given[words] = read_domain(given[file])
+        return _KINDS[self._kind](given, name, seed)
 
     def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "sdp.deploy.AskedTerms":
         """Return the question of a collection yet to come, with its randomizer."""
@@ -115,17 +107,17 @@ class Asked:
         self, table: Path, column: str | None, seed: int | None, **reading: Any
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
-        if (column is None) != (self.vector is not None):
-            raise click.UsageError("give --column, or the columns of a vector with --vector")
         question = self.question(name=column or "mean", seed=seed)
+        if (column is None) != (question is not None and question.has_columns):
+            raise click.UsageError("give --column, or the columns of a vector with --vector")
         values = sdp.collection.open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:
             return sdp.Categories(values.domain), values  # which reading may have added to
         return question, values
 
 
-def _key(seed: int) -> bytes:
+def _key(seed: int | None) -> bytes | None:
     """Return a public key for a simulation, from a stream that draws nothing else."""
     from shuffledp.randomizers.keyed_hash import new_key
 
-    return new_key(sdp.Entropy.from_seed(seed).spawn().spawn())
+    return None if seed is None else new_key(sdp.Entropy.from_seed(seed).spawn().spawn())

@@ -82,7 +82,7 @@ def create(
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
     promised = taken(given, "randomizer", "epsilon0", "epsilon", "delta")
-    asked, num_codes = Asked.of(given), given["num_codes"]
+    asked, num_codes = Asked(given), given["num_codes"]
     require_non_negative("codes", num_codes)
     remedy = ""
     if plan_file is not None:

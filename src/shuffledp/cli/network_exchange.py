@@ -72,7 +72,7 @@ def prepare(
         require_open_unit("delta", delta)
     elif num_dishonest:
         raise click.UsageError("--dishonest is for the central epsilon: give --delta, too")
-    asked = Asked.of(given).terms(**shared.taken(given, "randomizer", "epsilon0", "text"))
+    asked = Asked(given).terms(**shared.taken(given, "randomizer", "epsilon0", "text"))
     users = sdp.network.read_graph(graph)
     laziness = nearest_laziness(given.pop("laziness"))
     sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
@@ -342,7 +342,7 @@ def collect(
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.leakage import json_of_run
-    from shuffledp.collection.question import EstimateOptions
+    from shuffledp.collection.questions.question import EstimateOptions
     from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
     from shuffledp.peers.preparing import read_key, read_terms
     from shuffledp.peers.state_files import FetchedStore

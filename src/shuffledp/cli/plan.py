@@ -20,7 +20,7 @@ from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
     from shuffledp.accounting.calibration import Calibration
-    from shuffledp.collection.question import Question
+    from shuffledp.collection.questions.question import Question
 
 _LARGEST_K = 10**7
 
@@ -59,7 +59,7 @@ def plan(
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
-    words = Asked.of(asked)
+    words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
     if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):

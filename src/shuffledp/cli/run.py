@@ -109,7 +109,7 @@ def run(
     others = taken(given, "save_reports") | simulated
     others["ways"] = shared.take_reading(dict(ways))
     shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
-    what = Asked.of(given)
+    what = Asked(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)

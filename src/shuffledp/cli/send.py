@@ -91,6 +91,7 @@ def _answer(
     **agreed: Any,
 ) -> None:
     """Say what is asked, then randomize, keep and send, as one device."""
+    from shuffledp.collection.questions.question import has_parts
     from shuffledp.deploy.client import default_store
     from shuffledp.deploy.http_client import cautions_about
 
@@ -112,8 +113,8 @@ def _answer(
         was_sent = client.is_done
         if client.kept() is None:
             said = str(click.prompt("Answer")) if value is None else value
-            has_parts = made.asked.question.kind in ("vector-mean", "answer-sets")
-            client.report(answer_list(said) if has_parts else said, code=code)
+            is_list = has_parts(made.asked.question)
+            client.report(answer_list(said) if is_list else said, code=code)
         else:
             if value is not None:
                 console.print_warnings([_ANSWERED])

@@ -1,8 +1,8 @@
 from shuffledp.accounting.profiles import read_schedule as read_schedule
+from shuffledp.collection.questions import open_column as open_column
 from shuffledp.collection.report_files import open_reports as open_reports
 from shuffledp.collection.report_files import write_reports as write_reports
 from shuffledp.collection.result import About as About
-from shuffledp.collection.source.columns import open_column as open_column
 from shuffledp.collection.uniform_shuffler import UniformShuffler as UniformShuffler
 from shuffledp.core.reports import Counts as Counts
 from shuffledp.core.reports import Reports as Reports

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from shuffledp.collection.question import Question
+from shuffledp.collection.questions.question import Question
 from shuffledp.randomizers.base import LocalRandomizer
 
 
@@ -44,10 +44,10 @@ def without_shuffler(
     (k - 1) delta0.
     """
     loss, profile = rounds * randomizer.epsilon0, randomizer.profile
-    k = len(question.labels) if question.kind == "frequencies" else 2
+    k = len(question.labels) if question.has_one_label else 2
     others = (k - 1) * math.exp(-loss)
     guess = (1.0 + rounds * profile.delta0 * others) / (1.0 + others)
-    if rounds == 1 and question.kind == "frequencies":
+    if rounds == 1 and question.has_one_label:
         guess = min(guess, _right_guess(randomizer, k))
     return WithoutShuffler(
         epsilon0=loss,

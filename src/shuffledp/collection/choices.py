@@ -13,7 +13,7 @@ from shuffledp.accounting.calibration import (
 )
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.amplification.registry import account_delta
-from shuffledp.collection.question import Candidates, Question
+from shuffledp.collection.questions.question import Candidates, Question
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.guarantee import Guarantee

@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.collection.questions import Categories
 from shuffledp.collection.result import Result
 from shuffledp.collection.shuffling import Concealment, Shuffling
 from shuffledp.core.arrays import Floats
@@ -134,7 +133,7 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
     Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
     notes; nothing is raised.
     """
-    if result.question.kind != Categories.kind:  # others have no finite list of values
+    if not result.question.has_one_label:
         return None
     release, prior = _Release(result, shuffling), result.prior
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [

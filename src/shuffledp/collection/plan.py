@@ -21,8 +21,13 @@ from shuffledp.collection.cautions import (
 )
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
-from shuffledp.collection.question import Candidates, Estimates_co, Question, chosen_candidates
-from shuffledp.collection.questions import AnswerSets, question_from_json
+from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.questions.question import (
+    Candidates,
+    Estimates_co,
+    Question,
+    chosen_candidates,
+)
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -110,10 +115,7 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def worst_standard_error(self) -> float | None:
         """The largest that the first can be, whatever the answers; None but for sets of answers."""
-        question: Any = self.question
-        if not isinstance(question, AnswerSets):
-            return None
-        return question.worst_error(self.randomizer, self.num_users)
+        return self.question.worst_error(self.randomizer, self.num_users)
 
     @property
     def expected_population_standard_error(self) -> float:
@@ -171,7 +173,7 @@ class Plan(Shown, Generic[Estimates_co]):
 
         Examples
         --------
-        >>> from shuffledp.collection.questions import Categories
+        >>> from shuffledp import Categories
         >>> found = plan(Categories(["a", "b"]), num_users=1000, epsilon=1.0, delta=1e-6)
         >>> [epsilon for epsilon, _ in found.errors_by_epsilon()]
         [0.25, 0.5, 1.0, 2.0, 4.0]
@@ -345,7 +347,7 @@ def plan(
 
     Examples
     --------
-    >>> from shuffledp.collection.questions import Categories
+    >>> from shuffledp import Categories
     >>> asked = Categories(["yes", "no", "refused"])
     >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
     True

@@ -208,17 +208,7 @@ def _as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
     if plan.randomizer.name == "k-rr":
         return source.label().cast(pl.Enum(list(plan.question.labels)), strict=False)
-    drawn = to_frame(plan.randomizer.randomize(_no_values(plan), Entropy.from_seed(0)))
+    nobody = plan.question.no_values
+    drawn = to_frame(plan.randomizer.randomize(nobody, Entropy.from_seed(0)))
     column = source.label() if source.dtypes[0] == pl.String else pl.col(COLUMN)
     return column.cast(drawn.schema[COLUMN], strict=False)
-
-
-def _no_values(plan: Plan) -> Any:
-    """Return the values of nobody, as the plan's randomizer takes them."""
-    return {
-        "frequencies": np.empty(0, dtype=np.int64),
-        "mean": np.empty(0),
-        "vector-mean": np.empty((0, len(plan.question.labels))),
-        "words": [],
-        "answer-sets": np.empty((0, getattr(plan.question, "max_answers", 1)), dtype=np.int64),
-    }[plan.question.kind]

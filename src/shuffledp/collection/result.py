@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
-from shuffledp.collection.question import Estimates_co, Question
+from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
 from shuffledp.collection.plan import Plan, log_collection, require_plan
-from shuffledp.collection.question import EstimateOptions, Question, require_column
-from shuffledp.collection.questions import Categories
+from shuffledp.collection.questions.question import EstimateOptions, Question, require_column
 from shuffledp.collection.result import Result
 from shuffledp.collection.shuffling import UNIFORM, Shuffling, Stage
 from shuffledp.collection.source.columns import Column
@@ -150,7 +149,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     Examples
     --------
     >>> from shuffledp.collection.plan import plan
-    >>> from shuffledp.collection.questions import Categories
+    >>> from shuffledp import Categories
     >>> asked = plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
     >>> run(asked, ["yes"] * 300 + ["no"] * 700, seed=1).num_users
     1000
@@ -247,7 +246,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     Examples
     --------
     >>> from shuffledp.collection.plan import plan
-    >>> from shuffledp.collection.questions import Categories
+    >>> from shuffledp import Categories
     >>> asked = plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
     >>> codes = np.array([0] * 300 + [1] * 700)
     >>> drawn = asked.randomizer.randomize(codes, Entropy.from_seed(1))
@@ -420,7 +419,7 @@ def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge
         return None
     from shuffledp.leakage.priors import PriorKnowledge
 
-    if question.kind != Categories.kind:
+    if not question.has_one_label:
         raise ParameterError(
             f"prior is for questions of one of k answers, not for {question.kind}: leave it out"
         )

@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection import questions
-from shuffledp.collection.question import Question, chosen_candidates
+from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
@@ -127,7 +127,7 @@ class AskedTerms:
         """Return the terms of a question with one of its ``candidates``; epsilon0 > 0."""
         require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
-        codec, loss = ReportCodec.of(made, _no_values(question)), float(epsilon0)
+        codec, loss = ReportCodec.of(made, question.no_values), float(epsilon0)
         return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)
 
     @property
@@ -153,9 +153,8 @@ class AskedTerms:
         shown = ", ".join(json.dumps(label) for label in labels[:_MOST_SHOWN])
         if len(labels) > _MOST_SHOWN:
             shown += f" and {len(labels) - _MOST_SHOWN:,} more"
-        for name in ("low", "high", "norm_bound", "max_answers"):
-            if name in particulars:
-                shown += f"; {name} = {json.dumps(particulars[name])}"
+        numbers = (each for each in particulars.items() if isinstance(each[1], int | float))
+        shown += "".join(f"; {name} = {json.dumps(number)}" for name, number in numbers)
         return [
             ("question", json.dumps(self.text)[:_LONGEST_TEXT] if self.text else "not in words"),
             ("choices", shown[:_LONGEST_TEXT]),
@@ -194,7 +193,7 @@ class AskedTerms:
             text = written.get("text", "")
             if not isinstance(text, str):
                 raise TypeError("text")  # said below, as all else
-            question = questions.question_from_json(written["question"], tuple(written["labels"]))
+            question = question_from_json(written["question"], tuple(written["labels"]))
             asked = cls.of(question, written["randomizer"], written["epsilon0"], text)
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
@@ -211,17 +210,3 @@ class AskedTerms:
             remedy = "use the version that prepared the collection"
             raise DataError(f"the terms name the law {said!r} and {ours}: {remedy}")
         return asked
-
-
-def _no_values(question: Question) -> Any:
-    """Return an empty column of answers as the question's randomizers take them."""
-    match question:
-        case questions.Words():
-            return []
-        case questions.Mean():
-            return np.empty(0)
-        case questions.VectorMean():
-            return np.empty((0, len(question.names)))
-        case questions.AnswerSets():
-            return np.empty((0, question.max_answers), dtype=np.int64)
-    return np.empty(0, dtype=np.int64)

@@ -13,7 +13,7 @@ from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.question import Question, chosen_candidates
+from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.result import Result
 from shuffledp.collection.run import for_all_users
 from shuffledp.collection.shuffling import Concealment, FinishedShuffling

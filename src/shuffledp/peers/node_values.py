@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.question import Question
-from shuffledp.collection.questions import AnswerSets, VectorMean
-from shuffledp.collection.source.columns import open_column
+from shuffledp.collection.questions import open_column
+from shuffledp.collection.questions.question import Question, has_parts
 from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.errors import DataError, ParameterError
 
@@ -73,6 +72,6 @@ def read_node_values(
 
 def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     """Return the value of a single user, given as text."""
-    if isinstance(question, VectorMean | AnswerSets):
+    if has_parts(question):
         raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
     return NodeValues(nodes=np.array([node]), values=question.value_of_one(answer))

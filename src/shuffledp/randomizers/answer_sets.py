@@ -23,7 +23,6 @@ from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -166,18 +165,6 @@ class SetRandomizer(FrequencyRandomizer):
     def num_report_bytes(self) -> int:
         """Bytes a report."""
         return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
-
-    def expected_standard_error(self, *, num_users: int, frequency: float) -> float:
-        """Return the standard error that an estimate will have, before any data is seen.
-
-        Exact, given who the users are, for the share ``frequency`` of users that hold the category.
-        """
-        return expected_standard_error(
-            support_probabilities=self.support_probabilities,
-            num_users=num_users,
-            frequency=frequency,
-            num_slots=self.num_slots,
-        )
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how often slots of reports support each category; counts of one law add."""

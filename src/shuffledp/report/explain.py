@@ -21,7 +21,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
 from shuffledp.report.shuffles import shuffle_words
-from shuffledp.report.wording import RANDOMIZER_TITLES, TRUE_ANSWERS
+from shuffledp.report.wording import RANDOMIZER_TITLES, TRUE_ANSWERS, WORDS
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
@@ -117,9 +117,10 @@ def _asked(record: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """Return the question, else the column that holds the answers, and its possible answers."""
     column = f" (column {shown_label(about['column'])} of the data)" if "column" in about else ""
     question = about.get("question", f"{TO_FILL_IN}: the question as it is put{column}.")
-    if record.get("question", {}).get("kind") != "frequencies":
+    words = WORDS.get(record.get("question", {}).get("kind"))
+    if words is None or not words.choices:
         return question
     answers = [shown_label(str(answer)) for answer in record["domain"]]
     more = len(answers) - _MOST_ANSWERS
     listed = ", ".join(answers[:_MOST_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
-    return f"{question} Possible answers: {listed}."
+    return f"{question} {words.choices}: {listed}."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shuffledp.collection.leakage import of_run
-from shuffledp.collection.question import INTERVALS_ABOUT
+from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.report import wording
 from shuffledp.report.drawing import (

@@ -6,10 +6,10 @@ means.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.collection.question import INTERVALS_ABOUT
+from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
@@ -30,7 +30,7 @@ from shuffledp.report.formatting import (
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
-    from shuffledp.collection.question import Question
+    from shuffledp.collection.questions.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
 RANDOMIZER_TITLES = {
@@ -56,8 +56,6 @@ TRUE_ANSWERS = {
 
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
-_KINDS_OF_MEANS = ("mean", "vector-mean")
-
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
 
 
@@ -81,6 +79,7 @@ class Wording:
     unit: float  # what a standard error is multiplied by before its decimals are chosen
     caution: str  # why estimates may look impossible
     is_share: bool  # whether charts show percent
+    choices: str = ""  # what introduces the list of labels, where a value is one of them
 
 
 _FREQUENCIES = Wording(
@@ -112,9 +111,19 @@ _MEANS = Wording(
 )
 
 
+#: How to speak about each kind of question; any other is about shares of users.
+WORDS = {
+    "frequencies": replace(_FREQUENCIES, choices="Possible answers"),
+    "answer-sets": _FREQUENCIES,
+    "mean": _MEANS,
+    "vector-mean": _MEANS,
+    "words": _FREQUENCIES,
+}
+
+
 def wording(question: "Question") -> Wording:
     """Return how to speak about the estimates of a question."""
-    return _MEANS if question.kind in _KINDS_OF_MEANS else _FREQUENCIES
+    return WORDS.get(question.kind, _FREQUENCIES)
 
 
 def main_estimates(result: Result) -> list[float]:

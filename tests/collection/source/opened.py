@@ -1,7 +1,9 @@
 """Columns of each kind, opened from files and from values in memory."""
 
 import shuffledp as sdp
-from shuffledp.collection.source.columns import Ball, Range, answers, numbers, open_column
+from shuffledp.collection.questions import open_column
+from shuffledp.collection.questions.categories import answers
+from shuffledp.collection.source.columns import Ball, Range, numbers
 from shuffledp.collection.source.tables import source_of_values
 from shuffledp.core.labels import checked_domain
 

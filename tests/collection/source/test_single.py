@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean, Words
+from shuffledp import AnswerSets, Categories, Mean, VectorMean, Words
 from shuffledp.core.errors import DataError, DomainError
 
 MISSING = (None, math.nan, np.float64("nan"), pd.NA, pd.NaT)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collection.source.opened import answers_from_values, open_table
-from shuffledp.collection.source import columns, tables
+from shuffledp.collection.questions import categories
+from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import reading
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.labels import (
@@ -230,7 +231,7 @@ def test_a_single_answer_is_no_domain():
 
 
 def test_identifiers_are_no_answers(monkeypatch):
-    monkeypatch.setattr(columns, "MAX_DISCOVERED", 10)
+    monkeypatch.setattr(categories, "MAX_DISCOVERED", 10)
     with pytest.raises(DomainError, match="more than 10 distinct values"):
         answers_from_values(range(11))
     assert len(answers_from_values(range(10)).domain) == 10

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from graph_families import complete_graph
-from shuffledp.collection.questions import Categories
+from shuffledp import Categories
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.servers.http_server import ConnectionLimits, Room

@@ -271,7 +271,7 @@ def open_survey(
     numbers stand in for the coordinates of the groups. ``ways`` of reading are those of
     `open_column`.
     """
-    from shuffledp.collection.source.columns import open_column
+    from shuffledp.collection.questions import open_column
 
     path = Path(table)
     answers = open_column(path, column, on_progress=on_progress, **ways)

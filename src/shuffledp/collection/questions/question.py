@@ -1,22 +1,27 @@
-"""``Question``: what planning and running need to know of what is asked."""
+"""``Question``: what all else needs to know of what is asked; and what its kinds share."""
 
 import difflib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+
+import numpy as np
 
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
+from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.progress import Progress, no_progress
-from shuffledp.randomizers.base import LocalRandomizer
+from shuffledp.core.reports import Counts, Sums
+from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.estimation.post_processing import POST_PROCESSING
+from shuffledp.randomizers import number_randomizer as accuracy
+from shuffledp.randomizers.base import LocalRandomizer, MeanRandomizer
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
-
-    from shuffledp.estimation.frequencies import FrequencyEstimates
-    from shuffledp.estimation.means import MeanEstimates
 
     Estimates_co = TypeVar(
         "Estimates_co",
@@ -100,14 +105,29 @@ class Question(Protocol[Estimates_co]):
         Of these users, their values held fixed: the randomization alone.
         """
 
+    def worst_error(self, randomizer: Any, num_users: int) -> float | None:
+        """Return the largest standard error over all values; None where that is not stated."""
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
+
+    @property
+    def has_one_label(self) -> bool:
+        """Whether each user's value is exactly one of the labels, which are all that is guessed."""
+
+    @property
+    def no_values(self) -> Any:
+        """Values of no users, as the randomizers take them."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether each label is a column of the table that holds the values; else one holds all."""
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Which options of `open_column` make sense for it."""
 
-    def read(self, source: Source, report: Progress = no_progress, **reading: Any) -> Column:
+    def read(self, source: Source, **reading: Any) -> Column:
         """Return columns of a table, checked, read as these options say."""
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
@@ -128,6 +148,15 @@ class Question(Protocol[Estimates_co]):
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the particulars, JSON values only; ``kind`` is one of them."""
+
+    @classmethod
+    def from_json(cls, particulars: Any, labels: Iterable[str]) -> Self:
+        """Return the question of these particulars and `labels`."""
+
+
+def has_parts(question: Question) -> bool:
+    """Return whether a value is a list, which text holds with commas."""
+    return np.ndim(question.no_values) > 1
 
 
 def require_column(question: Question, column: object) -> None:
@@ -159,3 +188,101 @@ def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
             f"{question.kind}: did you mean {nearest!r}?"
         )
     return {randomizer: makers[randomizer]}
+
+
+class Shares:
+    """What questions about shares of users have in common."""
+
+    __slots__ = ()
+
+    has_columns: ClassVar[bool] = False
+    has_one_label: ClassVar[bool] = False
+    #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
+    useless_error: ClassVar[float] = 0.25
+
+    @property
+    def expected_spread(self: Question) -> float:
+        """That of an answer that one user in k gives, the root mean square over all answers."""
+        return (len(self.labels) - 1.0) / len(self.labels) ** 2
+
+    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
+        """Return nothing: the expected error holds whatever the values, or none is stated."""
+        return None
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` unless all steps are known."""
+        if unknown := [step for step in steps if step not in POST_PROCESSING]:
+            known = ", ".join(POST_PROCESSING)
+            raise ParameterError(f"post-processing {unknown[0]!r} is not one of {known}")
+
+    def estimate(
+        self, randomizer: Any, aggregate: Counts, options: EstimateOptions
+    ) -> FrequencyEstimates:
+        """Return the share of users with each answer, after the steps of post-processing."""
+        self.require_post_processing(options.post_processing)
+        estimates: FrequencyEstimates = randomizer.estimate(
+            aggregate,
+            confidence=options.confidence,
+            interval=options.interval,
+            simultaneous=options.simultaneous,
+            **self._asked(),
+        )
+        for step in options.post_processing:
+            estimates = POST_PROCESSING[step](estimates)
+        return estimates
+
+    def _asked(self) -> dict[str, Any]:
+        """Return what else the randomizer has to know."""
+        return {}
+
+
+class Means:
+    """What questions about means have in common."""
+
+    __slots__ = ()
+    has_columns: ClassVar[bool] = False
+    has_one_label: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
+
+    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
+        """Return nothing: the expected error holds whatever the values, or none is stated."""
+        return None
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for any step."""
+        if steps:
+            raise ParameterError(f"post-processing {', '.join(steps)}: means are left as estimated")
+
+    def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
+        """Return the standard error of a mean; of vectors the root mean square over coordinates."""
+        if randomizer.epsilon0 == 0.0:
+            return math.inf
+        return accuracy.expected_standard_error(randomizer, num_users=num_users)
+
+    def estimate(
+        self, randomizer: MeanRandomizer, aggregate: Sums, options: EstimateOptions
+    ) -> MeanEstimates:
+        """Return the mean, of vectors that of each coordinate."""
+        self.require_post_processing(options.post_processing)
+        return randomizer.estimate(
+            aggregate, confidence=options.confidence, simultaneous=options.simultaneous
+        )
+
+
+def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:
+    """Return the labels of at least two possible answers."""
+    spelt.require_list("domain", domain)
+    return spelt.require_two_answers(spelt.checked_domain(domain), "domain")
+
+
+def error_at(randomizer: Any, num_users: int, frequency: float) -> float:
+    """Return the standard error of a frequency; infinite where both probabilities are the same."""
+    chances = randomizer.support_probabilities
+    if not chances[0] > chances[1]:
+        return math.inf
+    return expected_standard_error(
+        support_probabilities=chances,
+        num_users=num_users,
+        frequency=frequency,
+        num_slots=getattr(randomizer, "num_slots", 1),
+    )

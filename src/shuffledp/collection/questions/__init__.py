@@ -1,0 +1,132 @@
+"""What can be asked: the kinds of questions, one file each, and how a file is opened for one."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from os import PathLike
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.collection.source import tables
+from shuffledp.collection.source.columns import Column
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from shuffledp.collection.questions.question import Question
+
+KINDS = {
+    "frequencies": "shuffledp.collection.questions.categories:Categories",
+    "answer-sets": "shuffledp.collection.questions.answer_sets:AnswerSets",
+    "mean": "shuffledp.collection.questions.mean:Mean",
+    "vector-mean": "shuffledp.collection.questions.vector_mean:VectorMean",
+    "words": "shuffledp.collection.questions.words:Words",
+}
+"""Where each kind is; loaded when it is first asked for."""
+
+# What reads a column of answers, whether they are listed or not.
+_ANSWERS = "shuffledp.collection.questions.categories:answers"
+
+
+def question_from_json(particulars: Any, labels: Iterable[str]) -> "Question":
+    """Return the question of ``to_json_dict`` and ``labels``; `KeyError` for an unknown kind."""
+    question: Question = resolve_name(KINDS[particulars["kind"]]).from_json(particulars, labels)
+    return question
+
+
+def open_column(
+    path: str | PathLike[str],
+    column: str | None,
+    question: Any = None,
+    *,
+    csv_separator: str | None = None,
+    header: bool = True,
+    decimal: str | None = None,
+    missing_texts: Sequence[str] = (),
+    on_progress: Progress | None = None,
+    **reading: Any,
+) -> Column:
+    r"""Open the columns of a file that answer a question, and check every value of them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
+        standard input. Text is UTF-8 or, with its mark, UTF-16, and may be packed (``.csv.gz``).
+    column : str or None
+        Name of the column with the values; None for vectors, whose question names the columns.
+        Sets of answers are texts with separators, or in Parquet also lists of texts.
+    question : Categories, Mean, VectorMean, Words or AnswerSets, optional
+        What is asked. Without it a list of answers is read from the file: then the list depends on
+        the data, which the ``cautions`` of the column say.
+    csv_separator : str, optional
+        What stands between the fields of text, one character; by default that of comma, semicolon,
+        tab and bar which the first two rows tell.
+    header : bool
+        Whether the first row of text names the columns; without they are column_1, column_2, ...
+    decimal : {".", ","}, optional
+        The decimal mark of all numbers in text; the other one then groups thousands. By default a
+        point, and between semicolons the one that the file's numbers show.
+    missing_texts : sequence of str
+        Texts that stand for no value, such as ``"NA"`` or ``"-99"``, beside empty, nan and null.
+    on_progress : callable, optional
+        Called with the stage, the rows done, and the rows in total (None while unknown).
+    missing : {"error", "drop", "category"}
+        What to do with rows without a value: stop, leave them out, or, of answers, count them as
+        one more answer ``"missing"``.
+    other : bool
+        Of answers: count those outside the domain as one more, ``"other"``.
+    clip : bool
+        Of numbers and vectors: move those outside the limits to the nearest value inside.
+    separator : str
+        Of sets: what stands between two answers of one user, by default ``";"``.
+    truncate : bool
+        Of sets: keep the first different answers of users with too many.
+
+    Returns
+    -------
+    Column
+        Checked, and ready to be read once more.
+
+    Raises
+    ------
+    DataError
+        If the file or the column cannot be used, a row has no value, or there are fewer than two
+        users.
+    DomainError
+        If a value lies outside the domain or the limits, or fewer than two answers are possible;
+        the message counts such values and names the row of the first.
+    ParameterError
+        If a way of reading does not go with the question.
+
+    Examples
+    --------
+    >>> import tempfile, shuffledp as sdp
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.csv")
+    ...     _ = path.write_text("answer\nyes\nno\nno\n")
+    ...     column = open_column(path, "answer", sdp.Categories(["yes", "no"]))
+    ...     next(column.blocks()).tolist()
+    [0, 1, 1]
+    """
+    report = on_progress or no_progress
+    reads = ("missing", "other") if question is None else question.reads
+    if unfit := [name for name in reading if name not in reads]:
+        raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
+    if question is not None and question.has_columns:
+        names = question.labels
+    elif column is None:
+        raise ParameterError("column is missing: name the column with the values")
+    else:
+        names = (column,)
+    source = tables.open_source(
+        path,
+        *names,
+        csv_separator=csv_separator,
+        header=header,
+        decimal=decimal,
+        missing_texts=missing_texts,
+    )
+    read = partial(resolve_name(_ANSWERS), domain=None) if question is None else question.read
+    found: Column = read(source, report=report, **reading)
+    return found

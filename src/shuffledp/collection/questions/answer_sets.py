@@ -1,0 +1,188 @@
+"""Several answers of a list: the share of users who give each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core import labels as spelt
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.lazy_polars import pl
+from shuffledp.randomizers import answer_sets
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AnswerSets(question.Shares):
+    """Each user has up to ``max_answers`` of k answers; the share of each is asked for.
+
+    Parameters
+    ----------
+    domain : iterable
+        The possible answers, at least two, all different.
+    max_answers : int
+        The most answers a user may give, in [1, k]; known without looking at the data.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two answers, or one is repeated.
+    ParameterError
+        If ``max_answers`` is out of range.
+    """
+
+    kind: ClassVar[str] = "answer-sets"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "separator", "truncate")
+
+    domain: tuple[str, ...]
+    max_answers: int
+
+    def __init__(self, domain: Iterable[object], *, max_answers: SupportsIndex) -> None:
+        labels = question.checked_answers(domain)
+        _, most = answer_sets.require_set_size(len(labels), max_answers)
+        object.__setattr__(self, "domain", labels)
+        object.__setattr__(self, "max_answers", most)
+
+    @classmethod
+    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "AnswerSets":
+        """Return the question that `to_json_dict` wrote."""
+        return cls(labels, max_answers=particulars["max_answers"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The possible answers."""
+        return self.domain
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one set changes by one up to twice ``max_answers`` counts, of k that exist."""
+        return float(min(2 * self.max_answers, len(self.domain)))
+
+    @property
+    def no_values(self) -> NDArray[np.int64]:
+        """Return the sets of nobody."""
+        return np.empty((0, self.max_answers), dtype=np.int64)
+
+    def candidates(self) -> question.Candidates:
+        """Return both ways of reporting a set, with each registered randomizer of categories."""
+        return question.candidates_of(
+            answer_sets.ANSWER_SET_RANDOMIZERS,
+            domain_size=len(self.domain),
+            max_answers=self.max_answers,
+        )
+
+    @property
+    def expected_for(self) -> str:
+        """For which case the expected error is."""
+        return f"for an answer that one user in {len(self.domain)} gives"
+
+    def expected_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
+        """Return the standard error of a share, for an answer that one user in k has."""
+        return question.error_at(randomizer, num_users, 1.0 / len(self.domain))
+
+    def worst_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
+        """Return the largest standard error that a share has: the variance is linear in it."""
+        return max(question.error_at(randomizer, num_users, share) for share in (0.0, 1.0))
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for any step but ``"clip"``."""
+        question.Shares.require_post_processing(self, steps)
+        if set(steps) - {"clip"}:
+            raise ParameterError(
+                f"post-processing {', '.join(steps)} is not for sets: only clip applies"
+            )
+
+    def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> columns.Column:
+        """Return sets that are in memory as a checked column."""
+        return self.read(tables.source_of_sets(values), missing=missing)
+
+    def read(
+        self, source: tables.Source, *, separator: str = ";", truncate: bool = False, **reading: Any
+    ) -> columns.Column:
+        """Return a column of sets, checked; codes in [0, k), then -1, shape (m, max_answers).
+
+        An empty text is an empty set; in a column of lists null is a missing one.
+        """
+        if not separator:
+            raise ParameterError(
+                "separator is empty: give what stands between two answers, such as ;"
+            )
+        (name,), (dtype,) = source.names, source.dtypes
+        is_text = dtype == pl.String
+        if not is_text and not (isinstance(dtype, pl.List) and dtype.inner == pl.String):
+            raise DataError(
+                f"column {name!r} is of type {dtype}: give text with separators, or lists of text"
+            )
+        lists = pl.col(name)
+        if is_text:
+            label, absent = source.label(), [*filter(None, source.missing_texts(self.domain))]
+            held = pl.when(~label.is_in(absent).fill_null(value=False)).then(lists.fill_null(""))
+            lists = held.str.split(separator)
+        code = pl.col("answer").cast(pl.Enum(list(self.domain)), strict=False).to_physical()
+
+        def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+            flat = (
+                batch.with_row_index("owner")
+                .explode("answer")
+                .with_columns(spelt.label_expression("answer", pl.String()))
+                .filter(pl.col("answer").is_not_null() & (pl.col("answer") != ""))
+                .unique(["owner", "answer"], keep="first", maintain_order=True)
+                .with_columns(code.alias("code"))
+            )
+            owners = flat["owner"].to_numpy().astype(np.int64)
+            codes = flat["code"].fill_null(0).to_numpy().astype(np.int32)
+            sizes = np.bincount(owners, minlength=batch.height)
+            strays = owners[flat["code"].is_null().to_numpy()]
+            is_outside = np.bincount(strays, minlength=batch.height) > 0
+            places = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
+            kept = places < self.max_answers
+            table = np.full((batch.height, self.max_answers), answer_sets.NO_ANSWER, dtype=np.int32)
+            table[owners[kept], places[kept]] = codes[kept]
+            is_missing = batch["answer"].is_null().to_numpy()
+            return table, is_missing, is_outside, (sizes > self.max_answers) & (not truncate)
+
+        fewer = f"raise it, or pass truncate=True to keep the first {self.max_answers} of each user"
+        return columns.survey(
+            source,
+            {"answer": lists},
+            decode,
+            columns.Fault("with an answer outside the domain", "add it to domain=[...]"),
+            columns.Fault(f"of more than max_answers = {self.max_answers} answers", fewer),
+            checked_for=self.checked_for,
+            domain=self.domain,
+            unless="sets of answers",
+            **reading,
+        )
+
+    def value_of_one(self, answer: Iterable[str | None]) -> NDArray[np.int32]:
+        """Return the codes of one user's different answers, then -1, shape (1, max_answers)."""
+        if spelt.is_gap(answer):
+            raise single.no_answer()
+        try:
+            labels = [spelt.formed(each) for each in tables.listed(answer) if each is not None]
+        except (TypeError, AttributeError):
+            raise DataError("the answers are no list of text: give a list, [] for none") from None
+        codes = [single.place_of(label, self.domain) for label in dict.fromkeys(labels) if label]
+        if len(codes) > self.max_answers:
+            raise DomainError(
+                f"there are {len(codes)} answers: give at most max_answers = {self.max_answers}"
+            )
+        row = np.full((1, self.max_answers), answer_sets.NO_ANSWER, dtype=np.int32)
+        row[0, : len(codes)] = codes
+        return row
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of sets has to be checked for."""
+        return ("sets", self.domain, self.max_answers)
+
+    def describe(self) -> str:
+        """Return the number of answers, and how many a user may give."""
+        return f"up to {self.max_answers} of {len(self.domain)} answers"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind and limit; the answers stand apart, as ``domain``."""
+        return {"kind": self.kind, "max_answers": self.max_answers}

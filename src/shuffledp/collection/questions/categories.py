@@ -1,0 +1,192 @@
+"""One answer of a list: the share of users with each."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core import labels as spelt
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.lazy_polars import pl
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.randomizers import registry
+from shuffledp.randomizers.base import CategoryRandomizer
+
+MAX_DISCOVERED = 10_000
+"""With more distinct values than this a column is an identifier or a measurement."""
+
+OTHER_LABEL = "other"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categories(question.Shares):
+    """Each user has exactly one of k answers; the share of each is asked for.
+
+    Parameters
+    ----------
+    domain : iterable
+        The possible answers, at least two, all different; each becomes a label, 1 as ``"1"``.
+    own : tuple of callables
+        Randomizer classes that are not registered, to choose among instead; each is called with
+        ``k`` and ``epsilon0``.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two answers, or one is repeated.
+    """
+
+    kind: ClassVar[str] = "frequencies"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
+    has_one_label: ClassVar[bool] = True
+    no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
+    expected_for: ClassVar[str] = "root mean square over the answers"
+
+    domain: tuple[str, ...]
+    own: tuple[Callable[..., CategoryRandomizer], ...] = field(repr=False)
+
+    def __init__(
+        self, domain: Iterable[object], *, own: Iterable[Callable[..., CategoryRandomizer]] = ()
+    ) -> None:
+        object.__setattr__(self, "domain", question.checked_answers(domain))
+        object.__setattr__(self, "own", tuple(own))
+
+    @classmethod
+    def from_json(cls, _particulars: Any, labels: Iterable[str]) -> "Categories":
+        """Return the question that `to_json_dict` wrote."""
+        return cls(labels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The possible answers."""
+        return self.domain
+
+    def candidates(self) -> question.Candidates:
+        """Return all registered randomizers of categories, or the user's own ones."""
+        own = {_name_of(make): make for make in self.own}
+        return question.candidates_of(own or registry.RANDOMIZERS, domain_size=len(self.domain))
+
+    def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
+        """Return the standard error of a frequency, root mean square over the answers.
+
+        The variance is linear in the frequency and frequencies sum to one, so this mean is the
+        variance at 1/k, whatever the data.
+        """
+        return question.error_at(randomizer, num_users, 1.0 / randomizer.domain_size)
+
+    def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
+        """Return answers that are in memory as a checked column."""
+        if missing == "category" and columns.MISSING_LABEL not in self.domain:
+            raise DomainError(
+                "missing='category' counts rows without an answer as 'missing', which is not in "
+                "the domain: list it there, and plan again"
+            )
+        return self.read(tables.source_of_values("answer", values), missing=missing)
+
+    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+        """Return a column of answers, checked."""
+        return answers(source, self.domain, **reading)
+
+    def value_of_one(self, answer: object) -> NDArray[np.int32]:
+        """Return the code of one user's answer, shape (1,)."""
+        place = single.place_of(single.label_of_one(answer, self.domain), self.domain)
+        return np.array([place], dtype=np.int32)
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of answers has to be checked for."""
+        return ("answers", self.domain)
+
+    def describe(self) -> str:
+        """Return the number of answers."""
+        return f"{len(self.domain)} answers"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the kind; the answers stand apart, as ``domain``."""
+        return {"kind": self.kind}
+
+
+def answers(
+    source: tables.Source,
+    domain: tuple[str, ...] | None,
+    *,
+    report: Progress = no_progress,
+    missing: str = "error",
+    other: bool = False,
+) -> columns.Column:
+    """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
+    tables.require_missing(missing)  # before the list of answers is read
+    if other and domain is None:
+        raise ParameterError("other=True needs a domain: pass domain=[...]")
+    listed = _discovered(source, report) if domain is None else domain
+    extra = (OTHER_LABEL,) * other + (columns.MISSING_LABEL,) * (missing == "category")
+    labels = listed + tuple(label for label in extra if label not in listed)
+    if domain is not None:
+        spelt.require_two_answers(labels, "domain")
+    # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
+    texts = listed + source.missing_texts(listed)
+    nothing, outside = len(texts), len(texts) + 1
+    code_of = np.arange(outside + 1, dtype=np.int32)
+    code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
+    code_of[outside] = labels.index(OTHER_LABEL) if other else 0
+    (name,), (dtype,) = source.names, source.dtypes
+    gap = pl.col(name).is_null() | (pl.col(name).is_nan() if dtype.is_float() else False)
+    other_place = pl.when(gap).then(nothing).otherwise(outside).cast(pl.UInt32)
+    place = pl.coalesce(spelt.place_expression(name, dtype, texts), other_place)
+
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        places = batch["place"].to_numpy()
+        is_outside = places == outside
+        is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
+        return code_of[places], is_missing, is_outside & (not other)
+
+    shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
+    column = columns.survey(
+        source,
+        {"place": place},
+        decode,
+        columns.Fault(f"outside the domain ({shown})", remedy),
+        missing=missing,
+        report=report,
+        checked_for=("answers", labels),
+        domain=labels,
+    )
+    if domain is not None:
+        return column
+    spelt.require_two_answers(labels, source.where)
+    caution = (
+        "The list of answers was read from the data, and the guarantee holds for a list fixed "
+        "beforehand: state the possible answers as the domain."
+    )
+    return replace(column, cautions=(caution, *column.cautions))
+
+
+def _discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
+    """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
+    found: set[str] = set()
+    num_rows, missing = 0, source.missing_texts()
+    for batch in source.batches(source.frame.select(source.label().alias("label"))):
+        num_rows += batch.height
+        found.update(batch["label"].drop_nulls().unique().to_list())
+        found.difference_update(missing)
+        if len(found) > MAX_DISCOVERED:
+            raise DomainError(
+                f"{source.where} has more than {MAX_DISCOVERED:,} distinct values, so it is no "
+                "list of answers: choose another column, or list the answers with domain=[...] and "
+                "put the rest into one with other=True"
+            )
+        report("reading the answers", num_rows, None)
+    report("reading the answers", num_rows, num_rows)
+    return spelt.checked_domain(spelt.sorted_labels(found), source.where)
+
+
+def _name_of(make: Callable[..., Any]) -> str:
+    """Return the name of a randomizer class, or of whatever else makes randomizers."""
+    name = getattr(make, "name", None)
+    return name if isinstance(name, str) else getattr(make, "__name__", repr(make))

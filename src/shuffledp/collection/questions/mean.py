@@ -1,0 +1,103 @@
+"""A number between two limits: its mean."""
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.randomizers import registry
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(question.Means):
+    """Each user has one number between two limits; the mean is asked for.
+
+    Parameters
+    ----------
+    low, high : float
+        The limits, low < high; known without looking at the data.
+    name : str
+        What is measured, for example the name of the column.
+
+    Raises
+    ------
+    ParameterError
+        If the range is empty, infinite or the wrong way round.
+    """
+
+    kind: ClassVar[str] = "mean"
+    no_values: ClassVar[NDArray[np.float64]] = np.empty(0)
+    expected_for: ClassVar[str] = "for values spread evenly over the range"
+
+    low: float
+    high: float
+    _: KW_ONLY
+    name: str = "mean"
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        object.__setattr__(self, "low", limits.low)
+        object.__setattr__(self, "high", limits.high)
+
+    @classmethod
+    def from_json(cls, particulars: Any, _labels: Iterable[str]) -> "Mean":
+        """Return the question that `to_json_dict` wrote."""
+        return cls(particulars["low"], particulars["high"], name=particulars["name"])
+
+    @property
+    def limits(self) -> columns.Range:
+        """Where the number may lie."""
+        return columns.Range(self.low, self.high)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The one thing that is estimated."""
+        return (self.name,)
+
+    @property
+    def useless_error(self) -> float:
+        """A quarter of the range: then a 95 % interval is wider than the range."""
+        return 0.25 * (self.high - self.low)
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one value moves the sum by up to the range."""
+        return self.high - self.low
+
+    def candidates(self) -> question.Candidates:
+        """Return all registered randomizers of numbers."""
+        return question.candidates_of(registry.NUMBER_RANDOMIZERS, low=self.low, high=self.high)
+
+    @property
+    def expected_spread(self) -> float:
+        """That of values spread evenly over the range."""
+        return (self.high - self.low) ** 2 / 12.0
+
+    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
+        """Return numbers that are in memory as a checked column."""
+        return self.read(tables.source_of_values(self.name, values), missing=missing)
+
+    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+        """Return a column of numbers, checked."""
+        return columns.numbers(source, self.limits, **reading)
+
+    def value_of_one(self, answer: Any) -> NDArray[np.float64]:
+        """Return one user's number, shape (1,)."""
+        return single.number_of(answer, self.limits)
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of numbers has to be checked for."""
+        return ("numbers", self.limits)
+
+    def describe(self) -> str:
+        """Return the range."""
+        return f"numbers in [{self.low:g}, {self.high:g}]"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, name and limits."""
+        return {"kind": self.kind, "name": self.name, "low": self.low, "high": self.high}

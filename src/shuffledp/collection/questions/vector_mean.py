@@ -1,0 +1,114 @@
+"""A vector of bounded norm: the mean of each coordinate."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core import labels as spelt
+from shuffledp.core.errors import ParameterError
+from shuffledp.randomizers import registry
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class VectorMean(question.Means):
+    """Each user has one vector of a Euclidean norm up to a bound; the mean is asked for.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the d coordinates, at least two, all different.
+    norm_bound : float
+        The largest norm, > 0; known without looking at the data.
+
+    Raises
+    ------
+    ParameterError
+        If the bound is not positive, or there are fewer than two names.
+    """
+
+    kind: ClassVar[str] = "vector-mean"
+    has_columns: ClassVar[bool] = True
+    expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
+    expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
+
+    names: tuple[str, ...]
+    norm_bound: float
+
+    def __init__(self, names: Iterable[str], *, norm_bound: float = 1.0) -> None:
+        spelt.require_list("names", names)
+        names = tuple(names)
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ParameterError(
+                f"names = {names}: give two different ones; for a single column ask for a mean"
+            )
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "norm_bound", columns.Ball(norm_bound).norm_bound)
+
+    @classmethod
+    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "VectorMean":
+        """Return the question that `to_json_dict` wrote."""
+        return cls(labels, norm_bound=particulars["norm_bound"])
+
+    @property
+    def limits(self) -> columns.Ball:
+        """Where the vector may lie."""
+        return columns.Ball(self.norm_bound)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The coordinates."""
+        return self.names
+
+    @property
+    def useless_error(self) -> float:
+        """Half of the bound: then a 95 % interval is as wide as the ball."""
+        return 0.5 * self.norm_bound
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one vector moves the sum by up to twice the norm, sqrt(d) of it in L1."""
+        return 2.0 * self.norm_bound * math.sqrt(len(self.names))
+
+    @property
+    def no_values(self) -> NDArray[np.float64]:
+        """Return the vectors of nobody."""
+        return np.empty((0, len(self.names)))
+
+    def candidates(self) -> question.Candidates:
+        """Return all registered randomizers of vectors."""
+        return question.candidates_of(
+            registry.VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
+        )
+
+    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
+        """Return vectors that are in memory as checked columns."""
+        return self.read(tables.source_of_vectors(values, self.names), missing=missing)
+
+    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+        """Return columns of vectors, checked."""
+        return columns.numbers(source, self.limits, is_vector=True, **reading)
+
+    def value_of_one(self, answer: Any) -> NDArray[np.float64]:
+        """Return one user's vector, shape (1, d)."""
+        if spelt.is_gap(answer):
+            raise single.no_answer()
+        return single.within(tables.rows_of_numbers([answer], self.names), self.limits)
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What columns have to be checked for; in this order, by which estimates are named."""
+        return ("vectors", self.names, self.limits)
+
+    def describe(self) -> str:
+        """Return dimension and norm bound."""
+        return f"vectors of {len(self.names)} numbers, norm at most {self.norm_bound:g}"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, names and bound."""
+        return {"kind": self.kind, "names": list(self.names), "norm_bound": self.norm_bound}
