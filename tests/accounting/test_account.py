@@ -8,7 +8,7 @@ import pytest
 
 from oracles import profiles
 from shuffledp import accounting
-from shuffledp.accounting.account import account, asked_releases
+from shuffledp.accounting.account import Terms, account
 from shuffledp.accounting.calibration import calibrate
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, single_batch
 from shuffledp.accounting.profiles import named_profile
@@ -17,6 +17,11 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.errors import InfeasibleTargetError, OutOfRegimeError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
+
+
+def releases(**asked):
+    return Terms(**asked).releases()
+
 
 # ---------------- guarantees
 KEYS = {"epsilon", "delta", "method", "source", "assumptions"}
@@ -148,28 +153,26 @@ CSV = "epsilon0,num_users,rounds\n1.0,10000,30\n0.5,2000,4\n"
 
 def test_one_batch():
     wanted = accounting.ShuffledRelease(epsilon0=1.0, num_users=1000)
-    assert asked_releases(epsilon0=1.0, num_users=1000) == wanted * 1
-    assert asked_releases(epsilon0=1.0, num_users=1000, rounds=7) == wanted * 7
+    assert releases(epsilon0=1.0, num_users=1000) == wanted * 1
+    assert releases(epsilon0=1.0, num_users=1000, rounds=7) == wanted * 7
 
 
 def test_a_named_randomizer():
     profile = named_profile("k-rr", epsilon0=1.0, domain_size=4)
     wanted = accounting.ShuffledRelease(profile=profile, num_users=50)
-    assert (
-        asked_releases(epsilon0=1.0, num_users=50, randomizer="k-rr", domain_size=4) == wanted * 1
-    )
+    assert releases(epsilon0=1.0, num_users=50, randomizer="k-rr", domain_size=4) == wanted * 1
 
 
 def test_users_that_are_drawn():
     drawn = accounting.ShuffledRelease(epsilon0=1.0, num_users=50, sampled_from=1000)
-    assert asked_releases(epsilon0=1.0, num_users=1000, sampled=50) == drawn * 1
+    assert releases(epsilon0=1.0, num_users=1000, sampled=50) == drawn * 1
     coins = accounting.ShuffledRelease(epsilon0=1.0, num_users=1000, participation=0.25)
-    assert asked_releases(epsilon0=1.0, num_users=1000, participation=0.25) == coins * 1
+    assert releases(epsilon0=1.0, num_users=1000, participation=0.25) == coins * 1
 
 
 def test_only_honest_users_count():
     honest = accounting.ShuffledRelease(epsilon0=1.0, num_users=899)
-    assert asked_releases(epsilon0=1.0, num_users=999, honest_fraction=0.9) == honest * 1
+    assert releases(epsilon0=1.0, num_users=999, honest_fraction=0.9) == honest * 1
 
 
 def test_a_schedule(tmp_path):
@@ -179,8 +182,8 @@ def test_a_schedule(tmp_path):
         accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000) * 30
         + accounting.ShuffledRelease(epsilon0=0.5, num_users=2000) * 4
     )
-    assert asked_releases(schedule=path) == wanted
-    assert asked_releases(schedule=path, rounds=2) == wanted * 2
+    assert releases(schedule=path) == wanted
+    assert releases(schedule=path, rounds=2) == wanted * 2
     guarantee = account(schedule=path, delta=1e-6)
     assert guarantee.bound == wanted.epsilon(1e-6)
     assert (guarantee.num_users, guarantee.rounds) == (2000, 34)
@@ -227,7 +230,7 @@ def test_a_named_method_is_for_one_plain_batch():
     for more in ({"rounds": 2}, {"sampled": 10}, {"participation": 0.5}):
         with pytest.raises(ParameterError, match="method = 'erlingsson' is for one batch"):
             account(epsilon0=1.0, num_users=1000, delta=1e-6, method="erlingsson", **more)
-    profile, num_users = single_batch(asked_releases(epsilon0=1.0, num_users=9), "x")
+    profile, num_users = single_batch(releases(epsilon0=1.0, num_users=9), "x")
     assert (profile.epsilon0, num_users) == (1.0, 9)
     with pytest.raises(ParameterError, match="x is for one batch"):
         single_batch(accounting.StatedRelease(epsilon=1.0) * 1, "x")

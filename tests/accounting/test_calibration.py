@@ -12,9 +12,7 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
     largest_rounds,
-    last_within,
     least_users,
-    smallest_num_users,
 )
 from shuffledp.amplification.registry import account_delta
 from shuffledp.composition.composition import Composition
@@ -114,7 +112,7 @@ def test_targets_out_of_range(changes):
     if "num_users" not in changes:
         del arguments["num_users"]
         with pytest.raises(ParameterError, match=next(iter(changes))):
-            smallest_num_users(LocalProfile(epsilon0=1.0), **arguments)
+            least_users(rounds=1, profile=LocalProfile(epsilon0=1.0), **arguments)
 
 
 @settings(max_examples=30)
@@ -126,22 +124,23 @@ def test_targets_out_of_range(changes):
 )
 def test_the_fewest_users_are_enough_and_one_less_are_not(family, epsilon0, share, log_delta):
     profile, epsilon, delta = FAMILIES[family](epsilon0), share * epsilon0, 10.0**log_delta
-    num_users = smallest_num_users(profile, epsilon=epsilon, delta=delta)
+    num_users = least_users(rounds=1, profile=profile, epsilon=epsilon, delta=delta)
     assert delta_at(profile, num_users, epsilon) <= delta
     if num_users > 1:
-        fewer = num_users - 1 if num_users < 10_000 else math.floor(num_users * 0.9999) - 1
+        fewer = num_users - 1 if num_users < 1_000 else math.floor(num_users * 0.999) - 1
         assert delta_at(profile, fewer, epsilon) > delta
 
 
 def test_enough_users_for_anybody():
-    assert smallest_num_users(LocalProfile(epsilon0=1.0), epsilon=1.0, delta=1e-300) == 1
-    assert smallest_num_users(LocalProfile(epsilon0=0.0), epsilon=1e-9, delta=1e-300) == 1
+    for epsilon0, epsilon in ((1.0, 1.0), (0.0, 1e-9)):
+        profile = LocalProfile(epsilon0=epsilon0)
+        assert least_users(rounds=1, profile=profile, epsilon=epsilon, delta=1e-300) == 1
 
 
 def test_a_target_that_no_number_of_users_meets(monkeypatch):
     monkeypatch.setattr(calibration, "_MOST_USERS", 10**5)
     with pytest.raises(InfeasibleTargetError, match="lower epsilon0"):
-        smallest_num_users(LocalProfile(epsilon0=3.0), epsilon=1e-4, delta=1e-12)
+        least_users(rounds=1, profile=LocalProfile(epsilon0=3.0), epsilon=1e-4, delta=1e-12)
 
 
 STATED = {
@@ -226,7 +225,8 @@ def test_rounds_end_where_failures_exceed_delta():
 
 @pytest.mark.parametrize("rounds", [1, 30])
 def test_users_meet_the_target_and_fewer_do_not(rounds):
-    users = least_users(rounds=rounds, epsilon=0.5, delta=1e-6, epsilon0=1.0)
+    profile = LocalProfile(epsilon0=1.0)
+    users = least_users(rounds=rounds, epsilon=0.5, delta=1e-6, profile=profile)
 
     def cost(number):
         return epsilon_upper(ShuffledRelease(epsilon0=1.0, num_users=number) * rounds, 1e-6)
@@ -237,17 +237,18 @@ def test_users_meet_the_target_and_fewer_do_not(rounds):
 
 def test_users_of_a_particular_randomizer_with_coins():
     arguments = {"rounds": 3, "epsilon": 1.0, "delta": 1e-3}
-    any_one = least_users(epsilon0=1.0, **arguments)
+    anyone = LocalProfile(epsilon0=1.0)
+    any_one = least_users(profile=anyone, **arguments)
     binary = least_users(profile=profiles.k_rr(1.0, 2), **arguments)
     # Half of the crowd is away, but so is the victim: the users who send are about as many.
-    coins = least_users(epsilon0=1.0, participation=0.5, **arguments)
+    coins = least_users(profile=anyone, participation=0.5, **arguments)
     assert binary < any_one
     assert coins < any_one
 
 
 def test_too_many_users_are_not_sought():
     with pytest.raises(InfeasibleTargetError, match="lower epsilon0"):
-        least_users(rounds=2, epsilon=1e-6, delta=1e-6, epsilon0=30.0)
+        least_users(rounds=2, epsilon=1e-6, delta=1e-6, profile=LocalProfile(epsilon0=30.0))
 
 
 @pytest.mark.parametrize(
@@ -294,43 +295,11 @@ def test_local_epsilon_is_at_least_a_share_of_the_target(epsilon):
 def test_impossible_targets_are_refused(arguments):
     for ask in (
         lambda: largest_rounds(CROWD, **arguments),
-        lambda: least_users(rounds=2, epsilon0=1.0, **arguments),
+        lambda: least_users(rounds=2, profile=LocalProfile(epsilon0=1.0), **arguments),
         lambda: largest_local_epsilon(num_users=10, rounds=2, **arguments),
     ):
         with pytest.raises(ParameterError):
             ask()
-
-
-@given(
-    threshold=st.integers(0, 10**6),
-    most=st.integers(0, 10**6),
-    power=st.sampled_from([0.0, 0.3, 0.5, 1.0, 3.0]),
-)
-def test_the_search_finds_the_last_number_within(threshold, most, power):
-    asked = []
-
-    def cost(number):
-        asked.append(number)
-        return number**power if number <= threshold else math.inf
-
-    found = last_within(cost, float(max(threshold, 1) ** power), most=most)
-    truth = min(threshold, most)
-    assert truth * (1 - 1e-4) - 1e-9 <= found <= truth
-    assert found == 0 or found in asked
-    # One in five halves the bracket, whose logarithm is at most 14.6 at first and 1e-4 at last.
-    assert len(asked) <= 5 * math.ceil(math.log2(14.6 / 1e-4))
-
-
-def test_the_search_is_quick_where_costs_grow_like_roots():
-    asked = []
-
-    def cost(number):
-        asked.append(number)
-        return math.sqrt(number) + 0.001 * number
-
-    found = last_within(cost, 100.0, most=10**6)
-    assert cost(found) <= 100.0 < cost(found + 2)
-    assert len(asked) <= 15
 
 
 def test_few_compositions_are_needed(monkeypatch):

@@ -10,7 +10,7 @@ Calls of each capability:
 account           30
 attack             3
 bounds             5
-calibrate         22
+calibrate         20
 certify            3
 channels          10
 compose           14

@@ -1,8 +1,3 @@
-from shuffledp.accounting.calibration import largest_epsilon0 as largest_epsilon0
-from shuffledp.accounting.calibration import largest_local_epsilon as largest_local_epsilon
-from shuffledp.accounting.calibration import largest_rounds as largest_rounds
-from shuffledp.accounting.calibration import least_users as least_users
-from shuffledp.accounting.calibration import smallest_num_users as smallest_num_users
 from shuffledp.accounting.ledger import Ledger as Ledger
 from shuffledp.accounting.ledger import LedgerEntry as LedgerEntry
 from shuffledp.accounting.ledger_files import open_ledger as open_ledger

@@ -1,9 +1,9 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Generic, SupportsIndex, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,16 @@ from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
-# The arguments of `account` that may be arrays.
+# The arguments of `account` that may be arrays, in their order, and those that are whole numbers.
+_NUMBERS = (
+    "epsilon0", "num_users", "epsilon", "delta", "domain_size", "dimension", "rounds", "sampled",
+    "participation", "honest_fraction",
+)  # fmt: skip
 _WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
-_REAL = frozenset({"epsilon0", "epsilon", "delta", "participation", "honest_fraction"})
+
+# The arguments about the randomizer: those of a named one, and all.
+_NAMED = ("randomizer", "domain_size", "dimension")
+_LAW = ("epsilon0", "channel", *_NAMED)
 
 Path = str | PathLike[str]
 Numbers = float | Collection[Any] | NDArray[Any]
@@ -90,24 +97,7 @@ def account(
 ) -> Guarantees: ...
 
 
-def account(  # noqa: PLR0913  # one keyword an option
-    profile: LocalProfile | None = None,
-    *,
-    epsilon0: Any = None,
-    num_users: Any = None,
-    epsilon: Any = None,
-    delta: Any = None,
-    randomizer: str | None = None,
-    domain_size: Any = None,
-    dimension: Any = None,
-    channel: Path | None = None,
-    rounds: Any = 1,
-    schedule: Path | None = None,
-    sampled: Any = None,
-    participation: Any = 1.0,
-    honest_fraction: Any = 1.0,
-    method: str = BEST,
-) -> Guarantee | Guarantees:
+def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee | Guarantees:
     """Tell how private shuffled collections are; what ``shuffledp account`` prints.
 
     Parameters
@@ -170,16 +160,105 @@ def account(  # noqa: PLR0913  # one keyword an option
     >>> table.to_dict()["num_users"], [round(each, 3) for each in table.to_dict()["epsilon_upper"]]
     ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
     """
-    given = {**locals()}  # each argument by its name
-    settings = _settings({name: given[name] for name in given if name in _REAL | _WHOLE})
-    if not settings:
-        return _account(**given)
-    rows = (dict(zip(settings, row, strict=True)) for row in zip(*settings.values(), strict=True))
-    return Guarantees(settings=settings, rows=tuple(_account(**{**given, **row}) for row in rows))
+    terms = Terms(profile=profile, **settings)
+    arrays = _broadcast(terms)
+    if not arrays:
+        return terms.guarantee()
+    rows = (dict(zip(arrays, row, strict=True)) for row in zip(*arrays.values(), strict=True))
+    found = tuple(replace(terms, **row).guarantee() for row in rows)
+    return Guarantees(settings=arrays, rows=found)
 
 
-def _settings(numbers: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the elements of those that are arrays, once they are broadcast together."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Terms:
+    """What `account` is asked, by the names of its arguments."""
+
+    profile: LocalProfile | None = None
+    epsilon0: Any = None
+    num_users: Any = None
+    epsilon: Any = None
+    delta: Any = None
+    randomizer: str | None = None
+    domain_size: Any = None
+    dimension: Any = None
+    channel: Path | None = None
+    rounds: Any = 1
+    schedule: Path | None = None
+    sampled: Any = None
+    participation: Any = 1.0
+    honest_fraction: Any = 1.0
+    method: str = BEST
+
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of everything that is published."""
+        return guarantee_of(
+            self.releases(), epsilon=self.epsilon, delta=self.delta, method=self.method
+        )
+
+    def releases(self) -> Composition:
+        """Return everything that is published."""
+        times = require_at_least("rounds", self.rounds, 1)
+        if self.schedule is not None:
+            if self._given("profile", "num_users", "sampled", *_LAW) or self.participation != 1.0:
+                raise ParameterError(
+                    "schedule says all there is about each round: leave out all but rounds"
+                )
+            if self.honest_fraction != 1.0:
+                raise ParameterError(
+                    "honest_fraction does not go with a schedule: write honest users into that"
+                )
+            return read_schedule(self.schedule) * times
+        if self.num_users is None:
+            raise ParameterError(
+                "num_users is missing: give the number of users in a shuffled batch"
+            )
+        profile = self.law()
+        users = require_at_least("num_users", self.num_users, 1)
+        honest = honest_users(users, self.honest_fraction)
+        if self.sampled is None:
+            how = {"num_users": honest, "participation": self.participation}
+            return ShuffledRelease(profile=profile, **how) * times
+        # Whoever draws does not know who is honest, so a batch holds about that share of them.
+        # Only batches of honest users have a size that is certain.
+        if self.honest_fraction != 1.0:
+            raise ParameterError(
+                "sampled does not go with honest_fraction: give the honest users as num_users, and "
+                "as sampled the fewest of them that a batch holds, which else is left to chance"
+            )
+        batch = require_at_least("sampled", self.sampled, 1)
+        return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
+
+    def law(self) -> LocalProfile:
+        """Return the law of one report, which only one of the arguments tells."""
+        if self.profile is not None:
+            if self._given(*_LAW):
+                raise ParameterError(
+                    "profile says all there is about the randomizer: leave out what else does"
+                )
+            return self.profile
+        if self.channel is None:
+            if self.epsilon0 is None:
+                raise ParameterError(
+                    "epsilon0 is missing: give the local loss of each report, in nats"
+                )
+            about = {name: getattr(self, name) for name in _NAMED}
+            return named_profile(epsilon0=self.epsilon0, **about)
+        if self._given(*_NAMED):
+            raise ParameterError(
+                "channel says all there is about the randomizer: leave out what else does"
+            )
+        from shuffledp.accounting.channel_files import open_channel
+
+        return open_channel(self.channel).profile(claimed_epsilon0=self.epsilon0)
+
+    def _given(self, *names: str) -> bool:
+        """Tell whether any of these arguments is given."""
+        return any(getattr(self, name) is not None for name in names)
+
+
+def _broadcast(terms: Terms) -> dict[str, list[Any]]:
+    """Return the elements of the terms that are arrays, once they are broadcast together."""
+    numbers = {name: getattr(terms, name) for name in _NUMBERS}
     try:
         arrays = {name: np.asarray(each) for name, each in numbers.items() if np.ndim(each)}
         together = np.broadcast_arrays(*arrays.values())
@@ -196,73 +275,3 @@ def _settings(numbers: dict[str, Any]) -> dict[str, list[Any]]:
             int(x) if isinstance(x, float) and x.is_integer() else x for x in found[name]
         ]
     return found
-
-
-def _account(*, epsilon: Any, delta: Any, method: str, **asked: Any) -> Guarantee:
-    """Return the guarantee at one setting."""
-    return guarantee_of(asked_releases(**asked), epsilon=epsilon, delta=delta, method=method)
-
-
-def asked_releases(
-    profile: LocalProfile | None = None,
-    *,
-    num_users: SupportsIndex | None = None,
-    rounds: SupportsIndex = 1,
-    schedule: Path | None = None,
-    sampled: SupportsIndex | None = None,
-    participation: float = 1.0,
-    honest_fraction: float = 1.0,
-    **law: Any,
-) -> Composition:
-    """Return everything that is published, as `account` was asked about it."""
-    times = require_at_least("rounds", rounds, 1)
-    if schedule is not None:
-        others = (profile, num_users, sampled, *law.values())
-        if any(each is not None for each in others) or participation != 1.0:
-            raise ParameterError(
-                "schedule says all there is about each round: leave out all but rounds"
-            )
-        if honest_fraction != 1.0:
-            raise ParameterError(
-                "honest_fraction does not go with a schedule: write honest users into that"
-            )
-        return read_schedule(schedule) * times
-    if num_users is None:
-        raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
-    profile = _law(profile, **law)
-    honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
-    if sampled is None:
-        release = ShuffledRelease(profile=profile, num_users=honest, participation=participation)
-        return release * times
-    # Whoever draws does not know who is honest, so a batch holds about that share of them. Only
-    # batches of honest users have a size that is certain.
-    if honest_fraction != 1.0:
-        raise ParameterError(
-            "sampled does not go with honest_fraction: give the honest users as num_users, and as "
-            "sampled the fewest of them that a batch holds, which else is left to chance"
-        )
-    batch = require_at_least("sampled", sampled, 1)
-    return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
-
-
-def _law(
-    profile: LocalProfile | None, *, channel: Path | None = None, epsilon0: Any = None, **about: Any
-) -> LocalProfile:
-    """Return the law of one report, which only one of them tells."""
-    if profile is not None:
-        if any(each is not None for each in (epsilon0, channel, *about.values())):
-            raise ParameterError(
-                "profile says all there is about the randomizer: leave out what else does"
-            )
-        return profile
-    if channel is None:
-        if epsilon0 is None:
-            raise ParameterError("epsilon0 is missing: give the local loss of each report, in nats")
-        return named_profile(epsilon0=epsilon0, **about)
-    if any(each is not None for each in about.values()):
-        raise ParameterError(
-            "channel says all there is about the randomizer: leave out what else does"
-        )
-    from shuffledp.accounting.channel_files import open_channel
-
-    return open_channel(channel).profile(claimed_epsilon0=epsilon0)

@@ -30,7 +30,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from shuffledp.accounting.calibration import last_within
 from shuffledp.composition import composition as composed
 from shuffledp.composition.composition import Composable, Composition, Release
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
@@ -39,6 +38,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_finite, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.inversion import last_within
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # In version 1 there was no filter by sums.

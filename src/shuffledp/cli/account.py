@@ -1,7 +1,7 @@
 """``shuffledp account``: how private collections are that already run, or that are planned."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +9,9 @@ import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.wording import guarantee_facts
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.account import Terms
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -35,27 +38,22 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     channel=_FILE,
     schedule=_FILE,
 )
-def account(
-    *, epsilon: float | None, delta: float | None, method: str, certify: bool, **asked: Any
-) -> None:
+def account(*, certify: bool, **asked: Any) -> None:
     """Bound the privacy of shuffled collections.
 
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
     a smaller one. The upper bound is proved.
     """
-    from shuffledp.accounting.account import asked_releases
+    from shuffledp.accounting.account import Terms
     from shuffledp.accounting.channel_files import open_channel
-    from shuffledp.accounting.guarantees import guarantee_of
     from shuffledp.collection.cautions import delta_cautions
 
-    require_one_asked(epsilon=epsilon, delta=delta)
-    releases = asked_releases(**asked)
-    guarantee = guarantee_of(releases, epsilon=epsilon, delta=delta, method=method)
-    proved = {}
-    if certify:
-        proved["certificate"] = _certificate(releases, guarantee.bound, epsilon, delta)
-    if delta is not None:
-        console.print_warnings(delta_cautions(delta, guarantee.num_users))
+    require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
+    terms = Terms(**asked)
+    guarantee = terms.guarantee()
+    proved = {"certificate": _certificate(terms, guarantee.bound)} if certify else {}
+    if terms.delta is not None:
+        console.print_warnings(delta_cautions(terms.delta, guarantee.num_users))
     if asked["channel"] is not None and (caution := open_channel(asked["channel"]).caution):
         console.print_warnings([caution])
     if console.print_json(guarantee.to_json_dict() | proved):
@@ -66,15 +64,13 @@ def account(
         console.print_paragraph(title, text)
 
 
-def _certificate(
-    releases: "sdp.accounting.Composition", bound: Any, epsilon: float | None, delta: float | None
-) -> str:
+def _certificate(terms: "Terms", bound: "sdp.Bound") -> str:
     """Return what ball arithmetic proves of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
     from shuffledp.accounting.guarantees import single_batch
 
-    profile, num_users = single_batch(releases, "certify")
-    if delta is not None:
-        return certify_epsilon(profile, num_users=num_users, bound=bound, delta=delta).statement
-    found = certify_delta(profile, num_users=num_users, bound=bound, epsilon=epsilon or 0.0)
-    return found.statement
+    profile, num_users = single_batch(terms.releases(), "certify")
+    how: Any = {"num_users": num_users, "bound": bound}
+    if terms.delta is not None:
+        return certify_epsilon(profile, delta=terms.delta, **how).statement
+    return certify_delta(profile, epsilon=terms.epsilon, **how).statement

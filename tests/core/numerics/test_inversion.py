@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.inversion import last_above_first_below, last_within
 
 
 class Counted:
@@ -136,3 +136,35 @@ def test_the_tolerance_is_kept(tolerance):
     )
     assert above <= 3.0 <= below
     assert below - above <= max(tolerance * below, 2.0 * math.ulp(3.0))
+
+
+@given(
+    threshold=st.integers(0, 10**6),
+    most=st.integers(0, 10**6),
+    power=st.sampled_from([0.0, 0.3, 0.5, 1.0, 3.0]),
+)
+def test_the_search_finds_the_last_number_within(threshold, most, power):
+    asked = []
+
+    def cost(number):
+        asked.append(number)
+        return number**power if number <= threshold else math.inf
+
+    found = last_within(cost, float(max(threshold, 1) ** power), most=most)
+    truth = min(threshold, most)
+    assert truth * (1 - 1e-4) - 1e-9 <= found <= truth
+    assert found == 0 or found in asked
+    # One in five halves the bracket, whose logarithm is at most 14.6 at first and 1e-4 at last.
+    assert len(asked) <= 5 * math.ceil(math.log2(14.6 / 1e-4))
+
+
+def test_the_search_is_quick_where_costs_grow_like_roots():
+    asked = []
+
+    def cost(number):
+        asked.append(number)
+        return math.sqrt(number) + 0.001 * number
+
+    found = last_within(cost, 100.0, most=10**6)
+    assert cost(found) <= 100.0 < cost(found + 2)
+    assert len(asked) <= 15

@@ -16,6 +16,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp import accounting, leakage, monitoring
+from shuffledp.accounting import calibration
 
 PUBLIC = (
     sdp, accounting, leakage, monitoring, sdp.collection, sdp.deploy, sdp.estimation, sdp.groups,
@@ -115,38 +116,32 @@ def guarantee_of_profile(epsilon0, delta0, num_users, delta):
 
 @calls("calibrate", *(dict(num_users=n, epsilon=0.5, delta=1e-8) for n in (1, 1_000, 1_000_000)))
 def largest_epsilon0_of_any(**asked):
-    return sdp.accounting.largest_epsilon0(lambda x: sdp.LocalProfile(epsilon0=x), **asked)
+    return calibration.largest_epsilon0(lambda x: sdp.LocalProfile(epsilon0=x), **asked)
 
 
 @calls("calibrate", dict(k=2, num_users=1_000), dict(k=50, num_users=100_000))
 def largest_epsilon0_of_k_rr(k, num_users):
-    return sdp.accounting.largest_epsilon0(
+    return calibration.largest_epsilon0(
         lambda x: sdp.randomizers.KRandomizedResponse(domain_size=k, epsilon0=x).profile,
         num_users=num_users, epsilon=0.5, delta=1e-8,
     )  # fmt: skip
 
 
-@calls("calibrate", *(dict(epsilon0=x, epsilon=0.5, delta=1e-8) for x in (0.1, 1.0, 4.0)))
-def smallest_num_users(epsilon0, epsilon, delta):
-    return sdp.accounting.smallest_num_users(
-        sdp.LocalProfile(epsilon0=epsilon0), epsilon=epsilon, delta=delta
-    )
-
-
 @calls("calibrate", dict(num_users=1_000, epsilon=0.5), dict(num_users=100_000, epsilon=0.5))
 def largest_rounds(num_users, epsilon):
     daily = sdp.ShuffledRelease(epsilon0=0.5, num_users=num_users)
-    return accounting.largest_rounds(daily, epsilon=epsilon, delta=1e-6)
+    return calibration.largest_rounds(daily, epsilon=epsilon, delta=1e-6)
 
 
 @calls("calibrate", dict(rounds=1, epsilon0=1.0), dict(rounds=30, epsilon0=1.0))
 def least_users(rounds, epsilon0):
-    return accounting.least_users(rounds=rounds, epsilon=1.0, delta=1e-6, epsilon0=epsilon0)
+    profile = sdp.LocalProfile(epsilon0=epsilon0)
+    return calibration.least_users(rounds=rounds, epsilon=1.0, delta=1e-6, profile=profile)
 
 
 @calls("calibrate", dict(num_users=10_000, rounds=1), dict(num_users=10_000, rounds=30))
 def largest_local_epsilon(num_users, rounds):
-    return accounting.largest_local_epsilon(
+    return calibration.largest_local_epsilon(
         num_users=num_users, rounds=rounds, epsilon=1.0, delta=1e-6
     )
 
@@ -458,7 +453,12 @@ def estimate_reports():
     return sdp.estimate(drawn, plan).to_json_dict()
 
 
-@calls("calibrate", dict(num_users=10_000, epsilon=0.1), dict(epsilon0=1.0, epsilon=0.1))
+@calls(
+    "calibrate",
+    dict(num_users=10_000, epsilon=0.1),
+    dict(epsilon0=1.0, epsilon=0.1),
+    dict(num_users=10_000, epsilon=0.1, participation=0.5),
+)
 def calibrated(**asked):
     return sdp.calibrate(**asked, delta=1e-6, rounds=3).to_json_dict()
 

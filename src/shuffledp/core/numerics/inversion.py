@@ -1,4 +1,4 @@
-"""Inversion of decreasing functions that ends on a proved side, not near a root."""
+"""Inversion of monotone functions that ends on a proved side, not near a root."""
 
 import math
 from collections.abc import Callable
@@ -103,3 +103,78 @@ def _surround(
     if math.isnan(at_above):
         at_above = excess(low)
     return (above, at_above, below, at_below) if at_above > 0.0 else None
+
+
+# Whole numbers up to this are found exactly, larger ones to this fraction of themselves.
+_EXACT_BELOW = 10_000
+
+# Steps by a power law in a row that may leave the bracket wider than half of it.
+_PATIENCE = 4
+
+# The longest step in the logarithm, and how far beyond the target the first one goes.
+_LONGEST_STEP, _FIRST_BEYOND = math.log(1e4), 0.05
+
+
+def last_within(cost: Callable[[int], float], target: float, *, most: int) -> int:
+    """Return the largest number, at most ``most``, whose increasing cost is within the target.
+
+    Exact below 10,000, otherwise less than one part in ten thousand too small.
+    """
+    if most < 1:
+        return 0
+    enough, _ = neighbours(cost, target, power=0.5, most=most)
+    return enough
+
+
+def neighbours(
+    cost: Callable[[int], float],
+    target: float,
+    *,
+    power: float,
+    most: int,
+    least: int = 0,
+    guess: float = 1.0,
+    exact_below: int = _EXACT_BELOW,
+) -> tuple[int, int]:
+    """Return two whole numbers, low and high, between which a monotone cost crosses the target.
+
+    They are next to each other below ``exact_below``, and beyond this fraction of themselves apart.
+    The cost is taken to be about in proportion to a power of the number, positive or negative.
+    ``low`` is ``least``, and ``high`` is ``most`` + 1, where it was never evaluated. After four
+    steps in a row that do not halve the bracket comes ``most``, or bisection in the logarithm.
+    """
+    low, high = least, most + 1
+    point, slow = int(min(max(guess, low + 1.0), most)), 0
+    known: list[tuple[float, float]] = []
+    while True:
+        width, found = math.log(high / max(low, 0.5)), cost(point)
+        if 0.0 < found < math.inf:
+            known.append((math.log(point), math.log(found / target)))
+        if (found <= target) == (power > 0.0):
+            low = point
+        else:
+            high = point
+        if high - low <= max(1, low // exact_below):
+            return low, high
+        slow = 0 if math.log(high / max(low, 0.5)) <= 0.5 * width else slow + 1
+        if known and slow < _PATIENCE:
+            point = min(max(_by_power_law(known, power, exact_below), low + 1), high - 1)
+        else:  # where the cost hardly changes, perhaps to the end
+            point = most if high > most else max(math.isqrt(max(low, 1) * high), low + 1)
+            slow = 0
+
+
+def _by_power_law(known: list[tuple[float, float]], power: float, exact_below: int) -> int:
+    """Return a little beyond where the target is met; ``known`` are logarithms, at least one.
+
+    The law is that through the two values nearest to the target, if its power is about the one
+    stated. It goes so far beyond that the other end of the bracket closes in as well.
+    """
+    nearest = sorted(known, key=lambda each: abs(each[1]))[:2]
+    (place, excess), slope, least = nearest[0], power, _FIRST_BEYOND
+    if len(nearest) == 2:
+        local = (nearest[1][1] - excess) / (nearest[1][0] - place)
+        if 0.2 < local / power < 5.0:
+            slope, least = local, 0.4 / exact_below
+    step = min(max(-excess / slope, -_LONGEST_STEP), _LONGEST_STEP)
+    return round(math.exp(place + step + math.copysign(max(least, 0.02 * abs(step)), step)))
