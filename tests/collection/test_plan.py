@@ -426,7 +426,7 @@ def test_a_class_of_ones_own_is_planned_and_run():
     assert plan.alternatives == ()
     assert plan.guarantee.epsilon_upper <= 1.0
     # Nothing is known of it but epsilon0, so it gets what any randomizer may have.
-    known = sdp.accounting.largest_epsilon0(
+    known = choosing.largest_epsilon0(
         lambda epsilon0: LocalProfile(epsilon0=epsilon0), num_users=3000, epsilon=1.0, delta=1e-6
     )
     assert plan.randomizer.epsilon0 == pytest.approx(known, rel=1e-6)
