@@ -10,7 +10,6 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
 from shuffledp.amplification.registry import account_delta
-from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.questions.question import (
     EstimateOptions,
     chosen_candidates,
@@ -41,21 +40,6 @@ def test_every_candidate_plans_and_meets_the_target(kind, name):
     assert delta.upper <= 1e-6
     assert 0.0 < plan.expected_standard_error < plan.question.useless_error
     assert plan.alternatives == ()
-
-
-@EACH
-def test_the_names_are_those_of_the_command_line(kind):
-    option = {
-        "frequencies": "categories",
-        "mean": "--mean",
-        "vector-mean": "--vector",
-        "words": "--dictionary",
-        "answer-sets": "categories",
-    }[kind.question.kind]
-    names = set(RANDOMIZER_NAMES[option])
-    if kind.question.kind == "answer-sets":
-        names = {f"{way}:{name}" for way in ("sampled", "split") for name in names}
-    assert set(kind.question.candidates()) == names
 
 
 @EACH

@@ -22,6 +22,7 @@ from shuffledp._version import __version__
 from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
+from shuffledp.randomizers import registry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -277,21 +278,12 @@ def _option(entry: str, kinds: dict[str, Any]) -> Callable[..., Any]:
 
 
 # --------------------------------------------------------------------- shared options
-# Written out, since --help must not load the randomizers; a test compares them.
-RANDOMIZER_NAMES = {
-    "categories": (
-        "k-rr",
-        "symmetric-unary",
-        "optimized-unary",
-        "optimized-local-hashing",
-        "hadamard-response",
-        "subset-selection",
-    ),
-    "--mean": ("duchi", "piecewise"),
-    "--vector": ("privunit",),
-    "--dictionary": ("count-mean-sketch",),
+_NAMES = {
+    "categories": ", ".join(registry.RANDOMIZERS),
+    "--mean": ", ".join(registry.NUMBER_RANDOMIZERS),
+    "--vector": ", ".join(registry.VECTOR_RANDOMIZERS),
+    "--dictionary": ", ".join(registry.STRING_RANDOMIZERS),
 }
-_NAMES = {kind: ", ".join(names) for kind, names in RANDOMIZER_NAMES.items()}
 
 
 def _set_json(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:

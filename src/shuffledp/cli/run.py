@@ -21,14 +21,8 @@ if TYPE_CHECKING:
     from shuffledp.composition.composition import Composable
 
 # Ways of reading a table, and what they are where nothing is said.
-_READING = {
-    "missing": "error",
-    "other": False,
-    "clip": False,
-    "separator": None,
-    "truncate": False,
-    **shared.WAYS,
-}
+_READING = {"missing": "error", "other": False, "clip": False, "separator": None}
+_READING |= {"truncate": False, **shared.WAYS}
 
 
 @cli.command(

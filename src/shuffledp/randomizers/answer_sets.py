@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
@@ -413,10 +412,8 @@ def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAto
 
 
 #: Randomizers of a set of answers by name; each takes ``k``, ``max_answers`` and ``epsilon0``.
-ANSWER_SET_RANDOMIZERS: Mapping[str, Callable[..., SetRandomizer]] = MappingProxyType(
-    {
-        f"{make.prefix}:{base_name}": partial(make, base_name=base_name)
-        for make in (SampledAnswers, SplitAnswers)
-        for base_name in RANDOMIZERS
-    }
-)
+ANSWER_SET_RANDOMIZERS: Mapping[str, Callable[..., SetRandomizer]] = {
+    f"{make.prefix}:{base_name}": partial(make, base_name=base_name)
+    for make in (SampledAnswers, SplitAnswers)
+    for base_name in RANDOMIZERS
+}

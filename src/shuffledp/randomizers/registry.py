@@ -1,56 +1,57 @@
 """All local randomizers by name, for each kind of value; those of sets stand in `answer_sets`."""
 
 import difflib
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import SupportsIndex
+from collections.abc import Callable, Iterator, Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
-from shuffledp.randomizers.duchi import Duchi
-from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.local_hashing import HadamardResponse, OptimizedLocalHashing
-from shuffledp.randomizers.piecewise import Piecewise
-from shuffledp.randomizers.privunit import PrivUnit
-from shuffledp.randomizers.sketches import CountMeanSketch
-from shuffledp.randomizers.subset_selection import SubsetSelection
-from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
-#: Randomizers of one category out of k by name; each takes ``k`` and ``epsilon0``.
-RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            KRandomizedResponse,
-            SymmetricUnaryEncoding,
-            OptimizedUnaryEncoding,
-            OptimizedLocalHashing,
-            HadamardResponse,
-            SubsetSelection,
-        )
-    }
+if TYPE_CHECKING:
+    from shuffledp.randomizers.base import CategoryRandomizer
+
+
+class _Makers(Mapping[str, Callable[..., Any]]):
+    """Classes of randomizers by name; each is loaded when it is first asked for."""
+
+    def __init__(self, **homes: str) -> None:
+        self._homes = {name.replace("_", "-"): home for name, home in homes.items()}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        make: Callable[..., Any] = resolve_name(f"shuffledp.randomizers.{self._homes[name]}")
+        return make
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+#: Randomizers of one category out of k by name; each takes ``domain_size`` and ``epsilon0``.
+RANDOMIZERS = _Makers(
+    k_rr="k_randomized_response:KRandomizedResponse",
+    symmetric_unary="unary_encoding:SymmetricUnaryEncoding",
+    optimized_unary="unary_encoding:OptimizedUnaryEncoding",
+    optimized_local_hashing="local_hashing:OptimizedLocalHashing",
+    hadamard_response="local_hashing:HadamardResponse",
+    subset_selection="subset_selection:SubsetSelection",
 )
 
 #: Randomizers of a number by name; each takes ``low``, ``high`` and ``epsilon0``.
-NUMBER_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
-    {each.name: each for each in (Duchi, Piecewise)}
-)
+NUMBER_RANDOMIZERS = _Makers(duchi="duchi:Duchi", piecewise="piecewise:Piecewise")
 
 #: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
-VECTOR_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
-    {PrivUnit.name: PrivUnit}
-)
+VECTOR_RANDOMIZERS = _Makers(privunit="privunit:PrivUnit")
 
 #: Randomizers of a text by name; each takes ``key`` and ``epsilon0``.
-STRING_RANDOMIZERS: Mapping[str, Callable[..., CountMeanSketch]] = MappingProxyType(
-    {CountMeanSketch.name: CountMeanSketch}
-)
+STRING_RANDOMIZERS = _Makers(count_mean_sketch="sketches:CountMeanSketch")
 
 
 def make_randomizer(
     name: str, *, domain_size: SupportsIndex, epsilon0: float
-) -> CategoryRandomizer:
+) -> "CategoryRandomizer":
     """Return the randomizer of a name of ``RANDOMIZERS``, for k categories.
 
     Its ``epsilon0`` is at most the one asked for, in nats. `ParameterError` if no randomizer has
@@ -66,6 +67,7 @@ def make_randomizer(
         raise ParameterError(
             f"randomizer {name!r} is not one of {', '.join(RANDOMIZERS)}: did you mean {nearest!r}?"
         )
-    return RANDOMIZERS[name](
+    made: CategoryRandomizer = RANDOMIZERS[name](
         domain_size=require_at_least("domain_size", domain_size, 2), epsilon0=epsilon0
     )
+    return made

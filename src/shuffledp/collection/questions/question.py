@@ -66,9 +66,17 @@ class EstimateOptions:
 class Question(Protocol[Estimates_co]):
     """One kind of question with its particulars, such as the possible answers."""
 
-    @property
-    def kind(self) -> str:
-        """Name of the kind, for example ``"frequencies"``."""
+    kind: ClassVar[str]
+    """Name of the kind, for example ``"frequencies"``."""
+
+    reads: ClassVar[tuple[str, ...]]
+    """Options of `open_column` that make sense for it."""
+
+    has_one_label: ClassVar[bool]
+    """Whether each user's value is exactly one of the labels, which are all that is guessed."""
+
+    has_columns: ClassVar[bool]
+    """Whether each label is a column of the table that holds the values; else one holds all."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -112,20 +120,8 @@ class Question(Protocol[Estimates_co]):
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
 
     @property
-    def has_one_label(self) -> bool:
-        """Whether each user's value is exactly one of the labels, which are all that is guessed."""
-
-    @property
     def no_values(self) -> Any:
         """Values of no users, as the randomizers take them."""
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether each label is a column of the table that holds the values; else one holds all."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Which options of `open_column` make sense for it."""
 
     def read(self, source: Source, **reading: Any) -> Column:
         """Return columns of a table, checked, read as these options say."""
@@ -170,10 +166,10 @@ def require_column(question: Question, column: object) -> None:
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:
     """Return registered randomizers as candidates, once all but their epsilon0 is settled."""
 
-    def with_parameters(make: Callable[..., Any]) -> Callable[[float], Any]:
-        return lambda epsilon0: make(**parameters, epsilon0=epsilon0)
+    def maker(name: str) -> Callable[[float], Any]:
+        return lambda epsilon0: makers[name](**parameters, epsilon0=epsilon0)
 
-    return {name: with_parameters(make) for name, make in makers.items()}
+    return {name: maker(name) for name in makers}
 
 
 def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
