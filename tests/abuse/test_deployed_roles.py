@@ -22,8 +22,8 @@ from deploy.make_vectors import (
     open_record,
     public,
 )
+from deploy.roles import key_of
 from deploy.steps import advance, open_outer, take
-from deploy.test_system import key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from deploy.databases import ENGINES, store_of
+from deploy.roles import TASK, at, shuffler_for, upload
 from deploy.servers.test_http_server import (
     BUSY,
     HALF,
@@ -24,7 +25,6 @@ from deploy.servers.test_http_server import (
     rest,
 )  # fmt: skip
 from deploy.steps import take
-from deploy.test_system import TASK, at, shuffler_for, upload
 from shuffledp.deploy import admission
 from shuffledp.deploy import messages as m
 from shuffledp.deploy import shuffler_server as serving

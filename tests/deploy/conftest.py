@@ -4,7 +4,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from deploy.make_vectors import make_task, public
-from deploy.test_system import GRACE_SECONDS, SMALL
+from deploy.roles import GRACE_SECONDS, SMALL
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, write_task
 
 

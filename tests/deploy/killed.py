@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from deploy.make_vectors import ANALYZER_KEY, make_task
+from deploy.roles import SMALL, analyzer_for, key_of, shuffler_for
 from deploy.steps import advance, take
-from deploy.test_system import SMALL, analyzer_for, key_of, shuffler_for
 from shuffledp.collection.output import write_results
 from shuffledp.deploy.analyzer import Opened, result_of
 from shuffledp.deploy.analyzer_server import publish

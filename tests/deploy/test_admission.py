@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.make_vectors import ANALYZER_KEY, SEALING, SIGNING, make_task
+from deploy.roles import OVER, SMALL, analyzer_for, at, key_of
 from deploy.steps import advance, take
-from deploy.test_system import OVER, SMALL, analyzer_for, at, key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import (
     Codes,

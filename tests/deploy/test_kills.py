@@ -7,9 +7,7 @@ import pytest
 from deploy.databases import ENGINES, store_of
 from deploy.killed import Victim, run_analyzer, run_client, run_shuffler
 from deploy.make_vectors import ANALYZER_KEY, SEALING, make_task, open_record
-from deploy.steps import advance, open_outer
-from deploy.test_parts import BOTH_KEYS, NEW_KEY
-from deploy.test_system import (
+from deploy.roles import (
     FEW,
     OVER,
     SMALL,
@@ -20,6 +18,8 @@ from deploy.test_system import (
     shuffler_for,
     upload,
 )
+from deploy.steps import advance, open_outer
+from deploy.test_parts import BOTH_KEYS, NEW_KEY
 from shuffledp import Categories
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger

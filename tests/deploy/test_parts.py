@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.make_vectors import RECORD_SIZE, SEALING, SIGNING, make_task, public
+from deploy.roles import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
 from deploy.steps import advance, take
-from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.composition.release import ShuffledRelease

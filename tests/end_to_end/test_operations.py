@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from deploy.databases import url_for
-from deploy.test_system import upload
+from deploy.roles import upload
 from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from end_to_end.test_deployment import inner
 from golden.net.exchange import free_address

@@ -12,8 +12,8 @@ import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, RECORD_SIZE, SEALING, SHUFFLER_KEY, SIGNING, make_task
 from deploy.make_vectors import TASK as ANY_TASK
+from deploy.roles import SMALL
 from deploy.steps import advance, take
-from deploy.test_system import SMALL
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from deploy.make_vectors import make_task
+from deploy.roles import at, shuffler_for, upload
 from deploy.steps import advance, take
-from deploy.test_system import at, shuffler_for, upload
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.messages import Answer, decode_upload
 from shuffledp.deploy.servers.clock import Clock, clock_of

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from deploy.databases import server, url_for
+from deploy.roles import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from deploy.steps import advance, take
-from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.batches import open_page

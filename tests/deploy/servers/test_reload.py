@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deploy.servers.test_key_files import sent
+from deploy.roles import sent
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.admission import new_codes, report_id_of, write_code
 from shuffledp.deploy.messages import Answer, SignedKeys

@@ -1,21 +1,17 @@
-"""Keys of servers: destroyed when they have served, rotated, and told apart by devices."""
+"""Keys of servers: destroyed when they have served, and rotated."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from deploy.make_vectors import SIGNING, make_task
+from deploy.roles import GRACE_SECONDS, OVER, at, sent
 from deploy.steps import advance, take
-from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer_server import open_analyzer
-from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.remote import fetch_keys
 from shuffledp.deploy.servers.settings import (
     destroy_key,
     keys_of,
@@ -24,17 +20,7 @@ from shuffledp.deploy.servers.settings import (
     sealing_keys,
 )
 from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
-from shuffledp.deploy.wire import ProtocolError, Reason
-
-
-def sent(task, settings, *, epoch, numbers):
-    """Return an upload of reports sealed to the keys that the servers list."""
-    sealing = read_list(settings.public_keys, task, "shuffler").key_of_epoch(epoch)
-    opening = read_list(settings.analyzer_keys, task, "analyzer").key_from(epoch)
-    return b"".join(
-        upload(task, b"\0", number=number, epoch=epoch, key=sealing, analyzer=opening)
-        for number in numbers
-    )
+from shuffledp.deploy.wire import ProtocolError
 
 
 # ---------------------------------------------------------------- destroyed
@@ -199,54 +185,3 @@ def test_keys_that_are_not_those_of_the_list_are_refused(make):
             keys_of(each, task)
         assert destroy_key(folder, 0)
         assert 0 not in keys_of(each, task)
-
-
-# ---------------------------------------------------------------- devices
-def lists(*serials, until=2**40):
-    """Return lists of one key of each serial."""
-    key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
-    return [
-        m.SignedKeys(serial=serial, not_after=until, keys=(key,)).signed(
-            SIGNING["operator"], "shuffler", make_task(**SMALL).task_id
-        )
-        for serial in serials
-    ]
-
-
-def test_a_device_takes_no_older_list_than_it_has_seen_and_none_that_is_over(tmp_path):
-    task = make_task(**SMALL)
-    one, two = lists(1, 2)
-    (over,) = lists(3, until=int(at(0)))
-    for _ in range(2):  # also after a restart
-        with Client(task, tmp_path / "device.db") as client:
-            if client.kept() is None:
-                with pytest.raises(DataError, match="answer first"):
-                    client.choose_keys(shuffler=one, analyzer=one, now=at(0))
-                client.report("yes", at(0))
-                assert client.choose_keys(shuffler=one, analyzer=one, now=at(0)) == (
-                    one.keys[0], one.keys[0],
-                )  # fmt: skip
-                client.choose_keys(shuffler=one, analyzer=two, now=at(0))
-            client.choose_keys(shuffler=two, analyzer=two, now=at(0))
-            for shuffler, analyzer, now, reason in (
-                (one, two, at(0), Reason.CONFLICT),
-                (two, one, at(0), Reason.CONFLICT),
-                (over, two, at(0, 1), Reason.LATE),
-                (two, over, at(0, 1), Reason.LATE),
-            ):
-                with pytest.raises(ProtocolError) as caught:
-                    client.choose_keys(shuffler=shuffler, analyzer=analyzer, now=now)
-                assert caught.value.reason is reason
-
-
-def agreed(of_shuffler, of_analyzer):
-    """Return the analyzer's list as a device gets it from both servers."""
-    shuffler = SimpleNamespace(keys=lambda *_: of_shuffler)
-    return fetch_keys(shuffler, SimpleNamespace(keys=lambda: of_analyzer))[1]
-
-
-def test_a_list_for_one_device_alone_is_seen_by_asking_both_servers():
-    one, two = lists(1, 2)
-    assert agreed(one, lists(1)[0]) == one
-    with pytest.raises(ProtocolError, match="serials 1 and 2"):
-        agreed(one, two)

@@ -1,0 +1,46 @@
+"""An analyzer as a server: what it says of itself."""
+
+import json
+
+import pytest
+
+from deploy.watching import number_of, readiness
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger_files import save_ledger
+from shuffledp.composition.release import StatedRelease
+from shuffledp.core.errors import BudgetError, DataError
+from shuffledp.deploy.analyzer_server import AnalyzerWatch
+
+
+def test_an_analyzer_says_how_it_is(tmp_path, capsys):
+    ledger = tmp_path / "ledger.json"
+    save_ledger(Ledger(epsilon=3.0, delta=0.0).spend(StatedRelease(epsilon=1.0)), ledger)
+    follower = watch = AnalyzerWatch(ledger, lambda: 77.0)
+    assert readiness(watch)[0] == 503
+    follower.shuffler_answered()
+    follower.published(4, 900)
+    follower.refused(5, DataError("no"))
+    follower.refused(6, BudgetError("spent"))
+    follower.tick(1)
+    for name, expected in (
+        ("budget_epsilon", 3),
+        ("budget_left_epsilon", 2),
+        ("newest_batch_reports", 900),
+        ("shuffler_answers", 1),
+        ("shuffler_answered_timestamp_seconds", 77),
+        ('batches{state="published"}', 1),
+        ('batches{state="refused"}', 2),
+    ):
+        assert number_of(watch, f"analyzer_{name}") == pytest.approx(expected), name
+    assert readiness(watch)[0] == 200
+    for _ in range(2):
+        follower.shuffler_away("no answer")
+    assert readiness(watch) == (503, "no answer\n")
+    follower.shuffler_answered()
+    ledger.write_text("{")
+    follower.tick(1)
+    assert "no ledger" in readiness(watch)[1]
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert events == [
+        "published", "batch_refused", "budget_refused", "shuffler_away", "shuffler_back",
+    ]  # fmt: skip

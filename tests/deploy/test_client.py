@@ -1,0 +1,58 @@
+"""Devices: one report, whatever a server says, and none that its user would not send."""
+
+import numpy as np
+import pytest
+
+from deploy.make_vectors import (
+    ANALYZER_KEY,
+    make_task,
+)
+from deploy.roles import (
+    SHUFFLER_KEY,
+    SMALL,
+    TASK,
+    at,
+    engine,  # noqa: F401  # each test on each kind of database
+)
+from shuffledp.core.errors import DataError, DomainError
+from shuffledp.deploy import messages as m
+from shuffledp.deploy.client import Client, Limits
+from shuffledp.deploy.wire import ProtocolError, Reason
+
+
+def test_a_client_sends_the_same_report_after_a_restart_and_whatever_it_is_told(tmp_path):
+    with Client(TASK, tmp_path / "c.db") as client:
+        first = client.report("yes", at(0))
+        one = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+    with Client(TASK, tmp_path / "c.db") as client:
+        assert client.report("no", at(3)) == first
+        other_key = m.SealKey(number=8, public_key=SHUFFLER_KEY.public_key)
+        two = client.sealed(shuffler=other_key, analyzer=ANALYZER_KEY)
+    assert one != two
+    assert one[:20] == two[:20]  # id and epoch
+
+
+def test_a_client_refuses_what_its_user_would_not_answer(tmp_path):
+    with pytest.raises(ProtocolError, match="promises"):
+        Client(make_task(epsilon="0.01"), tmp_path / "a.db")
+    for limits in (Limits(max_epsilon0=1.0), Limits(least_batch=100), Limits(max_epsilon0=np.nan)):
+        with pytest.raises(ProtocolError) as caught:
+            Client(TASK, tmp_path / "b.db", limits=limits)
+        assert caught.value.reason is Reason.LIMIT
+    single = make_task(min_batch=1, honest_ppm=1_000_000, epsilon="2")
+    with pytest.raises(ProtocolError, match="at least 1 reports"):
+        Client(single, tmp_path / "b.db")
+    Client(single, tmp_path / "d.db", limits=Limits(least_batch=1)).close()
+    Client(TASK, tmp_path / "e.db", limits=Limits(operator_key=TASK.operator_key)).close()
+    with Client(TASK, tmp_path / "c.db") as client:
+        for now, reason in ((at(-1), Reason.EARLY), (at(30), Reason.LATE)):
+            with pytest.raises(ProtocolError) as caught:
+                client.report("yes", now)
+            assert caught.value.reason is reason
+        with pytest.raises(DomainError):
+            client.report("perhaps", at(0))
+        with pytest.raises(DataError, match="answer first"):
+            client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+        assert not client.is_done
+    with pytest.raises(DataError, match="other terms"):
+        Client(make_task(**SMALL, info="another"), tmp_path / "c.db")

@@ -1,0 +1,129 @@
+"""Tasks: one spelling, a promise that is kept, and a question that there is room for."""
+
+import json
+
+import pytest
+
+from deploy.make_vectors import (
+    TASK,
+    make_task,
+)
+from shuffledp import AnswerSets, Categories, Mean
+from shuffledp.accounting.account import account
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque
+
+
+def test_a_task_comes_back_and_any_change_is_another_task():
+    assert Task.decode(TASK.encode()) == TASK
+    others = [
+        make_task(**change)
+        for change in (
+            {"info": "another"},
+            {"start": 0},
+            {"min_batch": 9_999},
+            {"honest_ppm": 1},
+            {"short_batch": "drop"},
+            {"epsilon": "0.120"},
+            {"delta": "1e-9"},
+            {"operator_key": bytes(32)},
+        )
+    ]
+    assert len({each.task_id for each in (TASK, *others)}) == 1 + len(others)
+
+
+def test_the_guarantee_counts_honest_reports_and_a_lower_promise_is_refused():
+    TASK.check()
+    found = TASK.guarantee()
+    assert TASK.num_honest == 9_000
+    law = TASK.asked.randomizer.profile
+    assert found.epsilon == account(law, num_users=9_000, delta=1e-8).epsilon
+    assert TASK.guarantee(20_000).epsilon_upper < found.epsilon_upper
+    with pytest.raises(ProtocolError, match=r"promises epsilon = 0\.05") as caught:
+        make_task(epsilon="0.05").check()
+    assert (caught.value.fault, caught.value.reason) == (Fault.OPERATOR, Reason.FORGED)
+
+
+def test_epochs():
+    at = TASK.start
+    assert [TASK.epoch_at(at - 1), TASK.epoch_at(at), TASK.epoch_at(at + 86_400)] == [None, 0, 1]
+    assert TASK.epoch_at(at + 30 * 86_400) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"info": ""},
+        {"info": "x" * 256},
+        {"shuffler_url": ""},
+        {"start": -1},
+        {"epoch_seconds": 0},
+        {"num_epochs": True},
+        {"min_batch": 0},
+        {"honest_ppm": 1_000_001},
+        {"short_batch": "keep"},
+        {"operator_key": b"short"},
+        {"epsilon": "0"},
+        {"epsilon": "nan"},
+        {"epsilon": " 1"},
+        {"delta": "1"},
+        {"delta": "1e-9999"},
+    ],
+    ids=str,
+)
+def test_a_task_out_of_range_is_refused(changes):
+    with pytest.raises(ParameterError):
+        make_task(**changes)
+
+
+@pytest.mark.parametrize(
+    ("question", "randomizer", "what"),
+    [
+        (Categories([f"{number:05}" for number in range(9_000)]), "k-rr", "the question"),
+        (
+            AnswerSets([str(number) for number in range(4_000)], max_answers=200),
+            "split:symmetric-unary",
+            "a report",
+        ),
+    ],
+    ids=["answers", "report"],
+)
+def test_a_question_that_a_task_has_no_room_for_is_refused(question, randomizer, what):
+    with pytest.raises(ParameterError, match=f"{what}.* is not a whole number in"):
+        make_task(asked=AskedTerms.of(question, randomizer, 200.0))
+
+
+def test_a_name_that_is_no_text_is_refused_also_where_it_makes_the_task_too_long():
+    mean = AskedTerms.of(Mean(0, 1), "duchi", 2.0)
+    name = list(range(11_000))
+    written = [
+        json.dumps(each, sort_keys=True, separators=(",", ":")).encode()
+        for each in (mean.to_json_dict(), {**mean.to_json_dict(), "question": {
+            **mean.question.to_json_dict(), "name": name}})
+    ]  # fmt: skip
+    data = make_task(asked=mean).encode().replace(*(opaque(each, 2) for each in written))
+    with pytest.raises(ProtocolError):
+        Task.decode(data)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"yes"', b'"no"'),  # two equal answers
+        (b'"labels"', b'"label"'),
+        (b"a survey", b"a \xff\xff\xff\xff\xff\xff"),
+        (b"\x00\x00\x1e", b"\x00\x00\x1e"),  # unchanged: the next case is what counts
+    ],
+)
+def test_a_task_with_a_question_that_is_none_is_refused(old, new):
+    data = TASK.encode()
+    written = json.dumps(TASK.asked.to_json_dict(), sort_keys=True, separators=(",", ":")).encode()
+    changed_terms = written.replace(old, new) + (b" " if old == new else b"")
+    start = data.index(opaque(written, 2))
+    other = data[:start] + opaque(changed_terms, 2) + data[start + 2 + len(written) :]
+    if old == b"a survey":
+        other = data.replace(old, new)
+    with pytest.raises(ProtocolError):
+        Task.decode(other)
