@@ -5,7 +5,6 @@ import pytest
 from oracles import profiles
 from shuffledp.accounting import profiles as schedules
 from shuffledp.accounting.profiles import named_profile, read_schedule
-from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -33,12 +32,6 @@ def test_every_randomizer_has_a_profile(name):
     profile = named_profile(name, epsilon0=1.0, **needed(name))
     assert 0.0 < profile.epsilon0 <= 1.0
     assert profile.family is not RandomizerFamily.ANY
-
-
-def test_the_command_offers_the_same_names():
-    kinds = ("categories", "--mean", "--vector")
-    offered = [name for kind in kinds for name in RANDOMIZER_NAMES[kind]]
-    assert sorted(offered) == sorted(ACCOUNTED)
 
 
 def test_limits_and_norms_make_no_difference():

@@ -26,3 +26,21 @@ def test_nothing_heavy_is_imported(module):
 
 def test_a_heavy_import_is_seen():
     assert "scipy" in loaded_after("import scipy.special")
+
+
+def test_a_collection_loads_its_own_question_and_randomizer_alone():
+    program = """
+import sys
+import shuffledp as sdp
+plan = sdp.plan(
+    sdp.Categories(["yes", "no"]), num_users=99, epsilon0=1.0, delta=1e-3, randomizer="k-rr"
+)
+sdp.run(plan, ["yes"] * 99, seed=1)
+loaded = [name.split(".")[-1] for name in sys.modules if name.startswith("shuffledp.")]
+others = {"answer_sets", "mean", "vector_mean", "words", "privunit", "sketches", "local_hashing"}
+print(sorted(others.intersection(loaded)))
+"""
+    outcome = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert outcome.stdout == "[]\n"

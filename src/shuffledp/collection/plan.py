@@ -21,7 +21,7 @@ from shuffledp.collection.cautions import (
 )
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.output import json_text, whole_file
-from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.questions import KINDS, question_from_json
 from shuffledp.collection.questions.question import (
     Candidates,
     Estimates_co,
@@ -353,8 +353,8 @@ def plan(
     True
     """
     if not hasattr(question, "candidates"):
-        kinds = "Categories, Mean, VectorMean, Words or AnswerSets"
-        raise ParameterError(f"question is a {type(question).__name__}: give {kinds}")
+        kinds = ", ".join(home.rpartition(":")[2] for home in KINDS.values())
+        raise ParameterError(f"question is a {type(question).__name__}: give one of {kinds}")
     if (epsilon is None) == (epsilon0 is None):
         raise ParameterError(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
