@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from graph_families import adjacency
+from network.walks import position_distribution
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import (
     RandomWalk,
-    position_distribution,
     simulate_positions,
 )
 

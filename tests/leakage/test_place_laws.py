@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graph_families import cycle_graph
+from network.walks import position_distribution
 from oracles.shuffler_channels import all_permutations, mallows_channel, walk_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -16,7 +17,7 @@ from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper, positions_
 from shuffledp.leakage.collection_channels import randomizer_channel, shuffle_channel
 from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
-from shuffledp.network.walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk
 
 # Of the one statistical test: Hoeffding at 4 outcomes and a few, both sides.
 FALSE_POSITIVE_RATE = 1e-9

@@ -3,10 +3,10 @@
 import numpy as np
 
 from graph_families import complete_graph
-from network.walks import ANY, DELTA, PENDANT
+from network.walks import ANY, DELTA, PENDANT, position_distribution
 from shuffledp.network.anonymity import Hiding
 from shuffledp.network.positions.bounds import exact_position_bounds
-from shuffledp.network.walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 
 

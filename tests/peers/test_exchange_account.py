@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from graph_families import complete_graph
+from network.walks import position_distribution
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.graph import Graph
-from shuffledp.network.walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.slots import mean_loads, overload_probability

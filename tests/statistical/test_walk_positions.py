@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
+from network.walks import position_distribution
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import (
     RandomWalk,
-    position_distribution,
     simulate_positions,
 )
 

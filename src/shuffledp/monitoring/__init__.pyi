@@ -7,7 +7,6 @@ from shuffledp.monitoring.histories import Histories as Histories
 from shuffledp.monitoring.histories import open_histories as open_histories
 from shuffledp.monitoring.plan import MonitorPlan as MonitorPlan
 from shuffledp.monitoring.plan import plan_monitoring as plan_monitoring
-from shuffledp.monitoring.privacy.central import calibrate_monitoring as calibrate_monitoring
 from shuffledp.monitoring.privacy.central import central_delta_upper as central_delta_upper
 from shuffledp.monitoring.privacy.central import central_guarantee as central_guarantee
 from shuffledp.monitoring.privacy.central import local_guarantee as local_guarantee

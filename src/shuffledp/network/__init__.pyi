@@ -6,6 +6,4 @@ from shuffledp.network.privacy import network_walk_epsilon as network_walk_epsil
 from shuffledp.network.run import NetworkShuffling as NetworkShuffling
 from shuffledp.network.shuffler import NetworkShuffler as NetworkShuffler
 from shuffledp.network.walk import RandomWalk as RandomWalk
-from shuffledp.network.walk import position_distribution as position_distribution
-from shuffledp.network.walk import simulate_positions as simulate_positions
 from shuffledp.network.walk_accountant import NetworkMixing as NetworkMixing

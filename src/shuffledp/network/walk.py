@@ -65,8 +65,9 @@ class RandomWalk:
     --------
     >>> triangle = Graph.from_edges(np.array([[0, 1], [1, 2], [0, 2]]))
     >>> walk = RandomWalk(triangle, laziness=0.5)
-    >>> position_distribution(walk, 0, 1)
-    array([0.5 , 0.25, 0.25])
+    >>> laws = point_laws(walk, np.array([0]))
+    >>> move_laws(walk, laws, 0, 1), laws[:, 0].tolist()
+    (0, [0.5, 0.25, 0.25])
     """
 
     graph: Graph
@@ -118,50 +119,6 @@ class RandomWalk:
         # 1 - laziness is exact, as laziness is a multiple of 2^-53.
         move = np.where(still, 0.0, (1.0 - self.laziness) / np.maximum(degrees, 1))
         return stay, move
-
-
-def position_distribution(
-    walk: RandomWalk, start: SupportsIndex | ArrayLike, rounds: SupportsIndex
-) -> Floats:
-    """Return the law of the holder of a report after some rounds.
-
-    Parameters
-    ----------
-    walk : RandomWalk
-        How reports move.
-    start : int or array-like of int, shape (count,)
-        Where the report starts, or several starts. In [0, num_users).
-    rounds : int
-        At least 0.
-
-    Returns
-    -------
-    ndarray of float64, shape (num_users,) or (count, num_users)
-        Probabilities, each within a factor of 1 plus or minus about rounds (max degree + 4) 2^-53
-        of the exact one, except that those below 1e-280 may be 0.
-
-    Raises
-    ------
-    ParameterError
-        If a start or the rounds are out of range.
-
-    Notes
-    -----
-    Cost: count * rounds * 2 num_edges additions: about 6 ns each for one law on a graph that
-    outgrows the cache, 0.4 ns for many laws on a small graph.
-
-    Examples
-    --------
-    >>> path = Graph.from_edges(np.array([[0, 1], [1, 2]]))
-    >>> position_distribution(RandomWalk(path), [0, 1], 2)
-    array([[0.5, 0. , 0.5],
-           [0. , 1. , 0. ]])
-    """
-    number = walk.require_rounds(rounds)
-    starts = require_places("start", start, walk.num_users)
-    laws = point_laws(walk, np.atleast_1d(starts))
-    move_laws(walk, laws, 0, number)
-    return laws[:, 0].copy() if starts.ndim == 0 else np.ascontiguousarray(laws.T)
 
 
 def point_laws(walk: RandomWalk, starts: Integers) -> Floats:
@@ -223,43 +180,14 @@ def columns_at_a_time(num_users: int) -> int:
 def simulate_positions(
     walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: ArrayLike | None = None
 ) -> NDArray[np.int32]:
-    """Move reports as the walk says, and return who holds them.
+    """Move reports as the walk says, and return who holds them; by default one begins at each user.
 
-    Parameters
-    ----------
-    walk : RandomWalk
-        How reports move.
-    rounds : int
-        At least 0.
-    entropy : Entropy
-        Where the moves come from; from the operating system unless this is a simulation.
-    starts : array-like of int, shape (count,), optional
-        Where they start, in [0, num_users). By default one report starts at each user.
-
-    Returns
-    -------
-    ndarray of int32, shape (count,)
-        The holder of each report at the end. Independent, and exactly of the law meant: among d
-        neighbours each has probability exactly 1/d, and the coin of a lazy walk exactly the
-        rational ``walk.laziness``, given uniform words.
-
-    Raises
-    ------
-    ParameterError
-        If the starts or the rounds are out of range.
-
-    Notes
-    -----
-    Source: Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling
-    and Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm 5. The coin compares the
-    upper 53 bits of a word of its own with laziness * 2^53, a whole number. Cost: 8 to 10 ns a
-    report and round.
-
-    Examples
-    --------
-    >>> pair = Graph.from_edges(np.array([[0, 1]]))
-    >>> simulate_positions(RandomWalk(pair), 3, Entropy.from_seed(0))
-    array([1, 0], dtype=int32)
+    Positions are independent, and exactly of the law meant, given uniform words: among d neighbours
+    each has probability exactly 1/d, and the coin of a lazy walk exactly ``walk.laziness``: the
+    upper 53 bits of a word of its own are compared with laziness * 2^53, a whole number. Source:
+    Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and
+    Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm 5. Cost: 8 to 10 ns a report and
+    round.
     """
     from shuffledp.network import walk_kernels as kernels
 

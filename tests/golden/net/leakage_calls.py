@@ -8,6 +8,7 @@ import numpy as np
 
 import shuffledp as sdp
 from golden.net.python_calls import calls, of, ring
+from network.walks import position_distribution
 from shuffledp import leakage
 
 SKEWED = [0.5, 0.3, 0.2]
@@ -143,7 +144,7 @@ def place_laws(distance):
 
 @calls("channels", dict(rounds=4))
 def guess_after_a_walk(rounds):
-    law = sdp.network.position_distribution(sdp.network.RandomWalk(ring()), 3, rounds)
+    law = position_distribution(sdp.network.RandomWalk(ring()), 3, rounds)
     noise = [[0.9, 0.1], [0.1, 0.9]]
     return leakage.positions_vulnerability(law, noise)
 

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 import shuffledp as sdp
+from network.walks import position_distribution
 from shuffledp import accounting, leakage, monitoring
 from shuffledp.accounting import calibration
+from shuffledp.monitoring.privacy import central
+from shuffledp.network.walk import simulate_positions
 
 PUBLIC = (
     sdp, accounting, leakage, monitoring, sdp.collection, sdp.deploy, sdp.estimation, sdp.groups,
@@ -44,7 +47,7 @@ NOT_CALLED = {
     "MeanRandomizer": "a base class of randomizers, each of which is called",
     "MonitorPlan": "a result of plan_monitoring, which is called",
     "MonitorResult": "a result of simulate_monitoring, which is called",
-    "MonitoringProfile": "a part of a design, which calibrate_monitoring is asked with",
+    "MonitoringProfile": "a part of a design, which central_guarantee is asked with",
     "NetworkShuffling": "called by run --shuffler network",
     "POST_PROCESSING": "a table of steps, called by run --post-process",
     "Plan": "a result of plan, which is called",
@@ -598,8 +601,8 @@ def network_walk(overlap, num_users):
 def random_walk(laziness):
     walk = sdp.network.RandomWalk(ring(), laziness=laziness)
     return {
-        "law": sdp.network.position_distribution(walk, 3, 4),
-        "positions": sdp.network.simulate_positions(walk, 4, seeded()),
+        "law": position_distribution(walk, 3, 4),
+        "positions": simulate_positions(walk, 4, seeded()),
     }
 
 
@@ -647,7 +650,7 @@ def monitor_design(protocol, periods):
 
 @calls("monitor plan", dict(num_users=1_000), dict(num_users=100_000))
 def calibrate_monitoring(num_users):
-    return monitoring.calibrate_monitoring(
+    return central.calibrate_monitoring(
         lambda x: design("predrawn-signs", epsilon0=x).profile,
         num_users=num_users, epsilon=0.2, delta=1e-6,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from network.walks import position_distribution
 from oracles.exact_walks import all_graphs, exact_laws, far_walk, shape, small_walks
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -15,7 +16,6 @@ from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
     RandomWalk,
-    position_distribution,
 )
 
 WALKS = small_walks()

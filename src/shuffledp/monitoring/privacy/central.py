@@ -365,50 +365,11 @@ def calibrate_monitoring(
     level_hidden: bool = True,
     changing_share: float = 1.0,
 ) -> float:
-    """Return the largest epsilon0 whose central guarantee is at most ``epsilon`` at ``delta``.
+    """Return the largest epsilon0 in (0, 12] whose central guarantee is at most ``epsilon``.
 
-    Parameters
-    ----------
-    profile_for : callable
-        Returns the protocol's `MonitoringProfile` for a local epsilon0.
-    num_users : int
-        n >= 1: users who report throughout.
-    epsilon : float
-        Central target in nats, above 0.
-    delta : float
-        In [0, 1).
-    level_hidden, changing_share : optional
-        See `central_guarantee`.
-
-    Returns
-    -------
-    float
-        In (0, 12]. Errs downwards: ``central_guarantee`` at it was found to be at most ``epsilon``.
-        A larger one may exist beyond a place where the guarantee is not monotone in epsilon0.
-
-    Raises
-    ------
-    ParameterError
-        If a number is NaN or out of range.
-    InfeasibleTargetError
-        If the target is so small that no epsilon0 is found.
-
-    Notes
-    -----
-    Bisection on a logarithmic scale to a relative width of 1e-6; each step is one evaluation of
-    delta at ``epsilon``. Nothing is taken for granted of the way the guarantee depends on epsilon0.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> def warner(epsilon0):
-    ...     keep = Fraction(math.exp(epsilon0) / (1.0 + math.exp(epsilon0)))
-    ...     return MonitoringProfile(
-    ...         protocol="sampled-change", epsilon0=epsilon0 + 1e-12, max_changes=1, num_levels=9,
-    ...         sign_correlations=(Fraction(1), 2 * keep - 1), uniform_share=2 - 2 * keep,
-    ...         alternating=True)
-    >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
-    1.2
+    Errs downwards: the guarantee at it was found to be at most that. Nothing is taken for granted
+    of how the guarantee depends on epsilon0, so a larger one may exist where it is not monotone.
+    Bisection on a logarithmic scale; each step is one evaluation of delta at ``epsilon``.
     """
     target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
