@@ -17,19 +17,18 @@ PACKAGE = Path(shuffledp.__file__).parent
 
 CALLER = """
 import sys
-from shuffledp.accounting.amplification.binary_randomized_response_kernels import divergence_terms
+from shuffledp.amplification.binary_randomized_response_kernels import divergence_terms
 terms = getattr(divergence_terms, "py_func") if "plain" in sys.argv else divergence_terms
 print(terms(50.0, 49.0, 1.0, 0.1, 0.9)[0])
 """
 SMALL = """
-from shuffledp.accounting.amplification.binary_randomized_response_kernels import own_divergence
+from shuffledp.amplification.binary_randomized_response_kernels import own_divergence
 print(own_divergence(1.0, 0.75))
 """
-# As the command line runs; generators keep what is compiled in numba's own way.
+# As the command line runs.
 COMMAND = f"""
 from shuffledp.cli import main
 with main._warnings_printed():
-    from shuffledp.core import keystream_kernels
 {indent(SMALL, "    ")}"""
 CALLED = "core/numerics/binomial_kernels.py"
 TAIL, CHANGED_TAIL = "scale * tail * r - aliases", "scale * tail * r * 1.5 - aliases"

@@ -35,7 +35,7 @@ from shuffledp.amplification.method import Method
 from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 # Multiples of the tilt that suits the widest pair.
 _TILTS = (0.5, 0.7, 1.0, 1.4, 2.0)
@@ -130,9 +130,6 @@ _MOST_SORTED_COLUMNS = 512
 # Of inversions.
 _TOLERANCE = 1e-8
 
-# Squares of e^epsilon stay within doubles; no crowd hides what is beyond.
-_LARGEST_EPSILON0 = 200.0
-
 # Relative error that a profile's stated losses may have.
 _ACCURACY = 1e-9
 
@@ -209,8 +206,8 @@ def violated_hypothesis(
     if profile.family is not RandomizerFamily.OTHER or profile.channel is None:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} with a channel matrix"
     channel = rows_of(profile)
-    if channel.epsilon0 > _LARGEST_EPSILON0:
-        return f"finite log-ratios of at most {_LARGEST_EPSILON0:g} in the channel matrix"
+    if channel.epsilon0 > LARGEST_EPSILON0:
+        return f"finite log-ratios of at most {LARGEST_EPSILON0:g} in the channel matrix"
     if profile.epsilon0 < channel.epsilon0 * (1.0 - _ACCURACY) - _ACCURACY:
         return f"an epsilon0 that covers the channel's log-ratio of {channel.epsilon0:.9g}"
     if profile.delta0 < channel.delta0 * (1.0 - _ACCURACY):

@@ -38,7 +38,7 @@ from shuffledp.core.numerics.enclosure import (
     round_up,
 )
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 _UNIT = math.ulp(1.0)
 
@@ -71,7 +71,7 @@ def _method(
 # ------------------------------------------------------------ Erlingsson et al. 2019, Theorem 7
 def _general(epsilon0: float, num_users: int) -> tuple[float, float]:
     """Return e1 sqrt(2 n) and n e1 (e^e1 - 1), e1 = 2 p^2 (p - 1) / n."""
-    finite = min(epsilon0, 200.0)  # from where on the step is far above 700
+    finite = min(epsilon0, LARGEST_EPSILON0)  # from where on the step is far above 700
     growth = math.exp(2.0 * finite) * exp_minus_one_upper(finite)
     step = max(round_up(2.0 * growth / num_users), _SMALLEST)
     if step > 700.0:
@@ -346,9 +346,6 @@ FELDMAN_2023_CLOSED = _closed_clones(
 
 
 # ------------------------------------------------------------ Balle et al. 2019, Section 5
-# From here on squares of likelihood ratios overflow, and no crowd hides anybody.
-_NO_AMPLIFICATION = 200.0
-
 # Below it the series of phi is exact to 1e-13, and the formula is not.
 _SERIES_LIMIT = 1e-3
 
@@ -386,7 +383,7 @@ def inequality_delta(
     if epsilon >= profile.epsilon0:
         return 0.0
     # A smaller epsilon than this would make factors overflow, and the bound is 1 long before.
-    if profile.epsilon0 > _NO_AMPLIFICATION or epsilon < 1e-100:
+    if profile.epsilon0 > LARGEST_EPSILON0 or epsilon < 1e-100:
         return 1.0
     gamma, drift, width, largest, second_moment = amplification_variable(profile, epsilon)
     # The exponent is at most 1/2: 2a <= b for Hoeffding; phi(u) <= u^2/2 and a^2 <= c for Bennett.

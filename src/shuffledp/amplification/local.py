@@ -56,7 +56,7 @@ from shuffledp.amplification.atom_law import atom_delta_above, atom_epsilon_abov
 from shuffledp.amplification.clones_and_families import clone_law, weak_clone_law
 from shuffledp.amplification.method import Method
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile
 
 
 def single_report_delta(epsilon0: float, epsilon: float) -> float:
@@ -119,9 +119,6 @@ LOCAL = Method(
 # The two pure laws of step 4, each with the deficits of its blanket.
 _PURE_LAWS = ((clone_law, 2.0), (weak_clone_law, 1.0))
 
-# From here on no batch of the allowed size gains anything.
-_NO_AMPLIFICATION = 200.0
-
 # The additive term moves epsilon by far less at each turn; this many never were needed.
 _MOST_TURNS = 40
 
@@ -148,7 +145,7 @@ def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
     if epsilon >= profile.epsilon0:
         return profile.delta0
     best = LOCAL.delta(profile, num_users, epsilon).upper
-    for make, deficits in _PURE_LAWS if profile.epsilon0 <= _NO_AMPLIFICATION else ():
+    for make, deficits in _PURE_LAWS if profile.epsilon0 <= LARGEST_EPSILON0 else ():
         added = replacement_cost(profile, num_users, deficits, epsilon)
         if added < best:
             pure = atom_delta_above(make(profile.epsilon0), num_users, epsilon)
@@ -162,7 +159,7 @@ def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     Where the pure part and the additive term make at most ``delta``, for 0 < delta < 1.
     """
     best = LOCAL.epsilon(profile, num_users, delta).upper
-    if best in (0.0, math.inf) or profile.epsilon0 > _NO_AMPLIFICATION:
+    if best in (0.0, math.inf) or profile.epsilon0 > LARGEST_EPSILON0:
         return best
     for make, deficits in _PURE_LAWS:
         law, allowed = make(profile.epsilon0), 0.0

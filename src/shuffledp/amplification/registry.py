@@ -24,7 +24,7 @@ from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 
 BEST = "best"
@@ -63,10 +63,6 @@ SHUFFLE_ASSUMPTIONS = (
     "secret randomness. Users who collude with the adversary or send nothing do not count.",
     "Neighbouring datasets differ in one user's value; the number of users is public.",
 )
-
-# From here on no batch of the allowed size gains anything: the chance that even one of 1e15 users
-# sends a report that hides the victim's is below 2e15 e^-200 = 3e-72.
-_NO_AMPLIFICATION = 200.0
 
 # Relative error budget of two ends that meet.
 _MEETING = 1e-8
@@ -250,7 +246,7 @@ def _for_fewer(
 def _is_extreme(profile: LocalProfile) -> bool:
     """Tell whether reports ignore the values, or reveal them so well that no crowd hides them."""
     hides_everything = profile.epsilon0 == 0.0 and profile.delta0 == 0.0
-    return hides_everything or profile.epsilon0 > _NO_AMPLIFICATION
+    return hides_everything or profile.epsilon0 > LARGEST_EPSILON0
 
 
 def applicable_methods(

@@ -52,7 +52,7 @@ import numpy as np
 from shuffledp.amplification.atom_law import AtomLaw, mirrored
 from shuffledp.amplification.clones_and_families import blanket_method
 from shuffledp.amplification.method import pure_violation
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
 # Relative error u that stated masses and ratios may have, and how far off their sums may then be.
 ACCURACY = 1e-10
@@ -60,9 +60,6 @@ _MEAN_TOLERANCE = 1e-9
 
 # Smaller masses lose their relative accuracy to underflow.
 _SMALLEST_PAIR_MASS = 1e-290
-
-# Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
-_LARGEST_EPSILON0 = 200.0
 
 
 def violated_hypothesis(profile: LocalProfile, *_: object) -> str | None:
@@ -133,7 +130,7 @@ def _symmetric_law(profile: LocalProfile) -> AtomLaw:
 
 def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates a profile's stated blanket, for both orders."""
-    if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
+    if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
     orders = dict.fromkeys(
         tuple(sorted((atom.ratio0, atom.ratio1, atom.mass) for atom in atoms))

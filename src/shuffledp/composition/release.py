@@ -27,7 +27,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
 # Of the few roundings of a closed form.
 _ROUNDING = 64.0 * math.ulp(1.0)
@@ -159,9 +159,6 @@ _FREQUENT = 0.01
 
 # An upper end of a divergence that is possible is never reported below this.
 _SMALLEST = 1e-300
-
-# Beyond this no data are evaluated, as in the registry.
-_NO_AMPLIFICATION = 200.0
 
 # Narrow enough that composing, at 1e-3, is not held up; ten times as narrow costs twice the time.
 _ATOM_WIDTH = 1e-6
@@ -359,7 +356,7 @@ class ShuffledRelease(Composable):
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return the curves of explicit data, whose lower ends no analysis can go below."""
-        if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= _NO_AMPLIFICATION:
+        if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= LARGEST_EPSILON0:
             return ()
         return _attacks(self) if self.sampled_from is None else _sampled_attacks(self)
 

@@ -38,8 +38,8 @@ _BLOCKS_PER_KEY = 1 << 36
 _BYTES_PER_KEY = 16 * _BLOCKS_PER_KEY
 
 
-#: How many forks of Python lie between this process and the first, where compiled code can see it.
-FORKS = np.zeros(1, dtype=np.uint64)
+# How many forks of Python lie between this process and the first.
+_num_forks = 0
 
 # Held while a stream is renewed in a child process; renewed itself by each fork.
 _renewing = threading.Lock()
@@ -47,8 +47,9 @@ _renewing = threading.Lock()
 
 def _count_fork() -> None:
     """Run in the child after each fork: all that was there before it is stale from here on."""
-    global _renewing  # noqa: PLW0603 (a lock that another thread of the parent may have held)
-    FORKS[0] += 1
+    # The lock may have been held by another thread of the parent.
+    global _num_forks, _renewing  # noqa: PLW0603
+    _num_forks += 1
     _renewing = threading.Lock()
 
 
@@ -58,7 +59,7 @@ getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 def _process() -> tuple[int, int]:
     """Return what tells a process from its children: forks so far, and the number it has."""
-    return int(FORKS[0]), os.getpid()
+    return _num_forks, os.getpid()
 
 
 def _read_operating_system(num_bytes: int) -> bytes:
@@ -258,23 +259,21 @@ class Entropy:
         self._fill_bytes(out.reshape(-1).view(np.uint8))
 
     def generator(self) -> np.random.Generator:
-        """Return a NumPy generator on a keystream of its own, for simulations and tests.
+        """Return a statistical NumPy generator, for simulations and numerics: nothing private.
 
         Returns
         -------
         numpy.random.Generator
-            Independent of this stream and of every other generator; after a fork of Python the
-            child's copy is keyed anew (simulations: continues). It can be shared by threads, as
-            any NumPy generator can, and refuses to be pickled.
+            PCG64, seeded with 256 bits of a stream of its own. Whoever sees its draws can predict
+            the next ones, so no privacy may rest on them: that takes `words`. After a fork parent
+            and child draw the same.
 
         Examples
         --------
         >>> Entropy.from_seed(1).generator().permutation(4).sum()
         np.int64(6)
         """
-        from shuffledp.core.bit_generator import KeystreamBitGenerator
-
-        return np.random.Generator(KeystreamBitGenerator(self.spawn()))
+        return np.random.Generator(np.random.PCG64(self.spawn().words(KEY_BYTES // WORD_BYTES)))
 
     def spawn(self) -> "Entropy":
         """Return an independent stream with its own key, for another thread or worker.

@@ -1,10 +1,6 @@
 """``LocalProfile``: all that a randomizer tells the accountant, and the only thing that crosses.
 
 Mechanisms and accounting never import each other; a frozen profile is the window between them.
-
-``MonitoringProfile``: all that a longitudinal protocol tells the accountant.
-
-Mechanisms and accounting never import each other; this frozen profile is the window between them.
 """
 
 from collections.abc import Callable
@@ -16,6 +12,11 @@ from shuffledp.core.checks import require_at_least, require_delta, require_non_n
 from shuffledp.core.errors import ParameterError
 
 _LARGEST_DOMAIN = 10**15
+
+#: Above this epsilon0 no batch of at most 1e15 users amplifies privacy: the probability that even
+#: one other user sends a report that hides the victim's is below 2e15 e^-200 = 3e-72. Squares of
+#: e^epsilon0 are still finite doubles below it.
+LARGEST_EPSILON0 = 200.0
 
 
 class RandomizerFamily(StrEnum):

@@ -9,7 +9,6 @@ from shuffledp.estimation.frequencies import (
     expected_standard_error,
 )
 from shuffledp.estimation.intervals import INTERVALS
-from shuffledp.estimation.iterative_bayesian_update import iterative_bayesian_update
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import (
     POST_PROCESSING,
@@ -26,7 +25,6 @@ __all__ = [
     "clip",
     "estimate_frequencies",
     "expected_standard_error",
-    "iterative_bayesian_update",
     "norm_sub",
     "project_onto_simplex",
 ]

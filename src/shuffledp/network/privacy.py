@@ -40,7 +40,7 @@ from shuffledp.core.checks import (
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 NETWORK_PROTOCOLS = ("all", "single")
 
@@ -331,9 +331,6 @@ _WIDTHS = {True: (1e-6, 1e-5), False: (3e-4, 1e-4)}
 # About how far the guess from the smallest crowd is above the epsilon of all sizes, relatively.
 _SPREAD = 0.03
 
-# From here on reports reveal the value so well that no crowd hides it.
-_NO_AMPLIFICATION = 200.0
-
 
 class Weights(NamedTuple):
     """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
@@ -410,7 +407,7 @@ class WeightedWalk:
 
 def _blanket_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates, for both orders of the pair; [] if unknown."""
-    if not 0.0 < profile.epsilon0 <= _NO_AMPLIFICATION:
+    if not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
         return []
     if profile.blanket and stated_blanket.violated_hypothesis(profile) is None:
         return stated_blanket.dominating_laws(profile)

@@ -49,6 +49,16 @@ VECTOR_RANDOMIZERS = _Makers(privunit="privunit:PrivUnit")
 STRING_RANDOMIZERS = _Makers(count_mean_sketch="sketches:CountMeanSketch")
 
 
+def require_name(name: str, makers: Mapping[str, object], whose: str = "") -> None:
+    """Raise `ParameterError`, with the nearest name, unless it is one of the names."""
+    if name not in makers:
+        nearest = difflib.get_close_matches(name.lower(), makers, n=1, cutoff=0.0)[0]
+        raise ParameterError(
+            f"randomizer {name!r} is not one of {', '.join(makers)}{whose}: "
+            f"did you mean {nearest!r}?"
+        )
+
+
 def make_randomizer(
     name: str, *, domain_size: SupportsIndex, epsilon0: float
 ) -> "CategoryRandomizer":
@@ -62,11 +72,7 @@ def make_randomizer(
     >>> make_randomizer("k-rr", domain_size=3, epsilon0=1.0)
     KRandomizedResponse(domain_size=3, epsilon0=1.0)
     """
-    if name not in RANDOMIZERS:
-        nearest = difflib.get_close_matches(name.lower(), RANDOMIZERS, n=1, cutoff=0.0)[0]
-        raise ParameterError(
-            f"randomizer {name!r} is not one of {', '.join(RANDOMIZERS)}: did you mean {nearest!r}?"
-        )
+    require_name(name, RANDOMIZERS)
     made: CategoryRandomizer = RANDOMIZERS[name](
         domain_size=require_at_least("domain_size", domain_size, 2), epsilon0=epsilon0
     )

@@ -334,13 +334,6 @@ def intervals(kind, simultaneous):
     return of(found, "count", "frequency", *ENDS)
 
 
-@calls("estimate", dict(name="k-rr"), dict(name="subset-selection"))
-def most_likely_frequencies(name):
-    randomizer = CATEGORIES[name](domain_size=4, epsilon0=2.0)
-    reports = randomizer.randomize(np.arange(500) ** 2 % 4, seeded())
-    return sdp.estimation.iterative_bayesian_update(randomizer, reports).frequency
-
-
 @calls("estimate")
 def sums_of_numbers():
     law = sdp.randomizers.Duchi(low=0.0, high=1.0, epsilon0=1.0)

@@ -1,6 +1,5 @@
 """``Question``: what all else needs to know of what is asked; and what its kinds share."""
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.randomizers import number_randomizer as accuracy
 from shuffledp.randomizers.base import LocalRandomizer, MeanRandomizer
+from shuffledp.randomizers.registry import require_name
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -177,12 +177,7 @@ def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
     makers = question.candidates()
     if randomizer is None:
         return makers
-    if randomizer not in makers:
-        nearest = difflib.get_close_matches(randomizer.lower(), makers, n=1, cutoff=0.0)[0]
-        raise ParameterError(
-            f"randomizer {randomizer!r} is not one of {', '.join(makers)}, which are those for "
-            f"{question.kind}: did you mean {nearest!r}?"
-        )
+    require_name(randomizer, makers, f", which are those for {question.kind}")
     return {randomizer: makers[randomizer]}
 
 

@@ -35,7 +35,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 
 class _Distance(NamedTuple):
@@ -78,9 +78,6 @@ _LARGEST_EXPONENT = 700.0
 # Growth of the windows that are tried: a finer grid gains less than one part in a hundred.
 _WINDOW_GROWTH = 1.5
 
-# From here on no blanket matters, and e^epsilon is no comfortable float.
-_NO_AMPLIFICATION = 200.0
-
 
 def _window(distance: str, size: int, theta: float) -> tuple[float, float]:
     """Return alpha_w = theta Delta_w and ln M, both rounded up."""
@@ -117,7 +114,7 @@ def _thinning(
 ) -> tuple[list[AtomLaw], int]:
     """Return the laws of (B) with the blanket kappa omega, if there is one, and a block's users."""
     atoms = blanket_atoms(profile)
-    if profile.delta0 > 0.0 or profile.epsilon0 > _NO_AMPLIFICATION or not atoms:
+    if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0 or not atoms:
         return [], num_users
     stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
     if violated_hypothesis(stated) is not None:
