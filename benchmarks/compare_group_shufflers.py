@@ -19,7 +19,7 @@ from shuffledp.groups.attacks.adversaries import attack_by_majority_vote
 from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
-    ComparedShuffling,
+    ComparedArrangement,
     euclidean_positions,
 )
 from shuffledp.groups.displacement import DisplacementShuffler
@@ -163,9 +163,9 @@ def rows(scene: Scene) -> None:
         public=positions,
     )
     arrangements = [
-        ComparedShuffling(name="raw"),
-        *(ComparedShuffling(name=name, shuffler=each) for name, each in made.items()),
-        ComparedShuffling(name="uniform", shuffler=UniformShuffler()),
+        ComparedArrangement(name="raw"),
+        *(ComparedArrangement(name=name, shuffler=each) for name, each in made.items()),
+        ComparedArrangement(name="uniform", shuffler=UniformShuffler()),
     ]
     voted = attack_by_majority_vote(
         survey, arrangements, num_resamplings=RESAMPLINGS, num_trials=TRIALS,

@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Categories
-from shuffledp.collection.leakage import _Release, json_of_run, of_run
+from shuffledp.collection.leakage import _Release, json_of_run, leakage_of
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
@@ -39,7 +39,7 @@ def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN
 def accounts(result):
     return {
         account.adversary if account.has_uniform_prior else "chosen": account
-        for account in of_run(result).accounts
+        for account in leakage_of(result).accounts
     }
 
 
@@ -54,7 +54,7 @@ def test_randomized_response_is_exact():
     worst = account_leakage(num_users=300, domain_size=3, truth=truth, adversary="strong")
     assert found["strong"].both.upper >= worst.both.lower
     assert found["strong"].both.lower <= worst.both.upper
-    assert of_run(result).notes == ()
+    assert leakage_of(result).notes == ()
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)
@@ -154,7 +154,7 @@ def test_no_rounds_hide_nothing():
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
     monkeypatch.setattr("shuffledp.leakage.account.MOST_USERS", 10)
-    found = of_run(collected(prior=[0.5, 0.3, 0.2]))
+    found = leakage_of(collected(prior=[0.5, 0.3, 0.2]))
     assert found.accounts == ()
     assert len(found.notes) == 3
     assert (
@@ -167,7 +167,7 @@ def test_questions_without_a_list_of_values_have_none():
     result = sdp.run(
         sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6), [5.0] * 200, seed=1
     )
-    assert of_run(result) is None
+    assert leakage_of(result) is None
     assert json_of_run(result) == {}
     with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
         sdp.run(
@@ -179,7 +179,7 @@ def test_questions_without_a_list_of_values_have_none():
 
 
 def test_json_is_plain():
-    record = of_run(collected(prior=[0.5, 0.3, 0.2])).to_json_dict()
+    record = leakage_of(collected(prior=[0.5, 0.3, 0.2])).to_json_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert [each["adversary"] for each in record["accounts"]] == [
         "uninformed", "strong", "uninformed",

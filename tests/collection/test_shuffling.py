@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.collection.leakage import of_run
+from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM, Concealment
@@ -231,14 +231,14 @@ def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
 
 def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
     near, far = (
-        of_run(run_plan(setting(within), ANSWERS, seed=1, shuffling=within)).accounts
+        leakage_of(run_plan(setting(within), ANSWERS, seed=1, shuffling=within)).accounts
         for within in (displaced(40.0), displaced(0.02))
     )
     for close, wide in zip(near, far, strict=True):
         assert 0.5 <= wide.both.upper < close.both.upper <= close.randomizer.upper + 1e-9
     assert far[0].both.method == "crowd"
     uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, shuffling=displaced(0.0))
-    assert of_run(uniform).accounts[0].both.gap < 1e-9
+    assert leakage_of(uniform).accounts[0].both.gap < 1e-9
 
 
 def facts_in(shuffler):
@@ -329,7 +329,7 @@ def test_a_shuffle_of_ones_own_needs_no_change_elsewhere():
     assert result.guarantee.epsilon_upper == pytest.approx(2.0, rel=1e-6)
     assert result.to_json_dict()["reversed"] == {"num_reversed": 60}
     assert "All 60 reports can be told apart." in result.warnings
-    uninformed = of_run(result).accounts[0]
+    uninformed = leakage_of(result).accounts[0]
     told = np.exp(2.0) / (1.0 + np.exp(2.0))
     assert uninformed.both.upper == pytest.approx(told, rel=1e-9)
     assert "All 60 reports can be told apart." in page_html(result)

@@ -101,7 +101,7 @@ def test_a_run_estimates_and_reports(plan, tmp_path):
     truth = np.array([1, 0, 1, 1, 3]) / 6
     assert np.all(np.abs(result.estimates.frequency - truth) < 6 * result.estimates.standard_error)
     assert result.to_json_dict()["question"] == {"kind": "stars", "most": 5}
-    assert [account.adversary for account in sdp.leakage.of_run(result).accounts] == [
+    assert [account.adversary for account in sdp.collection.leakage_of(result).accounts] == [
         "uninformed",
         "strong",
     ]

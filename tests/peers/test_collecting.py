@@ -9,7 +9,7 @@ import pytest
 
 from peers.link import ANY_SIZE
 from shuffledp import Mean
-from shuffledp.collection.leakage import json_of_run, of_run
+from shuffledp.collection.leakage import json_of_run, leakage_of
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -252,7 +252,7 @@ def test_a_relay_is_found_at_either_kind_of_address():
 def test_what_can_be_guessed_of_somebody_who_registered(over):
     collection, fetched = over
     result = result_of(collection, fetched)
-    uninformed, strong = of_run(result).accounts
+    uninformed, strong = leakage_of(result).accounts
     assert (uninformed.num_users, uninformed.domain_size) == (6, 2)
     truth = collection.asked.randomizer.support_probabilities[0]
     for account in (uninformed, strong):
@@ -264,7 +264,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     hiding = Hiding.of(*exact_position_bounds(walk, (3,)))
     exact = crowd_vulnerability_upper(Response.of(truth, 2), hiding.overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
-    assert of_run(result).notes == ()
+    assert leakage_of(result).notes == ()
     assert len(json_of_run(result)["leakage"]["accounts"]) == 2
     assert 'id="leakage"' in page_html(result)
 
@@ -275,7 +275,7 @@ def test_alone_nobody_is_hidden(over, nodes):
     absent = [[node for node in range(6) if node not in nodes]] * 3
     record = ExchangeRecord.of(collection.terms, nodes, absent)
     result = result_of(collection, replace(fetched, record=record))
-    for account in of_run(result).accounts:
+    for account in leakage_of(result).accounts:
         assert account.num_users == 1
         assert account.both.upper == account.randomizer.upper
         assert account.shuffler.upper == 1.0
@@ -287,5 +287,5 @@ def test_guesses_are_for_questions_with_a_list_of_answers(over):
     drawn = asked.randomizer.randomize(np.full(6, 0.5), Entropy.from_seed(1))
     means = replace(collection, asked=asked)
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
-    assert of_run(result) is None
+    assert leakage_of(result) is None
     assert json_of_run(result) == {}

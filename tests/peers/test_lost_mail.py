@@ -7,7 +7,7 @@ import pytest
 
 from graph_families import complete_graph
 from peers.link import ANY_SIZE
-from shuffledp.collection.leakage import of_run
+from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.network.graph import Graph
 from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
@@ -66,7 +66,7 @@ def assert_local_only(collection, result, *reasons):
         for reason in reasons:
             assert reason in said
     assert all(
-        account.both.upper == account.randomizer.upper for account in of_run(result).accounts
+        account.both.upper == account.randomizer.upper for account in leakage_of(result).accounts
     )
 
 

@@ -119,7 +119,7 @@ def public_results():
         sdp.calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6),
         sdp.compare_bounds(**asked),
         sdp.leakage.account_leakage(domain_size=2, num_users=5, epsilon0=1.0),
-        sdp.leakage.of_run(result),
+        sdp.collection.leakage_of(result),
         sdp.network.account_network(graph, law, rounds=3, delta=1e-6),
         sdp.network.account_network(graph, law, rounds=[1, 2], delta=1e-6),
         sdp.monitoring.plan_monitoring(periods=4, num_users=100, **monitored),

@@ -215,7 +215,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     from shuffledp.report.shuffles import words_of_result
 
     console.print_warnings(result.warnings)
-    guessed = sdp.leakage.of_run(result)
+    guessed = sdp.collection.leakage_of(result)
     beside = {} if guessed is None else {"leakage": guessed.to_json_dict()}
     spent = {} if left is None else {"ledger_left": left}
     if console.print_json(result.to_json_dict() | beside | spent):

@@ -1,4 +1,6 @@
 from shuffledp.accounting.profiles import read_schedule as read_schedule
+from shuffledp.collection.leakage import RunLeakage as RunLeakage
+from shuffledp.collection.leakage import leakage_of as leakage_of
 from shuffledp.collection.questions import open_column as open_column
 from shuffledp.collection.report_files import open_reports as open_reports
 from shuffledp.collection.report_files import write_reports as write_reports

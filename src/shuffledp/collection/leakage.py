@@ -86,7 +86,7 @@ class RunLeakage(Shown):
         }
 
 
-def of_run(result: Result) -> RunLeakage | None:
+def leakage_of(result: Result) -> RunLeakage | None:
     """Return what an adversary can guess about one person from what a run released.
 
     Parameters
@@ -111,7 +111,7 @@ def of_run(result: Result) -> RunLeakage | None:
     >>> question = sdp.Categories(["yes", "no"])
     >>> plan = sdp.plan(question, num_users=100, epsilon=1.0, delta=1e-6)
     >>> result = sdp.run(plan, ["yes"] * 100, seed=1)
-    >>> [account.adversary for account in of_run(result).accounts]
+    >>> [account.adversary for account in leakage_of(result).accounts]
     ['uninformed', 'strong']
     """
     if result.shuffling is None:
@@ -122,8 +122,8 @@ def of_run(result: Result) -> RunLeakage | None:
 
 
 def json_of_run(result: Result) -> dict[str, object]:
-    """Return `of_run` as a part of a JSON object, which is empty where nothing can be guessed."""
-    found = of_run(result)
+    """Return `leakage_of` as a part of a JSON object, empty where there is none."""
+    found = leakage_of(result)
     return {} if found is None else {"leakage": found.to_json_dict()}
 
 

@@ -94,7 +94,7 @@ class Result(Frames, Generic[Estimates_co]):
     facts : GroupFacts or NetworkFacts, optional
         Facts about a shuffle within groups or through a network; None for a uniform one.
     shuffling : Shuffling, optional
-        How the reports were shuffled; `shuffledp.leakage.of_run` needs it.
+        How the reports were shuffled; `shuffledp.collection.leakage.leakage_of` needs it.
     seed : int, optional
         That of a simulation.
     prior : PriorKnowledge, optional

@@ -114,7 +114,8 @@ def run(  # noqa: PLR0913  # one keyword an option
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
     prior : sequence or mapping of float, or PriorKnowledge, optional
-        Of one more adversary in ``leakage.of_run(result)``: how likely it holds each answer to be.
+        Beliefs of one more adversary in `shuffledp.collection.leakage.leakage_of`: a probability
+        for each answer.
     sink : callable, optional
         Is handed the shuffled reports, and has to consume them all.
     scratch : path, optional

@@ -1,6 +1,3 @@
-from shuffledp.collection.leakage import RunLeakage as RunLeakage
-from shuffledp.collection.leakage import of_run as of_run
-from shuffledp.groups.mallows import target_place_law as target_place_law
 from shuffledp.leakage.account import LeakageAccount as LeakageAccount
 from shuffledp.leakage.account import account_leakage as account_leakage
 from shuffledp.leakage.any_shuffler import positions_vulnerability as positions_vulnerability

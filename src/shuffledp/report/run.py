@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from shuffledp.collection.leakage import of_run
+from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.report import wording
@@ -80,7 +80,7 @@ def _(subject: Result) -> str:
         bars_caption=caption,
         statement=statement,
         summary=_summary(subject, asked_by, statement.paragraphs),
-        **leakage_facts(of_run(subject)),
+        **leakage_facts(leakage_of(subject)),
         shuffle=words_of_result(subject),
         outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )

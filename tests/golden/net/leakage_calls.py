@@ -139,7 +139,7 @@ def channels_made():
 @calls("channels", dict(distance="kendall"), dict(distance="hamming"))
 def place_laws(distance):
     models = {"kendall": sdp.groups.KendallMallows, "hamming": sdp.groups.HammingMallows}
-    return leakage.target_place_law(models[distance](num_items=4, theta=0.5), 1)
+    return sdp.groups.target_place_law(models[distance](num_items=4, theta=0.5), 1)
 
 
 @calls("channels", dict(rounds=4))

@@ -52,7 +52,7 @@ NOT_CALLED = {
     "POST_PROCESSING": "a table of steps, called by run --post-process",
     "Plan": "a result of plan, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
-    "RunLeakage": "a result of of_run, which is called",
+    "RunLeakage": "a result of leakage_of, which is called",
     "RANDOMIZERS": "a table of randomizers, which are called",
     "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
@@ -425,7 +425,7 @@ def run_values(num_users):
         randomizer="k-rr",
     )  # fmt: skip
     result = sdp.run(plan, ["yes"] * 300 + ["no"] * 700, seed=1)
-    return {**result.to_json_dict(), "leakage": leakage.of_run(result).to_json_dict()}
+    return {**result.to_json_dict(), "leakage": sdp.collection.leakage_of(result).to_json_dict()}
 
 
 @calls("run")
