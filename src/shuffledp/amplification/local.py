@@ -17,37 +17,13 @@ The bound and its proof are ours. Feldman, McMillan, Talwar 2021 (arXiv:2012.128
 one of the same kind, with (1 + 1/(2p)) delta0 for each user where this has at most
 (2/p) tanh(epsilon0/2) delta0.
 
-Write p = e^epsilon0, e = e^epsilon with 1 <= e <= p, H for the hockey-stick divergence at e, and
-let P, Q be the report laws of the two inputs, O the law of the n - 1 other reports.
+With eta = 2 delta0/p, p = e^epsilon0 and e = e^epsilon,
 
-*1. A pure pair.* Where P > pQ move (P - pQ)/(p+1) from P to Q, and mirrored where Q > pP. Then the
-ratio is p there, and it stays in [1/p, p] elsewhere. The total moved either way is at most
-delta0/(p+1). If the masses are now 1 - d and 1 + d, move d back, from the second law to the
-first, where the second is the larger, never past equality: there is room for d. The results P~, Q~
-are epsilon0-close laws with P~ + Q~ = P + Q pointwise, so (P - eQ) - (P~ - eQ~) = (1 + e)(P - P~),
-whose positive part sums to at most (1 + e) delta0/(p+1). That is what it costs to go from P, Q to
-P~, Q~. And max(P~, Q~) <= max(P, Q) pointwise: both kinds of move go towards equality.
+    delta(epsilon) <= pure(epsilon) + (1 + e) (t tanh(epsilon0/2) + delta0/(p + 1)),
 
-*2. A blanket for the others.* Let R be the law of another user's report. By hypothesis the sum of
-(P/p - R)_+ is at most delta0/p, and so for Q. Hence omega = (P~ + Q~)/(2p) = (P + Q)/(2p) exceeds R
-by at most eta = delta0/p in all, and omega = max(P~, Q~)/p by at most eta = 2 delta0/p. Fill R up
-to omega where it is below and take the same mass away where it is above, never past omega; the mass
-of omega is at most 1, so there is enough. The result is eta-close to R in total variation and lies
-above omega. Doing so for all others turns O into O~ with total variation at most
-t = 1 - (1 - eta)^(n-1).
-
-*3. What replacing the others costs.* Let K_P(o), K_Q(o) be the laws of the shuffled reports given
-those of the others, and D(o) = (K_P(o) - e K_Q(o))(A) for an event A. Going from O to O~ exchanges
-a part of mass t for another, so the mean of D changes by at most t (sup D - inf D). By
-post-processing sup D <= H(P~, Q~) <= (p - e)/(p + 1), and -inf D <= e - 1 + H(P~, Q~). The sum of
-the two is (1 + e)(p - 1)/(p + 1) = (1 + e) tanh(epsilon0/2).
-
-*4. The bound.* delta(epsilon) <= pure(epsilon) + (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)), where
-pure is `clones` with eta = 2 delta0/p, since its proof needs only omega = max(P~, Q~)/p below the
-laws of the others and an epsilon0-close pair, or `feldman_2021` (numerical) with eta = delta0/p.
-Both hold, and so does the bound without any shuffling, delta0 + (1 - delta0)(p - e)/(p + 1), and
-delta0 itself from epsilon0 on. The smallest counts. For n = 1 all agree. No bound is below delta0:
-the randomizer may reveal the value with that probability.
+t = 1 - (1 - eta)^(n-1), where pure is `clones`; or `feldman_2021` (numerical) with eta = delta0/p;
+or the bound without any shuffling. The smallest counts. No bound is below delta0: the randomizer
+may reveal the value with that probability. Proof: docs/results/approximate-local.md.
 """
 
 import math

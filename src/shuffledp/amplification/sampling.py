@@ -6,21 +6,8 @@ neighbours in either order, and epsilon >= 0,
 
     delta_A(epsilon') <= q delta_M(epsilon),   e^epsilon' = 1 + q (e^epsilon - 1).
 
-*Proof.* Fix neighbours x, x' that differ in the victim's value. Conditioned on the victim not being
-drawn the output has the same law O for both; conditioned on being drawn, laws P and P'. So the two
-outputs have laws (1 - q) O + q P and (1 - q) O + q P'. Write a = e^epsilon, a' = 1 + q (a - 1) and
-b = a' / a <= 1. Then
-
-    ((1 - q) O + q P) - a' ((1 - q) O + q P') = q [ P - a ((1 - b) O + b P') ],
-
-since (1 - q) (1 - a') = -q a (1 - b) and a' = a b. As hockey-stick divergences are convex,
-H(P, (1 - b) O + b P'; a) <= (1 - b) H(P, O; a) + b H(P, P'; a). The last is at most
-delta_M(epsilon). So is H(P, O; a): drawing m of the others and handing the place of a uniform one
-of them to the victim gives the law P, so O and P are mixtures, with the same weights, of outputs
-of M on data that differ in one value. The other order of x and x' is the same with P' for P.
-
-Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2, Theorem 2 (advanced joint convexity); the
-steps are written out above.
+Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2, Theorem 2 (advanced joint convexity).
+Proof: docs/results/subsampling.md.
 
 Every user takes part with probability q, by a coin of their own that nobody else sees.
 

@@ -1,18 +1,11 @@
-"""``HockeyStickCurve``: all that composition needs to know of one release.
+"""``PrivacyLoss``: the law of L = ln(P / Q) under P on a lattice.
 
-For a pair of laws P, Q the hockey-stick divergence H(P, Q; e^epsilon) = sum max(P - e^epsilon Q, 0)
-at every epsilon determines the distribution of the privacy loss ln(P / Q), hence how the pair
-composes (Zhu, Dong, Wang 2022, arXiv:2106.08567v4, Theorem 10 and Lemma 9).
-
-``PrivacyLoss``: the law of ln(P / Q) under P on a lattice, from which everything is read off.
-
-The privacy loss L = ln(P / Q) under P determines the hockey-stick divergence at every epsilon,
+It determines the hockey-stick divergence at every epsilon,
 
     H(P, Q; e^epsilon) = Pr[L = inf] + E[(1 - e^(epsilon - L))_+],
 
-and the loss of a product of pairs is the sum of their losses. So composition is convolution.
-
-A privacy loss as an object of Google's dp-accounting, for who composes with it.
+and the loss of a product of pairs is the sum of their losses, so composition is convolution. It can
+be handed on as a privacy loss of Google's dp-accounting.
 """
 
 import math
