@@ -27,7 +27,7 @@ _NUMBERS = (
 )  # fmt: skip
 _WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
 
-# The arguments about the randomizer: those of a named one, and all.
+# Arguments about the randomizer: with a name, and all.
 _NAMED = ("randomizer", "domain_size", "dimension")
 _LAW = ("epsilon0", "channel", *_NAMED)
 
@@ -98,7 +98,7 @@ def account(
 
 
 def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee | Guarantees:
-    """Tell how private shuffled collections are; what ``shuffledp account`` prints.
+    """Bound the central (epsilon, delta) of shuffled collections, as ``shuffledp account`` does.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     schedule : path, optional
         A file with all rounds, which may differ, instead of the arguments above.
     sampled : int, optional
-        Only so many of the users, drawn uniformly and in secret for each round, are shuffled.
+        Number of users drawn uniformly and in secret for each round, whose reports are shuffled.
     participation : float
         Chance that each user takes part, by a secret coin of their own.
     honest_fraction : float
@@ -252,7 +252,7 @@ class Terms:
         return open_channel(self.channel).profile(claimed_epsilon0=self.epsilon0)
 
     def _given(self, *names: str) -> bool:
-        """Tell whether any of these arguments is given."""
+        """Return True if any of these arguments is given."""
         return any(getattr(self, name) is not None for name in names)
 
 

@@ -48,7 +48,7 @@ _GUESS_SPREAD = 2e-5
 # Below this a target is met with as much local noise; shuffling is not worth its round-off.
 _SMALLEST_EPSILON = 1e-12
 
-# Batches larger than this are not sought; nobody has so many users.
+# Largest batch that is sought.
 _MOST_USERS = 10**13
 
 # Users up to this are found exactly, larger numbers to this fraction of themselves, where each try
@@ -161,7 +161,7 @@ def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> 
 
 
 def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int:
-    """Return how many times something can be published; a million releases at most.
+    """Return the largest number of equal releases within a target, at most a million.
 
     Errs downwards, by less than one part in ten thousand and not at all below 10,000. About five
     compositions, which share the values of their curves.
@@ -183,7 +183,7 @@ def least_users(
     profile: LocalProfile,
     participation: float = 1.0,
 ) -> int:
-    """Return the fewest users with whom a randomizer can be run so many times.
+    """Return the fewest users for this number of rounds of a randomizer within a target.
 
     Errs upwards, by less than one part in a thousand and not at all below 1,000. Raises
     `InfeasibleTargetError` if not even 1e13 users suffice.
@@ -222,7 +222,7 @@ def largest_local_epsilon(
     sampled_from: int | None = None,
     participation: float = 1.0,
 ) -> float:
-    """Return the largest epsilon0 with which users can report so many times, at most 40.
+    """Return the largest epsilon0 for this number of rounds within a target, at most 40.
 
     By default of any randomizer. Errs downwards, by less than one part in a thousand. About five
     compositions, each at another epsilon0: up to some seconds for binary randomized response at a

@@ -86,7 +86,7 @@ def _read_grid(path: Path) -> list[list[str]]:
 def _parts(
     grid: list[list[str]], origin: str
 ) -> tuple[list[str] | None, list[str] | None, list[list[str]]]:
-    """Tell labels of inputs and outputs from entries.
+    """Separate labels of inputs and outputs from entries.
 
     Labels are what does not look like a number; an empty corner says that both have labels.
     """
@@ -155,7 +155,7 @@ class ChannelMatrix:
         )
 
     def profile(self, *, claimed_epsilon0: SupportsFloat | None = None) -> LocalProfile:
-        """Return what the accountant needs, with the matrix's own loss, once a claim is checked."""
+        """Return the profile of the matrix, with its own loss, once a claim is checked."""
         if claimed_epsilon0 is not None:
             self.require_claim(claimed_epsilon0)
         return channel_rows.channel_profile(self.rows if self.exact is None else self.exact)

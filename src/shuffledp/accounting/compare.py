@@ -129,7 +129,7 @@ class BoundComparison(Frames):
         }
 
     def ratio(self, value: float | None) -> float | None:
-        """Return how many times the best bound ``value`` is; None where that says nothing."""
+        """Return the ratio of ``value`` to the best bound; None where it is undefined."""
         return value / self.best if value is not None and self.best > 0.0 else None
 
     def to_json_dict(self) -> dict[str, object]:
@@ -245,7 +245,7 @@ def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lo
 def _compared(
     scenario: Scenario, profile: LocalProfile, method: Method, local: Bound
 ) -> tuple[ComparedBound, float | None]:
-    """Return what one method gives, or why it gives nothing; and the lower end of an exact one."""
+    """Return the bound of one method or the reason for none, and the lower end of an exact one."""
     missing = partial(ComparedBound, method, None)
     violated = method.violated_hypothesis(profile, scenario.num_users, scenario.delta)
     if violated is not None:

@@ -22,7 +22,7 @@ def guarantee_for(
     method: str = BEST,
     with_lower: bool = True,
 ) -> Guarantee:
-    """Return what holds for ``num_users`` shuffled reports of one randomizer.
+    """Return the guarantee of ``num_users`` shuffled reports of one randomizer.
 
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
     cheaper.
@@ -44,7 +44,7 @@ def guarantee_of(
     delta: float | None = None,
     method: str = BEST,
 ) -> Guarantee:
-    """Return what holds for everything that is published about the same people.
+    """Return the guarantee of all releases about the same people together.
 
     Exactly one of epsilon and delta is given; the number of users is that of the smallest batch. A
     method that is named is for a single batch.

@@ -229,7 +229,7 @@ class Ledger:
         return replace(self, entries=(*self.entries, entry), order=order)
 
     def fits(self, releases: Composable) -> int:
-        """Return how many more times this could be spent, at most a million.
+        """Return the number of further spendings of this release that fit, at most a million.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class Ledger:
         return _adaptive_cost(total, self.delta, order)
 
     def _counts_sums(self, releases: Composable) -> bool:
-        """Tell whether sums are counted, also if the first spending, these, chooses them."""
+        """Return True if sums are counted, also where the first spending chooses them."""
         if not self.adaptive or self.delta == 0.0 or self.order is None:
             return self.adaptive and self.delta > 0.0
         if self.entries:
@@ -330,7 +330,7 @@ class Ledger:
         return _known(lambda: self._after(releases, first))
 
     def _refusal(self, releases: Composition) -> str:
-        """Say why something is not covered, in one line."""
+        """Return the reason why a release is not covered, in one line."""
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
         parts = releases.parts
@@ -357,7 +357,7 @@ def _known(bound: Callable[[], Bound]) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _prefers_sums(epsilon: float, delta: float, order: float, first: Composition) -> bool:
-    """Tell whether sums admit more such spendings than the Renyi filter, if those are few."""
+    """Return True if sums admit more such spendings than the Renyi filter, which admits few."""
     if first.rounds == 0:
         return False
     number, allowed = 0, epsilon * _SAME
@@ -413,7 +413,7 @@ def _summed_cost(spendings: Sequence[Composable], epsilon: float, delta: float) 
 
 
 def _assumptions(rule: str, *spendings: Composable) -> tuple[str, ...]:
-    """Return what a filter assumes, and the releases that it counts."""
+    """Return the assumptions of a filter, and the releases that it counts."""
     releases = [release for each in spendings for release, _ in each.parts]
     told = dict.fromkeys(text for release in releases for text in release.assumptions)
     return (composed.SAME_USERS[0], rule, *told)

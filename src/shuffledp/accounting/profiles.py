@@ -28,7 +28,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-# Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
+# The accountant needs only epsilon0 of these, and the number of answers of k-RR.
 _NAMED_FAMILIES = {*RandomizerFamily} - {RandomizerFamily.ANY, RandomizerFamily.OTHER}
 
 
@@ -84,7 +84,7 @@ def _whole(text: str) -> int:
         return int(number)
 
 
-# All columns that there may be, those that hold whole numbers, and those of a stated guarantee.
+# Possible columns, columns of whole numbers, and columns of a stated guarantee.
 _STATED = ("epsilon", "delta")
 _SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", "sampled_from", "participation")
 _COLUMNS = (*_SHUFFLED, "rounds", *_STATED)

@@ -38,7 +38,7 @@ NARROWEST, WIDE_WIDTH = 1e-8, 3e-5
 # Deviations of the loss that are as good as infinitely many; their square is a float.
 MANY_DEVIATIONS = 1e100
 
-# Of a first inversion, whose result is only a guess.
+# Relative width of a first inversion, whose result is only a guess.
 _COARSE_WIDTH, _COARSE_TOLERANCE = 1e-4, 2e-5
 
 # A lower end of epsilon below this part of the Gaussian one says next to nothing: it is 0.
@@ -48,7 +48,7 @@ _NEXT_TO_NOTHING = 1e-4
 _GAUSSIAN_SPREAD = 0.2
 
 # Where the ends are farther apart than this, the upper one is compared with that of a quarter
-# fewer users, so many times: further users never raise delta, for (1/n) E[S_+] falls with n by
+# fewer users, repeatedly: further users never raise delta, for (1/n) E[S_+] falls with n by
 # Jensen's inequality.
 _APART, _MOST_QUARTERS = 2.0, 5
 
@@ -149,7 +149,7 @@ def mirrored(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
 
 
 def _merged(masses: Floats, ratios0: Floats, ratios1: Floats, *, missing: float) -> Floats:
-    """Return the atoms sorted, those of equal ratios as one, and what is missing as (0, 0)."""
+    """Return the atoms sorted, equal ratios merged, and the missing mass as (0, 0)."""
     groups: dict[tuple[float, float], list[float]] = {(0.0, 0.0): [missing]}
     for mass, *ratios in zip(masses.tolist(), ratios0.tolist(), ratios1.tolist(), strict=True):
         groups.setdefault((ratios[0], ratios[1]), []).append(mass)
@@ -161,7 +161,7 @@ def _merged(masses: Floats, ratios0: Floats, ratios1: Floats, *, missing: float)
 def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> float:
     """Return the upper, or lower, end of delta."""
     gains = law.gains(epsilon, up=up)
-    # Of the heavy values the one nearest to 0: differences to a large base are rounded by more than
+    # The heavy value nearest to 0: differences to a large base are rounded by more than
     # a small gain.
     heavy = np.flatnonzero(law.masses >= _HEAVY * law.masses.max())
     chosen = int(heavy[np.argmin(np.abs(gains[heavy]))])

@@ -127,7 +127,7 @@ def _standing_out(rows: Floats, ratio: float) -> Floats:
 # Sorting more columns than this costs more than evaluating a pair anew.
 _MOST_SORTED_COLUMNS = 512
 
-# Of inversions.
+# Relative width at which inversions stop.
 _TOLERANCE = 1e-8
 
 # Relative error that a profile's stated losses may have.

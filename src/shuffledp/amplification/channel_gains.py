@@ -59,7 +59,7 @@ _SAME = 1e-13
 # Beyond it, differences of gains lose the small ones.
 _LARGEST_GAIN = 1e12
 
-# Of a factor e^(tilt G).
+# Relative error of a factor e^(tilt G).
 _LARGEST_EXPONENT = 300.0
 
 # The contour needs at most about 31 / sqrt(width) nodes, 20 deviations apart and 9.6 / tau far.
@@ -228,7 +228,7 @@ def _num_kept(masses: Floats, gains: Floats, num_users: int) -> int:
 
 
 def _knots(masses: Floats, gains: Floats) -> NDArray[np.integer[Any]]:
-    """Return which of many gains in ascending order to keep, the first and the last among them.
+    """Return the indices of the gains to keep, in ascending order, first and last included.
 
     Spreading a density f over steps h costs f h^2 of variance; the least is lost, for a number of
     steps, where h goes like f^(-1/3): equal steps of the sum of mass^(1/3) gap^(2/3).
@@ -266,7 +266,7 @@ def _merged(masses: Floats, gains: Floats, error: float) -> tuple[Floats, Floats
 # The victim's input, what it is mistaken for, and the input of all others.
 Triple: TypeAlias = tuple[int, int, int]
 
-# Of inversions.
+# Relative width at which inversions stop.
 _TOLERANCE = 1e-7
 
 # How many choices of data are evaluated.

@@ -81,7 +81,7 @@ _SMALLEST_ENTRY = 1e-280
 # Log-ratios of entries that differ by less than their round-off.
 _ROUNDED_AWAY = 1e-14
 
-# Where an input is so much likelier than the rarest, the crowd is taken not to hide it at all:
+# Where an input exceeds the rarest by this factor, the crowd is taken not to hide it at all:
 # any blanket below the rows is legal, and products of ratios stay within doubles.
 _LARGEST_RATIO = 1e12
 

@@ -353,7 +353,7 @@ _SERIES_LIMIT = 1e-3
 def amplification_variable(
     profile: LocalProfile, epsilon: float
 ) -> tuple[float, float, float, float, float]:
-    """Return what the inequalities need to know of L, for 0 <= epsilon < epsilon0 <= 200.
+    """Return the moments of L in the inequalities, for 0 <= epsilon < epsilon0 <= 200.
 
     The mass gamma of the blanket that is counted, -E[L] = e^epsilon - 1, the length of an interval
     that contains L, its upper end, and an upper bound on E[L^2].

@@ -14,7 +14,7 @@ from shuffledp.core.numerics.enclosure import Enclosure
 
 @dataclass(frozen=True, slots=True)
 class HockeyStickCurve:
-    """The hockey-stick divergences of one pair of laws, or bounds on those of many pairs.
+    """The hockey-stick divergences of one pair of laws, or bounds for many pairs.
 
     Parameters
     ----------
@@ -48,5 +48,5 @@ class HockeyStickCurve:
         return replace(self, forward=self.backward, backward=self.forward)
 
     def strength(self, epsilon: float) -> float:
-        """Return what the better of the two orders proves at one epsilon, rounded down."""
+        """Return the larger lower end of the two orders at one epsilon."""
         return max(self.forward(epsilon).lower, self.backward(epsilon).lower)

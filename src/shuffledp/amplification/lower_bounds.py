@@ -112,7 +112,7 @@ def _data(
 
 
 def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return what follows from the family: all others hold one third value."""
+    """Return the lower bound of the family when all others hold one third value."""
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
         return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]

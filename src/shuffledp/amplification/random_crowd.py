@@ -1,6 +1,6 @@
 """The central guarantee where it is random how many users hide a report.
 
-A crowd is the victim and those who hide him, K in all. Given K = m the release is
+A crowd is the victim and the users who hide them, K in all. Given K = m the release is
 (epsilon, D(m))-private; K is drawn without looking at the values. A larger crowd hides better: D
 does not increase. Then for sizes s_0 > s_1 > ... > s_L, with q_l >= Pr[K < s_l], by Abel summation
 
@@ -31,10 +31,10 @@ from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 
-# Of what is asked for, this share at most is lost to crowds smaller than all levels.
+# Largest share of the target that is lost to crowds smaller than all levels.
 _LOST = 1e-4
 
-# Levels are so many deviations of a normal law apart, or somewhat less.
+# Distance of levels in deviations of a normal law, at most.
 _STEP = 0.75
 
 # Smaller tails are not told from 0 in sums with larger ones.
@@ -98,7 +98,7 @@ def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
     rarest = levels[-1]
     if levels[0][0] - rarest[0] <= _NARROW * (rarest[0] + 1):
         levels = [rarest]
-    # Of equal counts the last, with the smallest miss, says all.
+    # Among equal counts the last has the smallest miss.
     best = {1 + count: miss for count, miss in levels}
     sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
     return CrowdLaw(sizes=sizes, misses=misses)

@@ -218,7 +218,7 @@ def account_delta(
 def _evaluate(
     chosen: list[Method], num_users: int, enclose: Callable[[Method, int], Enclosure]
 ) -> list[tuple[Method, Enclosure]]:
-    """Return what each method gives; among several, those whose round-off dominates are skipped."""
+    """Return each method's bound; among several, methods dominated by round-off are skipped."""
     if len(chosen) == 1:
         return [(chosen[0], _for_fewer(chosen[0], num_users, enclose))]
     results = []
@@ -231,7 +231,7 @@ def _evaluate(
 def _for_fewer(
     method: Method, num_users: int, enclose: Callable[[Method, int], Enclosure]
 ) -> Enclosure:
-    """Return what a method gives; where round-off dominates, its upper end for fewer users.
+    """Return the bound of a method; where round-off dominates, its upper end for fewer users.
 
     Further reports can be added afterwards, so what holds for fewer users holds for all of them.
     """
@@ -244,7 +244,7 @@ def _for_fewer(
 
 
 def _is_extreme(profile: LocalProfile) -> bool:
-    """Tell whether reports ignore the values, or reveal them so well that no crowd hides them."""
+    """Return True if reports ignore the values, or reveal them beyond what a crowd can hide."""
     hides_everything = profile.epsilon0 == 0.0 and profile.delta0 == 0.0
     return hides_everything or profile.epsilon0 > LARGEST_EPSILON0
 

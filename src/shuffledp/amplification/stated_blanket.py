@@ -63,14 +63,14 @@ _SMALLEST_PAIR_MASS = 1e-290
 
 
 def violated_hypothesis(profile: LocalProfile, *_: object) -> str | None:
-    """Return what the profile's blanket lacks to be evaluated here, or None."""
+    """Return the hypothesis that the profile's blanket violates, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
     return _nonsense(profile) or pure_violation(profile)
 
 
 def _nonsense(profile: LocalProfile) -> str | None:
-    """Return what no blanket of an epsilon0-LDP randomizer can have and this one has, or None."""
+    """Return the contradiction between this blanket and epsilon0-LDP, or None."""
     for atom in profile.blanket:
         if not 0.0 <= atom.mass <= 1.0:  # written so that NaN fails
             return f"stated masses in [0, 1] (one is {atom.mass})"
@@ -94,7 +94,7 @@ def _nonsense(profile: LocalProfile) -> str | None:
 
 
 def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
-    """Tell whether all atoms but one pair, (h, l) and (l, h) of equal mass, are neutral."""
+    """Return True if all atoms but one pair, (h, l) and (l, h) of equal mass, are neutral."""
     gaining = [atom for atom in blanket if atom.ratio0 > atom.ratio1]
     losing = list(mirrored(atom for atom in blanket if atom.ratio0 < atom.ratio1))
     if not gaining or not losing:

@@ -65,7 +65,7 @@ def account(*, certify: bool, **asked: Any) -> None:
 
 
 def _certificate(terms: "Terms", bound: "sdp.Bound") -> str:
-    """Return what ball arithmetic proves of a bound on a single batch."""
+    """Return the certificate of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
     from shuffledp.accounting.guarantees import single_batch
 

@@ -30,7 +30,7 @@ _SCHEMA_VERSION = 1
 
 
 def is_json() -> bool:
-    """Return whether the command is to print JSON."""
+    """Return True if the command is to print JSON."""
     return bool(click.get_current_context().meta["shuffledp.json"])
 
 
@@ -114,7 +114,7 @@ def prepare_stdout() -> None:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Return what cannot be encoded as the escapes of JSON, and where it ends."""
+    """Return the JSON escapes of a text that cannot be encoded, and its end."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
@@ -195,7 +195,7 @@ def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | 
 
 
 def stages(bar: "ProgressBar", hints: Mapping[str, str]) -> Progress:
-    """Return what gives every stage of a run a line of its own in a progress display."""
+    """Return a progress callback with one line of the display a stage."""
     tasks: dict[str, TaskID] = {}
 
     def move(stage: str, done: int, total: int | None) -> None:

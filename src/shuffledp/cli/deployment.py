@@ -128,7 +128,7 @@ def _planned(
     epsilon: str | None,
     **others: object,
 ) -> tuple[dict[str, Any], str]:
-    """Return what a saved plan promises, all of whose users are honest; and what to try else.
+    """Return the promise of a saved plan, all of whose users are honest, and advice.
 
     Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
     batch is: others are not saved.
@@ -237,7 +237,7 @@ def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
 
 
 def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
-    """Return what somebody is to know before they answer, as it is computed here."""
+    """Return the information for participants, computed here."""
     found = made.guarantee()
     return [
         ("task", re.sub(r"\s+", " ", made.info)),
@@ -303,7 +303,7 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_cloc
 
 
 def _say_waiting(message: str) -> None:
-    """Say what a command waits for, where no program reads."""
+    """Print what a command waits for, unless it prints JSON."""
     click.echo(message, err=True)
 
 

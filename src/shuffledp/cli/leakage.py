@@ -58,7 +58,7 @@ def _believed(
     known: tuple[int, ...] | None,
     prior: Path | None,
 ) -> dict[str, Any]:
-    """Return who guesses, as `account_leakage` takes it."""
+    """Return the adversary, as an argument of `account_leakage`."""
     if known is not None and adversary == "uninformed":
         raise click.UsageError("--known needs --adversary strong; some answers go into --prior")
     if prior is None:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; by default those of the process.
+        Without the program's name; by default the process's arguments.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Say what is wrong on one line of stderr, and return the exit code."""
+    """Print the error on one line of stderr, and return the exit code."""
     message = str(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(message)
@@ -117,7 +117,7 @@ def _warnings_printed() -> Iterator[None]:
 
 
 def _say_compiling() -> None:
-    """Say in a terminal why the first call takes longer."""
+    """Explain in a terminal why the first call takes longer."""
     if sys.stderr.isatty():
         click.echo("compiling, once: this takes some seconds", err=True)
 

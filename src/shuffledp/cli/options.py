@@ -1,4 +1,4 @@
-"""The program, and its options: a table as ``--help`` shows it declares those of a command.
+"""The program; a command's options are a table, as ``--help`` shows it.
 
 Options that several commands share stand here, with the kinds of values and checks across options.
 """
@@ -361,7 +361,7 @@ READING = """
 DECIMAL = "--decimal [.|,]  Decimal mark of all numbers in the table, where it is not seen."
 WAYS = {"csv_separator": None, "header": True, "decimal": None, "missing_texts": ()}
 
-# Of networks.
+# Options of networks.
 PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
 DISHONEST = """
     num_dishonest=--dishonest N

@@ -85,7 +85,7 @@ def plan(
 
 
 def _question(asked: Asked, k: int | None) -> "Question":
-    """Return what is asked; ``k`` stands for that many numbered answers."""
+    """Return the question; ``k`` stands for numbered answers."""
     if k is None:
         # None only where nothing is asked, which `plan` has answered otherwise by now.
         return cast("Question", asked.question())

@@ -90,7 +90,7 @@ def _answer(
     store: Path | None,
     **agreed: Any,
 ) -> None:
-    """Say what is asked, then randomize, keep and send, as one device."""
+    """Print the question, then randomize, keep and send, as one device."""
     from shuffledp.collection.questions.question import has_parts
     from shuffledp.deploy.client import default_store
     from shuffledp.deploy.http_client import cautions_about

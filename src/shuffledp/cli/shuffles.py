@@ -53,7 +53,7 @@ def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float |
 
 
 def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[Grouping, float]":
-    """Return how groups are to be formed, and alpha, which has no default."""
+    """Return the grouping, and alpha, which has no default."""
     if alpha is None:
         raise click.UsageError(
             "give --alpha, the largest change of log-odds that the order may cause, such as 4"
@@ -182,7 +182,7 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
 
 
 def _how(asked: Any) -> dict[str, str]:
-    """Return what a file of reports says of where they come from."""
+    """Return the origin of reports, as a file of reports states it."""
     return {"collected_by": "table" if asked.seed is None else "simulation"}
 
 

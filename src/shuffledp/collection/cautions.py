@@ -34,7 +34,7 @@ _MOST_WRITTEN_OUT = 8
 def without_shuffler(
     question: "Question", randomizer: "LocalRandomizer", *, rounds: int = 1
 ) -> WithoutShuffler:
-    """Return what protects a user if the shuffler fails.
+    """Return the local guarantee, which holds if the shuffler fails.
 
     With the law P of one report and k equally likely values the best guess is right with
     probability sum_y max_x P(y | x) / k: exactly computed for k-RR, subset selection and few

@@ -53,7 +53,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds.
+    """The target of a collection: (epsilon, delta), its users and its rounds.
 
     And each report at most ``max_epsilon0``, whoever shuffles.
     """

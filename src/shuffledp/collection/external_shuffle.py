@@ -50,7 +50,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
     ) -> None:
         one_row = np.empty((1, *row_shape), dtype=dtype)
         self._row_bytes = one_row.nbytes
-        # Of each row there are, at the worst moment, two copies and one byte of bucket index.
+        # Most memory a row: two copies and one byte of bucket index.
         held_bytes = 2 * self._row_bytes + 1
         limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
         self._entropy = entropy

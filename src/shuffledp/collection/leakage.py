@@ -87,7 +87,7 @@ class RunLeakage(Shown):
 
 
 def leakage_of(result: Result) -> RunLeakage | None:
-    """Return what an adversary can guess about one person from what a run released.
+    """Return bounds on what adversaries learn about one person from the release of a run.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def json_of_run(result: Result) -> dict[str, object]:
 
 
 def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
-    """Return what an adversary can guess; None for questions without a finite list of answers.
+    """Return the leakage of a run; None for questions without a finite list of answers.
 
     Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
     notes; nothing is raised.
@@ -188,7 +188,7 @@ class _Release:
         return [(each.epsilon_upper, each.delta_upper) for each in found]
 
     def by_guarantee(self, prior: Floats) -> float:
-        """Return what the guarantee of the release says."""
+        """Return the success probability that the guarantee of the release permits."""
         points, users = self.points, self.result.guarantee.num_users
         if self.concealment is None:
             profile = self.result.randomizer.profile
@@ -290,7 +290,7 @@ def _crowded(
 def _by_place(
     bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
 ) -> Bound:
-    """Return what is guessed of the worst-placed person's answer after a Mallows permutation."""
+    """Bound the success probability on the worst-placed person after a Mallows permutation."""
     rows = accounts_of.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
         found = any_shuffler.positions_vulnerability(places, rows, prior=prior)

@@ -43,10 +43,10 @@ PLAN_SCHEMA = 1
 
 _SAVED = ("num_users", "target_epsilon", "target_delta", "rounds", "binding", "asked_epsilon0")
 
-# Of a target's epsilon, at which the errors of a plan are compared.
+# Multiples of a target's epsilon at which the errors of a plan are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
-# Of epsilon0, where each step asks the accountant for several batches.
+# Relative width of epsilon0 where each step asks the accountant for several batches.
 _ARRANGED_TOLERANCE = 1e-3
 
 
@@ -191,7 +191,7 @@ class Plan(Shown, Generic[Estimates_co]):
         return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return what ``shuffledp plan --json`` prints."""
+        """Return the JSON object of ``shuffledp plan --json``."""
         return {
             "randomizer": self.randomizer.name,
             "epsilon0": self.randomizer.epsilon0,
@@ -338,7 +338,7 @@ def plan(
     ParameterError
         If an argument is out of range, or not exactly one of epsilon and epsilon0 is given.
     InfeasibleTargetError
-        If so few users allow so much noise only that it would drown every estimate; the message
+        If the number of users requires noise that would drown every estimate; the message
         says what would do.
 
     Notes

@@ -170,7 +170,7 @@ class Result(Frames, Generic[Estimates_co]):
         return {"value": list(self.domain)} | {name: each.tolist() for name, each in values}
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return what ``shuffledp run --json`` prints.
+        """Return the JSON object of ``shuffledp run --json``.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class ModelComparison:
 def central_model(
     question: Question, *, epsilon: float, error: float, num_users: int, rounds: int = 1
 ) -> ModelComparison:
-    """Return what continuous Laplace noise on the totals of a trusted curator costs, at delta = 0.
+    """Return the error of continuous Laplace noise on a trusted curator's totals, at delta = 0.
 
     Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
     at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several

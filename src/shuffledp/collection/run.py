@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     simultaneous : bool
         Whether all intervals hold at once with that confidence, rather than each alone.
     interval_about : {"respondents", "population"}
-        Whose frequencies or means are spoken of: these users', or those of a population that they
+        Whose frequencies or means are estimated: these users', or a population's that they
         are a random sample of. The estimates hold both intervals.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
@@ -299,7 +299,7 @@ def _result(
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
-    """Return what was found, with the guarantees that a report compares, and log it."""
+    """Return the result with the guarantees that a report compares, and log it."""
     local = without_shuffler(plan.question, plan.randomizer)
     num_users, delta = estimates.num_users, plan.target_delta
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
@@ -528,8 +528,8 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
         return estimates
     quantile = estimates.quantile
     if isinstance(estimates, MeanEstimates):
-        # Of the squared errors, that for a population is (noise + spread) / m, and that for those
-        # who were seen noise / m.
+        # Squared error for a population: (noise + spread) / m; for the users
+        # seen: noise / m.
         own, population = estimates.standard_error**2, estimates.population_standard_error**2
         errors = np.sqrt((seen / number) * own + (1.0 - seen / number) * population)
         return replace(

@@ -75,7 +75,7 @@ class Shuffling(Protocol):
         """Return the stage that shuffles the reports of one run."""
 
     def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> ShuffleFacts | None:
-        """Return what a report shows of the shuffle of one run.
+        """Return facts about the shuffle of one run, for its report.
 
         Given are ``num_released`` (reports), ``on_progress``, and ``entropy`` for simulated
         shuffles, none of which is released.

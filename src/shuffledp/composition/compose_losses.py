@@ -31,7 +31,7 @@ Curves = Sequence[tuple[HockeyStickCurve, int]]
 
 _UNIT = math.ulp(1.0)
 
-# Of the smallest delta, how much may be cut off as infinite loss: by composition and in all parts.
+# Shares of the smallest delta cut off as infinite loss: by composition, and in all parts.
 _CUT_SHARE = 1e-7
 _TAIL_SHARE = 1e-3
 
@@ -113,7 +113,7 @@ def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     return replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
 
 
-# Of a loss that is possible at all: its square must not underflow.
+# Smallest probability of a possible loss: its square must not underflow.
 _LEAST_DEVIATION = 1e-100
 
 

@@ -402,7 +402,7 @@ def _curves(parts: Parts, delta: float) -> list[tuple[HockeyStickCurve, int]]:
 
 
 def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
-    """Tell whether the product of the curves cannot give clearly less than all losses added up."""
+    """Return True if the product of the curves cannot be clearly below basic composition."""
     if any(part.failure > 0.0 or not part.highest < math.inf for part, _ in parts):
         return False
     curves = [each for each in _curves(parts, left) if each[0].highest > 0.0]
@@ -410,7 +410,7 @@ def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
 
 
 def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
-    """Tell whether basic composition cannot give less than ``least``, save for the curves' widths.
+    """Return True if basic composition cannot be below ``least``, up to the curves' widths.
 
     It cannot where each part alone has more than its share of delta at epsilons that add up to
     that: one value of each curve, for an inversion that takes dozens.
@@ -556,7 +556,7 @@ def _below(
     composed: Callable[[PrivacyLoss], float],
     alone: Callable[[Release], Bound],
 ) -> float | None:
-    """Return what the product of the strongest data proves; if nothing, what one release does."""
+    """Return the lower bound of the product of the strongest data; else that of one release."""
     with suppress(PrecisionError):
         loss = None
         if (stated := _stated_loss(parts, upper=False)) is not None:

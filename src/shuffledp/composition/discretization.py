@@ -50,7 +50,7 @@ from shuffledp.core.numerics.enclosure import Enclosure
 # No loss above this is told from an infinite one, so that e^epsilon stays in range.
 _LARGEST_LOSS = 600.0
 
-# After so many knots on a side their distance doubles; sooner where the curve no longer matters.
+# Knots on a side before their distance doubles; fewer where the curve no longer matters.
 _KNOTS_PER_OCTAVE, _FAR_KNOTS_PER_OCTAVE = 1024, 64
 
 # A curve that falls by less than this from knot to knot has reached its limit.

@@ -29,7 +29,7 @@ from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
-# Of the few roundings of a closed form.
+# Relative error of the few roundings of a closed form.
 _ROUNDING = 64.0 * math.ulp(1.0)
 
 
@@ -362,7 +362,7 @@ class ShuffledRelease(Composable):
 
 
 def honest_users(num_users: int, fraction: float) -> int:
-    """Return how many users to account for where only a fraction is taken to be honest.
+    """Return the number of users to account for when only a fraction is assumed honest.
 
     Users who collude with the adversary, or send made-up reports, hide nobody: the adversary takes
     their reports away. So a guarantee counts the honest ones only.

@@ -154,7 +154,7 @@ def renyi_divergence(curve: HockeyStickCurve, order: float) -> float:
         logs = np.append(logs, (order - 1.0) * epsilons[0] + math.log(float(ends[0]) / order))
     top = float(logs.max())
     total = top + math.log(float(np.exp(logs - top).sum()))
-    # K is a difference of two numbers that differ by the distance, hence loses so many digits.
+    # K is a difference of two numbers that differ by the distance: digits cancel accordingly.
     lost = 1e-12 + 32.0 * math.ulp(1.0) / min(float(np.diff(epsilons).min()), 1.0)
     lost += 8.0 * math.ulp(1.0) * (order * float(np.abs(epsilons).max()) + abs(total))
     total += lost + math.log(order * (order - 1.0))

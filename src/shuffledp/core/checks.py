@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _is_boolean(value: object) -> bool:
-    """Return whether a value is a boolean, which is no number, of Python or NumPy."""
+    """Return True for booleans of Python and NumPy, which are not numbers."""
     return isinstance(value, bool) or type(value).__name__ == "bool"
 
 

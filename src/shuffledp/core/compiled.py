@@ -44,7 +44,7 @@ def patient_njit(function: _Function) -> _Function:
 
 
 def _is_installed() -> bool:
-    """Tell whether numba can be imported, without importing it."""
+    """Return True if numba can be imported, without importing it."""
     try:
         return find_spec("numba") is not None
     except ImportError:
@@ -106,7 +106,7 @@ def _numba() -> Any:
         """Tells log and program of compilations."""
 
         def on_start(self, event: Any) -> None:
-            """Tell of one that begins."""
+            """Announce a compilation that begins."""
             loop = event.data["dispatcher"].py_func
             if not loop.__module__.startswith("shuffledp."):
                 return
@@ -115,7 +115,7 @@ def _numba() -> Any:
                 progress.compiling.pop()()
 
         def on_end(self, event: Any) -> None:
-            """Tell nothing."""
+            """Announce nothing."""
 
     event.register("numba:compile", Watch())
     # What a compiled loop calls is compiled.

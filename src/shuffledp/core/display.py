@@ -53,7 +53,7 @@ def showing_values() -> Iterator[None]:
 
 
 def value_note(value: object) -> str:
-    """Return how a message names a value that somebody gave: not at all, unless asked for."""
+    """Return the text of a user's value for a message: omitted unless asked for."""
     if not _shows_values.get():
         return ""
     return f" ({one_line(repr(value), limit=_LONGEST_VALUE)})"

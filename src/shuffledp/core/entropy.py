@@ -58,7 +58,7 @@ getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 
 def _process() -> tuple[int, int]:
-    """Return what tells a process from its children: forks so far, and the number it has."""
+    """Return a key that differs between a process and its children: forks, and its number."""
     return _num_forks, os.getpid()
 
 

@@ -77,7 +77,7 @@ class Guarantee(Shown):
         return self.delta.upper if isinstance(self.delta, Bound) else self.delta
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return what ``shuffledp account --json`` prints.
+        """Return the JSON object of ``shuffledp account --json``.
 
         Returns
         -------

@@ -162,7 +162,7 @@ def decimal_mark(frame: "pl.LazyFrame", names: Iterable[str], origin: str) -> st
 
 
 def holds_numbers(dtype: "pl.DataType") -> bool:
-    """Return whether values of a type may be numbers."""
+    """Return True if values of a type may be numbers."""
     return dtype == pl.String or dtype.is_numeric() or dtype == pl.Null
 
 
@@ -198,7 +198,7 @@ def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
 
 
 def is_gap(value: object) -> bool:
-    """Return whether a Python object stands for no value: None, NaN, and those of pandas."""
+    """Return True if a Python object is a missing value: None, NaN, or one of pandas."""
     is_nan = isinstance(value, float | np.floating) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
 

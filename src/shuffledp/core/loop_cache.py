@@ -64,7 +64,7 @@ class _LoopCache(caching.FunctionCache):
     _impl_class = _Names
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what is kept for a signature; None if nothing is, or nothing that can be read."""
+        """Return the kept code of a signature; None if there is none, or none that can be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle may raise anything

@@ -33,7 +33,7 @@ class MonitoringProfile:
         The least density of a user's whole set of reports relative to uniform reports, exactly:
         with that probability a user's reports can be taken to be uniform, whatever the value did.
     alternating : bool
-        Whether nonzero increments alternate in sign and begin with +, as those of a bit that
+        Whether nonzero increments alternate in sign and begin with +, as for a bit that
         starts at 0 do. ``False`` assumes nothing.
 
     Raises

@@ -19,7 +19,7 @@ logger.addHandler(logging.NullHandler())
 
 
 def no_progress(stage: str, done: int, total: int | None) -> None:
-    """Tell the log, as nobody else listens."""
+    """Write progress to the log, where no other listener is given."""
     logger.debug("%s: %s of %s", stage, done, "an unknown number" if total is None else total)
 
 

@@ -26,7 +26,7 @@ CODE_BYTES: Final = 16
 _CHECK_BYTES: Final = 4  # a typo goes unseen once in 2^32
 _GROUP: Final = 4  # letters between hyphens
 
-# Of all epochs whose ids are kept at a time, 24 bytes each.
+# Most ids kept at a time, over all epochs, 24 bytes each.
 _MOST_IDS: Final = 1 << 25
 
 
@@ -42,14 +42,14 @@ class Codes:
         self._ids: dict[int, tuple[bytes, array[int]]] = {}
 
     def require_room(self, num_epochs: int) -> None:
-        """Raise unless the ids of so many epochs can be kept."""
+        """Raise unless the ids of this number of epochs can be kept."""
         if len(self._codes) * num_epochs > _MOST_IDS:
             what = f"{len(self._codes):,} codes with {num_epochs:,} epochs open at once are more "
             what += f"than {_MOST_IDS:,} ids: shorten grace_seconds, or make the epochs longer"
             raise DataError(what)
 
     def prepare(self, epochs: Iterable[int]) -> None:
-        """Compute the ids of these epochs, and forget those of all others.
+        """Compute the ids of these epochs, and forget all others.
 
         A hash a code and new epoch, a second for a million: in a thread, before an epoch begins.
         """
@@ -61,7 +61,7 @@ class Codes:
         return b"".join(ids), array("Q", (int.from_bytes(each[:8]) for each in ids))
 
     def admits(self, epoch: int, report_id: bytes) -> bool | None:
-        """Return whether the id is that of a code; None where the epoch is not prepared.
+        """Return True if the id belongs to a code; None where the epoch is not prepared.
 
         No stranger has anything computed: O(log n), about a microsecond.
         """
@@ -126,5 +126,5 @@ def read_codes(text: str) -> list[bytes]:
 
 
 def _check(code: bytes) -> bytes:
-    """Return what tells a typo."""
+    """Return the check digits of a code."""
     return hashlib.sha256(b"sdp1 code" + code).digest()[:_CHECK_BYTES]

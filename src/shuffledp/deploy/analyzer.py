@@ -44,9 +44,9 @@ _PARTS: Final = (
 )
 _KEPT: Final = "is_kept INTEGER NOT NULL DEFAULT 0"
 _TABLES: Final = (
-    # Of one that is kept as a whole there is no result.
+    # A batch that is kept as a whole has no result.
     f"CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, {_KEPT})",
-    # Of each record, so that none is counted in two batches; for the life of the task.
+    # One a record, so that none is counted in two batches; for the life of the task.
     "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
@@ -120,7 +120,7 @@ class Analyzer(Keeper):
     def take(self, data: bytes) -> Opened | None:
         """Open a batch; the same one again gives the same, and spends nothing more.
 
-        None if all its reports are kept, to be counted with those of later batches.
+        None if all its reports are kept, to be counted with later batches.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class Analyzer(Keeper):
         return list(record_of.values())
 
     def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
-        """Return what opens, by the number of its key, and how many records do not."""
+        """Return the opened records, by the number of their key, and the number of others."""
         texts: dict[int, list[bytes]] = {}
         info = inner_info(self._task_id)
         with workers(len(records)) as executor:
@@ -247,7 +247,7 @@ class Analyzer(Keeper):
 
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
-    """Return which parts are counted together: none if they have too few honest reports.
+    """Return the parts to count together: none if they have too few honest reports.
 
     Those with most honest reports, until these are as many as in the least batch, and each other
     one for which the task's promise holds. So a part that is too small for the promise weakens
@@ -312,7 +312,7 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
-    """Return what a result says of where it comes from, as JSON values."""
+    """Return the provenance of a result, as JSON values."""
     ledger, root = opened.ledger, opened.root.hex()
     return {
         "task_id": task.task_id.hex(),

@@ -20,7 +20,7 @@ from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
 from shuffledp.deploy.servers.watch import Watch
 
-# Of an analyzer, which asks again anyway, and is to end soon when it is told to.
+# Short: the analyzer polls, and must stop promptly.
 
 _POLL_PATIENCE_SECONDS: Final = 1.0
 

@@ -162,7 +162,7 @@ class AskedTerms:
         ]
 
     def _meaning(self) -> str:
-        """Return what epsilon0 means for somebody who answers."""
+        """Return the meaning of epsilon0 for a participant."""
         loss = self.randomizer.epsilon0
         guess = 1.0 / (1.0 + math.exp(-loss))
         said = f"lets a guess between two answers be right with probability {guess:.6g} at most"

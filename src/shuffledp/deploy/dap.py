@@ -66,7 +66,7 @@ class DapTask:
         return cls(info, leader_url, helper_url, least, vdaf, num_outcomes)
 
     def guarantee(self, *, epsilon0: float, delta: float, honest_fraction: float = 1) -> Guarantee:
-        """Return what the smallest batch keeps if each device ran k-ary randomized response."""
+        """Return the guarantee of the smallest batch if devices ran k-ary randomized response."""
         return account(
             randomizer="k-rr",
             domain_size=self.num_outcomes,

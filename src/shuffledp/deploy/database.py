@@ -27,7 +27,7 @@ class Layout:
     # What it holds, for messages, such as "relay store", and four bytes that tell it from others.
     kind: str
     mark: bytes
-    # Of the tables; newer files are refused. The statements that make them, but facts.
+    # Version of the tables; newer files are refused. The statements that make them, but facts.
     version: int
     tables: tuple[str, ...]
     # By version: the statements that lead to the next one.
@@ -61,7 +61,7 @@ class Keeper:
         self._store.close()
 
     def last_time(self) -> float | None:
-        """Return which time was noted last; None if none was."""
+        """Return the time noted last; None if there is none."""
         found: float | None = self._store.fact("last_time")
         return found
 
@@ -82,7 +82,7 @@ def write_new(path: Path, data: bytes, *, mode: int) -> None:
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return what a file holds."""
+    """Return the content of a file."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -196,7 +196,7 @@ class Database(Keeper):
         return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
-        """Return what was noted under a name; None if nothing was."""
+        """Return the value noted under a name; None if there is none."""
         return self.value("SELECT value FROM facts WHERE name = ?", (name,))
 
     def set_fact(self, name: str, value: int | bytes) -> None:

@@ -47,7 +47,7 @@ class RefusedError(ShuffledpError, ValueError):
 
 
 def cautions_about(url: str, server: str) -> list[str]:
-    """Return what to say of a server elsewhere to which nothing is encrypted on the way."""
+    """Return a warning about a remote server without encryption in transit."""
     host = _host(url, server)
     if url.lower().startswith("https:") or host in _LOOPBACK_HOSTS:
         return []
@@ -159,7 +159,7 @@ class HttpClient(Keeper):
 
 
 def json_of(body: bytes) -> Any:
-    """Return what a body says in JSON; None if it is none."""
+    """Return the JSON value of a body; None if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ def _host(url: str, server: str) -> str:
 
 
 def _reason(status: int, body: bytes) -> str:
-    """Return what the server says in one line."""
+    """Return the server's message in one line."""
     try:
         return str(json_of(body)["error"])[:_LONGEST_REASON]
     except (KeyError, TypeError):

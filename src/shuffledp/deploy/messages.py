@@ -34,7 +34,7 @@ MOST_UPLOAD_BYTES: Final = 1 << 22
 #: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
 NUM_KEYS: Final = 256
 
-# Of DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
+# DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
 _SUITE: Final = bytes.fromhex("002000010001")
 _BATCH_MAGIC: Final = b"sdpB\x00\x02"
 _KEYS_LABEL: Final = b"sdp1 keys "
@@ -150,7 +150,7 @@ class SignedKeys:
 
 
 def _signed_keys(role: Role, task_id: bytes, text: bytes) -> bytes:
-    """Return what an operator signs of a list of keys."""
+    """Return the signed bytes of a list of keys."""
     return _KEYS_LABEL + role.encode() + b" " + task_id + text
 
 
@@ -187,17 +187,17 @@ class Report:
 
 
 def report_size(report_bytes: int) -> int:
-    """Return how many bytes a `Report` of a task takes."""
+    """Return the size of a `Report` of a task in bytes."""
     return REPORT_ID_BYTES + 4 + 1 + sealed_size(report_bytes) + SEAL_BYTES
 
 
 def most_reports(report_bytes: int) -> int:
-    """Return how many reports of a task an upload may have."""
+    """Return the largest number of reports in an upload of a task."""
     return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes))
 
 
 def sealed_size(report_bytes: int) -> int:
-    """Return how many bytes a record of a batch takes: key's number, seal and report."""
+    """Return the size of a record of a batch in bytes: key's number, seal and report."""
     return 1 + report_bytes + SEAL_BYTES
 
 
@@ -213,12 +213,12 @@ def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
 
 
 def signed_request(task_id: bytes, method: str, path: str, time: bytes) -> bytes:
-    """Return what is signed of a request that not everybody may make, at a time in 8 bytes."""
+    """Return the signed bytes of a restricted request, its time in 8 bytes."""
     return b"sdp1 request " + task_id + time + f"{method} {path}".encode()
 
 
 def decode_answers(body: bytes, number: int) -> list[Answer]:
-    """Return what became of each of so many reports; raise, as the shuffler's fault, else."""
+    """Return the answer to each of ``count`` reports; raise, as the shuffler's fault, otherwise."""
     reader = Reader(body, "answer to an upload", Fault.SHUFFLER)
     if len(body) != number:
         raise reader.error(f"{len(body):,} bytes for {number:,} reports")
@@ -268,7 +268,7 @@ class Batch:
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
-        """Return what is signed: all but the records, for which their root stands."""
+        """Return the signed bytes: all but the records, for which their root stands."""
         numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
         counts = (uint(n, 8) for n in (self.num_opened, self.num_dishonest, len(self.records)))
         return _BATCH_MAGIC + self.task_id + numbers + b"".join(counts) + self.root
@@ -309,10 +309,10 @@ class Batch:
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:
-    """Return what the outer seal is bound to."""
+    """Return the associated data of the outer seal."""
     return b"sdp1s" + hashlib.sha256(task_id + uint(epoch, 4) + report_id).digest()
 
 
 def inner_info(task_id: bytes) -> bytes:
-    """Return what the inner seal is bound to: not the epoch, which would split merged batches."""
+    """Return the associated data of the inner seal, without the epoch: batches may merge."""
     return b"sdp1a" + hashlib.sha256(task_id).digest()

@@ -74,11 +74,11 @@ class Server(HttpClient):
         return self._ask("GET", f"/batches/{number}", 1 << 34)
 
     def forget(self, number: int) -> None:
-        """Say that a batch is stored, and can be deleted."""
+        """Acknowledge a batch as stored, so that it can be deleted."""
         self._ask("DELETE", f"/batches/{number}", MOST_SHORT_BYTES)
 
     def results(self) -> dict[str, Any]:
-        """Return which batches have results, which are kept, and which were refused, with why."""
+        """Return the batches with results, the kept ones, and the refused ones with reasons."""
         found = self._said("/results", batches=list, kept=list, refused=dict)
         refused = {number: str(why) for number, why in found["refused"].items()}
         numbers = {name: sorted(_numbers(found[name])) for name in ("batches", "kept")}
@@ -99,7 +99,7 @@ class Server(HttpClient):
 
 
 def _numbers(found: list[Any]) -> list[int]:
-    """Return what can be the number of a batch."""
+    """Return a number of a batch, once checked."""
     return [each for each in found if type(each) is int and 0 <= each < 1 << 32]
 
 
@@ -211,7 +211,7 @@ def collect_results(
 
 
 def _awaited(task: Task) -> str:
-    """Say what a result waits for."""
+    """Report what a result waits for."""
     when = "when its epoch and the time of grace are over, if it has enough reports"
     return f"a batch is released {when}; {task.state_at(time.time())}"
 
@@ -248,7 +248,7 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
 
 
 def _at(found: Any, *names: str) -> Any:
-    """Return what stands under names in nested JSON objects; None if nothing does."""
+    """Return the value under names in nested JSON objects; None if there is none."""
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
     return found

@@ -20,7 +20,7 @@ from shuffledp.deploy.shuffler_server import open_shuffler
 
 
 def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str]]:
-    """Return what was found in a store in one line, and what is wrong, a line each.
+    """Return the content of a store in one line, and its faults, a line each.
 
     A store that does not open, or is of another task, raises; nothing is changed.
     """
@@ -78,7 +78,7 @@ def _verify_analyzer(analyzer: Analyzer, settings: AnalyzerSettings) -> tuple[st
 
 
 def _result_fault(folder: Path, root: bytes) -> str:
-    """Return what is wrong with a result; nothing if all is there."""
+    """Return the faults of a result; none if it is complete."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         return f"its result lacks {', '.join(missing)}"

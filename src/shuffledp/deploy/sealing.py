@@ -64,7 +64,7 @@ def unlock(locked: bytes, key: bytes, info: bytes) -> bytes | None:
 
 
 def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
-    """Return whether a signature of a text is by the holder of a key."""
+    """Return True if a signature of a text verifies with a key."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, text)
     except (InvalidSignature, ValueError):
@@ -73,7 +73,7 @@ def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
 
 
 def is_mail_key(public_key: bytes) -> bool:
-    """Return whether texts can be sealed to a key; not to one of small order."""
+    """Return True if texts can be sealed to a key; False for keys of small order."""
     try:
         _PROBE.exchange(X25519PublicKey.from_public_bytes(public_key))
     except ValueError:

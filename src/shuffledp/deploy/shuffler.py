@@ -106,7 +106,7 @@ class Shuffler(Keeper):
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
-        """``sealing_keys`` are by epoch: those of epochs that are not all opened.
+        """``sealing_keys`` are by epoch, for epochs that are not all opened.
 
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
@@ -165,7 +165,7 @@ class Shuffler(Keeper):
         return [next(became[each.epoch]) if no is None else no for each, no in both]
 
     def is_full(self, epoch: int) -> bool:
-        """Return whether an epoch has all the reports that it may, as far as this process knows.
+        """Return True if an epoch has all the reports that it may, as far as this process knows.
 
         What others took in is known when `num_unreleased` has counted.
         """
@@ -206,7 +206,7 @@ class Shuffler(Keeper):
         return {None: Answer.EARLY, False: Answer.NOT_ADMITTED, True: None}[admits]
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
-        """Store those of an epoch's reports whose ids are new; return what became of each."""
+        """Store an epoch's reports with new ids; return the answer to each."""
         if epoch < self._known_closed:  # its members are fixed, whatever a clock says now
             return [Answer.LATE] * len(reports)
         table = f"reports_{epoch:d}"
@@ -249,21 +249,21 @@ class Shuffler(Keeper):
         return sorted(self._sealing_keys)
 
     def finished(self) -> list[int]:
-        """Return which epochs have a key, take nothing more in, and have nothing unreleased."""
+        """Return the epochs with a key, closed, and without unreleased reports."""
         unreleased, closed = self.unreleased(), self._num_closed
         return [each for each in self.epochs_with_keys if each < closed and each not in unreleased]
 
     def unreleased(self) -> list[int]:
-        """Return which epochs have reports that are stored and not opened."""
+        """Return the epochs with stored reports that are not opened."""
         return [epoch for (epoch,) in self._store.rows("SELECT epoch FROM epochs ORDER BY epoch")]
 
     def num_unreleased(self) -> int:
-        """Return how many reports are stored; reads them all."""
+        """Return the number of stored reports; reads them all."""
         self._num_in = Counter({epoch: self._num_stored(epoch) for epoch in self.unreleased()})
         return self._num_in.total() + int(self._store.value("SELECT count(*) FROM held"))
 
     def _num_stored(self, epoch: int) -> int:
-        """Return how many reports of an epoch are stored."""
+        """Return the number of stored reports of an epoch."""
         return int(self._store.value(f"SELECT count(*) FROM reports_{epoch:d}"))  # noqa: S608
 
     def forget_key(self, epoch: int) -> None:
@@ -280,7 +280,7 @@ class Shuffler(Keeper):
         return bool(self._store.leads())
 
     def states(self) -> dict[str, int]:
-        """Return how many batches are in which state."""
+        """Return the number of batches in each state."""
         return dict(self._store.rows("SELECT state, count(*) FROM batches GROUP BY state"))
 
     def oldest_sealed(self) -> int | None:
@@ -290,7 +290,7 @@ class Shuffler(Keeper):
         return found
 
     def num_short_epochs(self) -> int:
-        """Return how many epochs closed since the first whose reports wait for more."""
+        """Return the number of epochs closed since the first whose reports wait for more."""
         closed = self._num_closed
         return max(0, closed - self._waiting_since(closed))
 
@@ -336,7 +336,7 @@ class Shuffler(Keeper):
         return [epoch for epoch in self.unreleased() if first <= epoch <= last]
 
     def to_open(self, state: BatchState) -> tuple[Held, int, Iterator[Page]]:
-        """Return what is held for a closed batch, how many reports are to be opened, and pages."""
+        """Return the records held for a closed batch, the number of reports to open, and pages."""
         with self._store.transaction():
             if self.batch(state.number).state != "closed":  # another process was faster
                 return Held(), 0, iter(())
@@ -374,7 +374,7 @@ class Shuffler(Keeper):
         records = held.records | new
         num_new = len(records) - len(held.records)
         counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
-        # Of what was opened for earlier batches all that is dishonest may be among what was held.
+        # All dishonest reports opened for earlier batches may be among the held ones.
         num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
         sizes = Counter(record[0] for record in records)
         least = max(self.task.min_batch, self.task.num_honest + num_dishonest)
@@ -404,7 +404,7 @@ class Shuffler(Keeper):
         return Written(len(batch.records), batch.root, waiting, counted)
 
     def _is_record(self, opened: bytes) -> bool:
-        """Return whether it differs from others in nothing but the analyzer's key and the seal."""
+        """Return True if it differs from others in the analyzer's key and the seal alone."""
         return len(opened) == self._record_size and opened[0] in self.inner_keys
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
@@ -447,7 +447,7 @@ class Shuffler(Keeper):
         self._store.set_fact("held_dishonest", held.num_dishonest)
 
     def batch(self, number: int) -> BatchState:
-        """Return what is known of a batch; raise if there is none of that number."""
+        """Return the state of a batch; raise if there is none of that number."""
         columns = ", ".join(BatchState._fields)
         query = f"SELECT {columns} FROM batches WHERE number = ?"  # noqa: S608  # names of ours
         rows = self._store.rows(query, (number,))
@@ -473,7 +473,7 @@ class Shuffler(Keeper):
             raise Fault.ANALYZER.error(what, reason)
 
     def read(self, number: int) -> bytes:
-        """Return what was written of a batch. Uses no database."""
+        """Return the stored bytes of a batch. Uses no database."""
         return self._batches.read(number)
 
     def forget(self, number: int) -> None:
@@ -485,7 +485,7 @@ class Shuffler(Keeper):
         self._batches.delete(number)
 
     def counts(self) -> dict[str, int]:
-        """Return how many reports were accepted, late, replayed and so on, over all epochs."""
+        """Return the number of reports by answer (accepted, late, replayed, ...) in all epochs."""
         if self._refused:
             with self._store.transaction(is_shared=True):
                 self._count(self._refused)

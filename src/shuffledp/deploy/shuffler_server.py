@@ -192,7 +192,7 @@ class ShufflerWatch(Watch):
         if "store" in self.problems:  # who waits until it is ready sends nothing meanwhile
             shuffler.try_store()
             self.store_works()
-        # Of all processes that share the store, so that one of them alone says it.
+        # One process of all that share the store says it.
         for outcome, number in shuffler.counts().items() if shuffler.leads() else ():
             self.set("reports_total", number, outcome)
         if time.monotonic() >= self._next_count:
@@ -208,7 +208,7 @@ class ShufflerWatch(Watch):
         self._look_at_keys(now)
 
     def _look_at_keys(self, now: float) -> None:
-        """Say how old keys are, how long they last, and whether the present epoch has one."""
+        """Publish the age and life of keys, and whether the present epoch has one."""
         task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
         starts: list[float] = [task.start + epoch * task.epoch_seconds for epoch in epochs]
         left = starts[-1] + task.epoch_seconds - now if starts else 0.0
@@ -241,7 +241,7 @@ class Intake:
         self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
-        """Return what became of each report of an upload, once it is on disk."""
+        """Return the answer to each report of an upload, once it is on disk."""
         if self._num_waiting + len(reports) > self._most:
             raise HTTPException(503, "too many reports wait to be stored: try again")
         for epoch in {report.epoch for report in reports}:

@@ -34,7 +34,7 @@ _LONGEST_DECIMAL: Final = 32
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
 
-# Of the layout, in its order: name, what it is read as, and bytes of the number or of the length.
+# Fields of the layout in order: name, type, and bytes of the number or of the length.
 _FIELDS: Final = (
     ("info", "text", 1),
     ("shuffler_url", "text", 2),
@@ -147,11 +147,11 @@ class Task:
         return honest_users(self.min_batch, self.honest_ppm / _MILLION)
 
     def most_dishonest(self, num_reports: int) -> int:
-        """Return how many of so many distinct reports may be dishonest, rounded up."""
+        """Return the largest number of dishonest reports among distinct ones, rounded up."""
         return num_reports - num_reports * self.honest_ppm // _MILLION
 
     def most_hidden(self, num_dishonest: int, *, num_junk: int, num_opened: int) -> int:
-        """Return how many of the valid reports may be dishonest, wherever they are.
+        """Return the largest number of dishonest reports among the valid ones, wherever they are.
 
         ``num_junk`` of ``num_opened`` reports are seen to be dishonest. Where these alone are more
         than may be, the promise is broken, and is taken to hold of the rest.
@@ -175,7 +175,7 @@ class Task:
         return epoch if 0 <= epoch < self.num_epochs else None
 
     def state_at(self, seconds: float) -> str:
-        """Say in words whether the task has begun, goes on, or is over, at a time since 1970."""
+        """Return in words whether the task has begun, goes on or is over, at a time since 1970."""
         begun = seconds - self.start
         left = self.num_epochs * self.epoch_seconds - begun
         if begun < 0:
@@ -185,7 +185,7 @@ class Task:
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
-        """Return what holds among so many honest reports, or those of the smallest batch.
+        """Return the guarantee among honest reports, by default those of the smallest batch.
 
         Epsilon is a proved upper bound at the task's delta.
         """
@@ -194,7 +194,7 @@ class Task:
         return account(law, num_users=honest, delta=float(self.delta))
 
     def keeps(self, num_honest: int) -> bool:
-        """Return whether what the task promises is proved for so many honest reports.
+        """Return True if the task's promise is proved for this number of honest reports.
 
         One bound on delta at the promised epsilon costs a fraction of the search for the least
         epsilon, which matters on devices: only where it does not settle the promise is there one.

@@ -60,7 +60,7 @@ def require_whole(name: str, value: object, first: int, end: int) -> None:
 
 
 def uint(value: int, size: int = NUMBER_BYTES) -> bytes:
-    """Return a whole number as so many bytes, most significant first."""
+    """Return a whole number as bytes of this length, most significant first."""
     return value.to_bytes(size, "big")
 
 

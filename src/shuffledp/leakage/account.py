@@ -108,11 +108,11 @@ class LeakageAccount(Shown):
         return found
 
     def additive(self, channel: str) -> float:
-        """Return how much more often the guess is right, at most: the additive leakage."""
+        """Return an upper bound on the additive leakage, a difference of probabilities."""
         return max(self.bound(channel).upper - self.prior, 0.0)
 
     def multiplicative(self, channel: str) -> float:
-        """Return how many times as often the guess is right, at most; at least 1."""
+        """Return an upper bound on the multiplicative leakage, at least 1."""
         return max(self.bound(channel).upper / self.prior, 1.0)
 
     @property
@@ -130,7 +130,7 @@ class LeakageAccount(Shown):
         return f"{who} guesses one person's answer right {often}."
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return what ``shuffledp leakage --json`` prints.
+        """Return the JSON object of ``shuffledp leakage --json``.
 
         Returns
         -------
@@ -201,7 +201,7 @@ def _percent(probability: float, decimals: int, rounding: str) -> str:
 
 
 def describe_counts(counts: Sequence[int]) -> str:
-    """Return how many others have each value, values of equal counts taken together."""
+    """Return the number of others with each value, values of equal counts grouped."""
     if len(counts) <= 8:
         return ", ".join(f"{count:,}" for count in counts)
     parts = sorted(Counter(counts).items(), reverse=True)
@@ -239,7 +239,7 @@ class Scene:
     is_brief: bool = False  # Leave out what may take seconds and is of less interest
 
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
-        """Return what an adversary can guess."""
+        """Return the account of one adversary."""
         randomizer, is_worst = self.randomizer(), adversary == "strong" and known is None
         num_unknown = self.num_users - 1 - sum(known or ())
         certain = _bound(1.0, 1.0, "difference", "all values but one are known")
@@ -292,7 +292,7 @@ class Scene:
         return self._sharpened(found)
 
     def shuffler(self, num_users: int) -> Bound:
-        """Return the chance of who sees the true values of so many users, shuffled."""
+        """Return the success probability given the shuffled true values of this number of users."""
         return replace(self, num_users=num_users, truth=1.0, matrix=None).uninformed()
 
     def uninformed(self) -> Bound:
@@ -378,7 +378,7 @@ def account_leakage(
     prior: ArrayLike | None = None,
     known: Sequence[SupportsIndex] | None = None,
 ) -> LeakageAccount:
-    """Tell how often a guess at one person's value is right, before and after a collection.
+    """Bound the success probability of guessing one person's value, before and after a collection.
 
     Compares users who randomize without a shuffler, a shuffler of true values, and both together.
 
@@ -505,7 +505,7 @@ def checked_belief(prior: ArrayLike | None, domain_size: int) -> Floats | None:
 def _counts(
     known: Sequence[SupportsIndex] | None, adversary: str, num_others: int, domain_size: int
 ) -> tuple[int, ...] | None:
-    """Return what is known of the others, as far as this adversary knows anything."""
+    """Return the adversary's knowledge of the others, if any."""
     if known is None:
         if adversary == "partial":
             raise ParameterError(

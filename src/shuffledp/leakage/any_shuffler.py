@@ -77,8 +77,8 @@ def vulnerability_from_guarantee(
     -----
     It holds for any mechanism with the guarantee, whatever the adversary knows about the other
     people, their values included, as long as that does not depend on the person's own value. It
-    does not hold where their values follow his: then they give him away without any release of
-    his. Cost: O(k log k).
+    does not hold where their values follow the target's: then they
+    reveal it without any release. Cost: O(k log k).
 
     Source: ours; docs/results/leakage-general.md, also that no smaller number holds for all of
     them.
@@ -155,10 +155,10 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 def crowd_vulnerability_upper(
     response: Response, crowd: CrowdLaw | Floats, *, is_strong: bool = False
 ) -> float:
-    """Bound how often one person's value is guessed right, where a random crowd hides him.
+    """Bound the success probability on one person's value, hidden in a random crowd.
 
     All values are equally likely beforehand. ``crowd`` says how rarely the crowd, target included,
-    misses some sizes, or with which chance each other user hides him, by coins of their own. A
+    misses some sizes, or the chance with which each other user hides the target, by own coins. A
     strong adversary knows any values of the others. At least the success probability of every such
     adversary, in [1/k, p].
     """
@@ -167,13 +167,13 @@ def crowd_vulnerability_upper(
         law = crowd
     else:
         overlaps = crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd
-        # Of equal sizes the last one counts, with the smallest miss.
+        # Among equal sizes the last has the smallest miss.
         best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
         sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
         law = CrowdLaw(sizes=sizes, misses=misses)
 
     def hidden(size: int) -> float:
-        """Bound what is guessed right in a crowd of so many."""
+        """Bound the success probability in a crowd of this size."""
         if is_strong and law is crowd:
             return blanket_vulnerability_upper(size, k, truth)
         return uninformed.shuffled_vulnerability(size, k, truth).upper
@@ -205,7 +205,7 @@ class _Places(NamedTuple):
 def positions_vulnerability(
     place_law: ArrayLike, channel: ArrayLike | Channel, *, prior: ArrayLike | None = None
 ) -> Bound:
-    """Enclose how often the target is guessed right, who knows the law of his report's place.
+    """Enclose the success probability given the law of the place of the target's report.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _places(place_law: ArrayLike) -> _Places:
 
 
 def _closed(form: uninformed.MultinomialForm, places: _Places) -> Enclosure:
-    """Return what (2), Scarf's inequality and (3) say of the mean of the maximum, without C."""
+    """Return the bounds (2), Scarf's and (3) on the mean of the maximum, without C."""
     rows, law = form.gains, form.law
     k, best = len(rows), float(form.means[form.best])
     # Rounding may make a sum of squares smaller; this is more than it can.

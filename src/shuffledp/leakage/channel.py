@@ -2,7 +2,7 @@
 
 Numbers are checked as they are taken, and stay exact where all are rational.
 
-Row x is the law of what the adversary sees where the secret is x. All that he can gain, for every
+Row x is the law of the adversary's view where the secret is x. All that it can gain, for every
 prior and every gain function, follows from this matrix. C is refined by D if no prior and no gain
 function has a larger posterior vulnerability against D than against C, which holds exactly if D is
 C followed by some channel W: see docs/results/leakage-channels.md.

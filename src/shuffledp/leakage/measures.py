@@ -87,7 +87,7 @@ def _checked_gain(gain: ArrayLike, num_inputs: int) -> NDArray[Any]:
 def prior_vulnerability(
     prior: ArrayLike | None, gain: ArrayLike | None = None, *, tries: int = 1
 ) -> float | Fraction:
-    """Return what the best guess is worth before anything is seen.
+    """Return the expected gain of the best guess before any output is seen.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def posterior_vulnerability(
     *,
     tries: int = 1,
 ) -> float | Fraction:
-    """Return what the best guess is worth on average once the output is seen.
+    """Return the expected gain of the best guess once the output is seen.
 
     The additive leakage is this less `prior_vulnerability`, the multiplicative one their ratio.
 

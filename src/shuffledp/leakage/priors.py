@@ -140,7 +140,7 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
 
 
 def _json(path: Path) -> Any:
-    """Return what a JSON file holds; numbers as fractions, and no key stands twice."""
+    """Return the content of a JSON file, numbers as fractions; duplicate keys are refused."""
 
     def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = {formed(name): entry for name, entry in pairs}
@@ -196,7 +196,7 @@ def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[flo
 def _known(
     content: Any, values: tuple[str, ...] | None, num_values: int, origin: str
 ) -> tuple[int, ...]:
-    """Return how many of the others are known to have each value."""
+    """Return the number of others known to have each value."""
     if isinstance(content, Mapping) and set(content) <= set(values or ()):
         content = [content.get(name, Fraction(0)) for name in values or ()]
     if not isinstance(content, list) or len(content) != num_values:

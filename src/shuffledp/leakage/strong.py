@@ -131,7 +131,7 @@ def strong_vulnerability(
     prior: ArrayLike | None = None,
     num_unknown: SupportsIndex = 0,
 ) -> Bound:
-    """Return how often the best adversary guesses the target's value, knowing others' values.
+    """Return the success probability of the best adversary who knows others' values.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _checked(
 
 
 def _found(situation: Situation) -> tuple[str, Enclosure]:
-    """Return what the first way gives that applies, and its name."""
+    """Return the result of the first way that applies, and its name."""
     found = _without_listing(situation)
     if found is not None:
         return found
@@ -238,7 +238,7 @@ def _found(situation: Situation) -> tuple[str, Enclosure]:
 
 
 def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tuple[str, Enclosure]:
-    """Return what both ways say together; the first alone where the second says no more."""
+    """Return the intersection of both bounds; the first alone where the second adds nothing."""
     (_, one), (method, other) = first, second
     lower, upper = max(one.lower, other.lower), min(one.upper, other.upper)
     says_more = lower <= upper and (lower > one.lower or upper < one.upper)
@@ -246,7 +246,7 @@ def _narrower(first: tuple[str, Enclosure], second: tuple[str, Enclosure]) -> tu
 
 
 def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
-    """Return what needs no law of the others, or their mode or fullest bin alone."""
+    """Return bounds that need no law of the others, or their mode or fullest bin alone."""
     response, given = situation.uniform_response, situation.randomizer
     if situation.num_users == 1:
         return "one user", situation.unshuffled()
@@ -367,7 +367,7 @@ def _even(others: int, values: int) -> tuple[int, ...]:
 
 
 def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
-    """Return what may be known of so many others, or nothing if that is too much to compare."""
+    """Return the possible knowledge of others' values, or None if there is too much to compare."""
     values, is_rising = situation.prior.size, situation.uniform_response is not None
     if values > _MOST_VALUES:
         return []

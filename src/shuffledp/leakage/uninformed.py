@@ -47,7 +47,7 @@ MOST_USERS = 10**15
 # A report that is rarer than this in the crowd would overflow the weights.
 _RAREST = 1e-200
 
-# Equal columns that were computed differently agree to so many digits.
+# Relative difference of equal columns that were computed differently.
 _DIGITS = 13
 
 # Rows squared times columns up to which rows that are never needed are looked for.

@@ -334,7 +334,7 @@ def _after(
     shares: tuple[float, ...],
     with_lower: bool,
 ) -> dict[str, Any]:
-    """Return what holds after a number of rounds."""
+    """Return the account after a number of rounds."""
     hiding = mixing.hiding(rounds)
     epsilon = mixing.epsilon(profile, rounds=rounds, with_lower=with_lower, **terms)
     least, of_shares = epsilon.upper, []

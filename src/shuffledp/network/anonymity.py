@@ -62,7 +62,7 @@ class Hiding:
 
     @classmethod
     def of(cls, bounds: PositionBounds) -> "Hiding":
-        """Return what holds for every user alike.
+        """Return bounds that hold for every user alike.
 
         For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
         the greatest high_v covers all victims. Whoever is the victim, the other users have all
@@ -128,7 +128,7 @@ class Hiding:
     def meets(
         self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
     ) -> bool:
-        """Tell whether a central target is proved to be met for this share of the users."""
+        """Return True if a central target is proved to be met for this share of the users."""
         for weighing in self._weighings(profile, terms):
             if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
                 return True
@@ -139,7 +139,7 @@ class Hiding:
         return found.upper <= delta
 
     def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
-        """Return what the published theorem gives in its corrected form, rounded up.
+        """Return epsilon by the published theorem in its corrected form, rounded up.
 
         None where it says nothing; it may exceed epsilon0.
         """
@@ -156,14 +156,14 @@ class Hiding:
         return found.upper if math.isfinite(found.upper) else None
 
     def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
-        """Return what is known relative to several laws Q; what mostly proves more is first."""
+        """Return bounds relative to several laws Q, the usually smaller ones first."""
         laws = (self.bounds,) if self.bounds.lowered is None else (self.bounds.lowered, self.bounds)
         return [Weighing(bounds, profile, terms) for bounds in laws]
 
     def _weighed_epsilon(
         self, profile: LocalProfile, share: float, enough: float, terms: Terms
     ) -> float:
-        """Return what the weighted blanket proves for a share of users; inf where it cannot help.
+        """Return epsilon by the weighted blanket for a share of users; inf where it does not apply.
 
         It cannot where ``enough`` is as good as a trusted shuffler already.
         """
@@ -186,7 +186,7 @@ _WORTH, _WORTH_A_SECOND = 0.995, 0.999
 # So many evaluations of delta, and those left are accounted for together.
 _MOST_EVALUATIONS = 40
 
-# Of a group that does not meet a target, this part is looked at apart.
+# Share of a group that is examined apart where the group misses a target.
 _PART = 4
 
 
@@ -205,7 +205,7 @@ class Weighing:
         return WeightedWalk(self.profile, _low(self.bounds), delta=delta, num_dishonest=dishonest)
 
     def limit(self) -> float:
-        """Return what a trusted shuffler of these users gives."""
+        """Return epsilon of a trusted shuffler of these users."""
         count = max(self.bounds.low.size - self.terms.get("num_dishonest", 0), 1)
         delta = self.terms["delta"]
         return account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
@@ -220,7 +220,7 @@ class Weighing:
         return np.argsort(-self.bounds.tells(tilt), kind="stable")[self.bounds.low.size - kept :]
 
     def is_met(self, users: Integers, epsilon: float) -> bool:
-        """Tell whether a target is proved to be met for users, all together."""
+        """Return True if a target is proved to be met for all these users."""
         return self.walk.delta(Weights(*self.bounds.weights(users)), epsilon) <= self.terms["delta"]
 
     def worst_epsilon(self, users: Integers, enough: float) -> float:
@@ -239,7 +239,7 @@ class Weighing:
     def unmet(self, users: Integers, epsilon: float) -> Integers:
         """Return some of the users, most telling first, for whom a target is not proved to be met.
 
-        Whatever holds for weights that dominate those of a group holds for each of it; groups whose
+        A bound for weights that dominate a group's weights holds for each member; groups whose
         common weights do worse are split, until there is one user, or that was done often enough.
         """
         pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS

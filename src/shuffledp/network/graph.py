@@ -305,7 +305,7 @@ class Graph:
         )
 
     def is_bipartite(self) -> bool:
-        """Return whether a walk that always moves would swing between two sides for ever.
+        """Return True if the graph is bipartite, so that a walk that always moves never mixes.
 
         Returns
         -------

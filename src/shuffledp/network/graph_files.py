@@ -91,7 +91,7 @@ def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
 
 
 def _starts_with_header(table: "pl.DataFrame", origin: str) -> bool:
-    """Return whether the first line names nobody: see the Notes of `read_graph`."""
+    """Return True if the first line is a header: see the Notes of `read_graph`."""
     fields = table.row(0)
     if any(_WHOLE_NUMBER.fullmatch(field) for field in fields):
         return False

@@ -47,9 +47,9 @@ NETWORK_PROTOCOLS = ("all", "single")
 # What the numbers rest on; a Bound repeats it because it is part of the claim.
 NETWORK_ASSUMPTIONS = (
     "The adversary sees who hands in which reports at the end, and knows the graph, all code and "
-    "the values of all others. He sees no earlier hop: there is no traffic analysis.",
-    "All counted users are honest and none colludes with him: each applies this randomizer once to "
-    "one value, and moves each report that he holds to a neighbour drawn uniformly, independently "
+    "the values of all others. It sees no earlier hop: there is no traffic analysis.",
+    "All counted users are honest and none colludes with it: each applies this randomizer once to "
+    "one value, and moves each report that it holds to a neighbour drawn uniformly, independently "
     "of all other reports and of what any report says. At the end each hands in all reports held, "
     "or one of them drawn uniformly, as the protocol says.",
     "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
@@ -93,7 +93,7 @@ def _require_unit(name: str, values: ArrayLike) -> Floats:
 def _checked_walk(
     overlaps: ArrayLike, protocol: str, position_law: ArrayLike | None, num_dishonest: int
 ) -> _Walk:
-    """Return the decomposition, checked, without those of the dishonest users who hide best."""
+    """Return the decomposition, checked, without the dishonest users who hide best."""
     if protocol not in NETWORK_PROTOCOLS:
         raise ParameterError(f"protocol = {protocol!r} is not one of {NETWORK_PROTOCOLS}")
     chances = _require_unit("overlaps", overlaps)
@@ -333,7 +333,7 @@ _SPREAD = 0.03
 
 
 class Weights(NamedTuple):
-    """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
+    """A law of rho = P_v / Q under Q that dominates, in convex order, the laws of some victims.
 
     What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
     have, ``missed`` the a of (W), rounded up.
@@ -433,7 +433,7 @@ _PROOF = "proved in the shuffledp documentation, results/network"
 
 _PUBLISHED_ASSUMPTIONS = (
     "The adversary sees who hands in which reports at the end, and knows the graph and the values "
-    "of all others. He sees no earlier hop, and no user colludes with him.",
+    "of all others. It sees no earlier hop, and no user colludes with him.",
     "All counted users are honest; their reports move independently of one another and of what "
     "they say. The randomizer is pure epsilon0-LDP.",
     "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",

@@ -115,7 +115,7 @@ def read_network(
     """Read a graph whose user i is row i of a table of ``num_users`` rows.
 
     Edges name people by a column of the table, or by row numbers from 0. People without an edge are
-    in it, without neighbours. ``ways`` of reading the table are those of `open_column`.
+    in it, without neighbours. ``ways`` of reading the table: see `open_column`.
     """
     from shuffledp.collection.source.edge_files import read_ids
     from shuffledp.network.graph_files import read_graph
@@ -209,7 +209,7 @@ def facts_of_walk(
     rounds: int,
     laziness: float,
 ) -> dict[str, Any]:
-    """Return what a report says of an exchange between users, by field of `NetworkFacts`.
+    """Return facts about an exchange between users, by field of `NetworkFacts`.
 
     The delta of ``asked`` is what of ``delta`` is not spent on anything else.
     """
@@ -242,7 +242,7 @@ def network_facts(
     on_progress: Progress = no_progress,
     **_: Any,
 ) -> NetworkFacts:
-    """Return what a report says about the exchange of one run."""
+    """Return facts about the exchange of one run."""
     mixing, rounds, protocol = shuffled.mixing, shuffled.rounds, shuffled.protocol
     graph, delta = mixing.graph, guarantee.delta_upper
     terms, numbers = Terms(delta=delta, protocol=protocol), curve_rounds(rounds)
@@ -298,7 +298,7 @@ def local_cautions(
 
 
 def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
-    """Return what should make a user of the estimates think twice, one sentence each."""
+    """Return warnings about the estimates, one sentence each."""
     if facts.protocol == "all" or facts.separation <= _VISIBLE_SEPARATION:
         return ()
     return (

@@ -106,7 +106,7 @@ class NetworkShuffler:
             )
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NetworkBatch:
-        """Return what is handed in after all rounds.
+        """Return the reports handed in after all rounds.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class NetworkShuffler:
 
 
 def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Integers:
-    """Return reports by rising holder, those of one holder in uniformly random order.
+    """Return reports by rising holder, each holder's in uniformly random order.
 
     A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
     the reports inside the holders comes from equally many permutations of all of them, so it is

@@ -22,7 +22,7 @@ LAZINESS_BITS = 53
 #: Probabilities below this become 0 on the way, so that none is ever denormal, which is slow.
 LEAST_PROBABILITY = 1e-280
 
-# Laws moved together: a machine reads so many numbers of one place at once, and they fit a cache.
+# Laws moved together: one read of memory, and they fit a cache.
 _MOST_COLUMNS = 64
 _FEWEST_COLUMNS = 8
 _BLOCK_BYTES = 1 << 23
@@ -43,8 +43,8 @@ class RandomWalk:
         With this probability a report stays in a round, by a coin of its own. In [0, 1); it is
         rounded to a multiple of 2^-53, so that the float is exactly the probability of the coin.
     absences : sequence of array-like of bool, each of shape (num_users,)
-        ``absences[r][u]``: user u does nothing in round r. All reports he holds stay, together;
-        what is sent to him waits for him. Empty: nobody is ever absent.
+        ``absences[r][u]``: user u does nothing in round r. All reports held stay together;
+        what is sent to them waits. Empty: nobody is ever absent.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class RandomWalk:
         return self.graph.num_users
 
     def require_rounds(self, rounds: SupportsIndex) -> int:
-        """Return a number of rounds >= 0 if it is known who is absent in so many, else raise."""
+        """Return a number of rounds >= 0 if absences are known for all of them, else raise."""
         number = require_at_least("rounds", rounds, 0)
         if self.absences and number > len(self.absences):
             raise ParameterError(
@@ -151,7 +151,7 @@ def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
 
 
 def relative_error(walk: RandomWalk, rounds: int) -> float:
-    """Return what round-off may change a probability by, relative to itself, after some rounds.
+    """Return the relative round-off error of a probability after some rounds.
 
     An e such that both computed / exact and exact / computed are in [1 - e, 1 + e] at each place,
     but for what was set to 0. All terms are non-negative, so relative errors do not grow by
@@ -172,7 +172,7 @@ def relative_error(walk: RandomWalk, rounds: int) -> float:
 
 
 def columns_at_a_time(num_users: int) -> int:
-    """Return how many laws to move together so that they stay in the cache: 8 to 64."""
+    """Return the number of laws to move together within the cache: 8 to 64."""
     fitting = _BLOCK_BYTES // (8 * num_users)
     return min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, 1 << max(fitting, 1).bit_length() - 1))
 

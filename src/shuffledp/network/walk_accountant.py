@@ -36,10 +36,10 @@ _UNASKED_WORK = 1e11
 # Exact laws of more users than this take hours, whatever the graph.
 _MOST_EXACT_USERS = 100_000
 
-# Of position bounds kept for all rounds of a search.
+# Most position bounds kept for all rounds of a search.
 _MOST_KEPT_NUMBERS = 5e7
 
-# Of one user after one number of rounds: position bounds hold so many numbers.
+# Numbers in the position bounds of one user after one number of rounds.
 _NUMBERS_A_USER = 160.0
 
 # Rounds after which laws are looked at in one pass: each costs as much as some rounds.
@@ -48,7 +48,7 @@ _MOST_STOPS = 12
 # Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
 _HOPELESS = 6.0
 
-# So many eigenpairs are sought of slow graphs with up to so many users, where half as many leave
+# Eigenpairs of slow graphs, and most users of these, where half of them leave
 # every ratio open and these may not: a minute at most.
 _MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
 
@@ -125,7 +125,7 @@ class NetworkMixing:
         return self._spectrum_of("eigenvalues", None)
 
     def _spectrum_of(self, stage: str, num_pairs: int | None) -> Spectrum:
-        """Return the spectrum with so many eigenpairs."""
+        """Return the spectrum with this number of eigenpairs."""
         if num_pairs not in self._kept.spectra:
             self._report(stage, 0, 1)
             self._kept.spectra[num_pairs] = spectrum.walk_spectrum(
@@ -140,7 +140,7 @@ class NetworkMixing:
         return spectrum.rounds_to_mix(self.spectrum)
 
     def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
-        """Return bounds on where every report may be after so many rounds."""
+        """Return bounds on the position of every report after this number of rounds."""
         return self.position_bounds_at((rounds,))[0]
 
     def position_bounds_at(self, rounds: Iterable[SupportsIndex]) -> tuple[PositionBounds, ...]:
@@ -152,7 +152,7 @@ class NetworkMixing:
         return tuple(self._exact.get(each) or self._spectral(each) for each in numbers)
 
     def hiding(self, rounds: SupportsIndex) -> Hiding:
-        """Return who hides the worst-off user's report after so many rounds."""
+        """Return the anonymity of the worst-off user's report after this number of rounds."""
         return Hiding.of(self.position_bounds(rounds))
 
     def epsilon(
@@ -163,7 +163,7 @@ class NetworkMixing:
         with_lower: bool = True,
         **terms: Unpack[Terms],
     ) -> Bound:
-        """Bound the central epsilon after so many rounds, for every user.
+        """Bound the central epsilon after this number of rounds, for every user.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class NetworkMixing:
             return Hiding.of(bounds).meets(profile, epsilon=target, share=share, **terms)
 
         def is_shown(rounds: int) -> bool:
-            """Return whether eigenvalues and rows of remote users show so many to be enough."""
+            """Return True if eigenvalues and rows of remote users show ``rounds`` to be enough."""
             return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
 
         found = _fewest(is_shown)
@@ -260,7 +260,7 @@ class NetworkMixing:
         first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
         if first == len(grid):  # the spectral bound was sharper at its own rounds
             return most
-        # Of every number of rounds the grid has there are none between.
+        # A grid of consecutive rounds has none between.
         between = range(grid[first - 1] + 1 if first else 1, grid[first])
         self._compute(between)
         later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
@@ -282,7 +282,7 @@ class NetworkMixing:
         )
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
-        """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
+        """Return False if eigenvalues alone rule it out, which saves a look at rows."""
         bounds = spectrum.spectral_position_bounds(self.spectrum, rounds)
         return float(np.quantile(bounds.chi_square, share)) <= _HOPELESS * max(within, 0.01)
 
@@ -296,7 +296,7 @@ class NetworkMixing:
         return self._remote[rounds]
 
     def _spectrum_for(self, rounds: int) -> Spectrum:
-        """Return the spectrum, with more eigenpairs where so many rounds need these."""
+        """Return the spectrum, with more eigenpairs where this number of rounds needs them."""
         found, users = self.spectrum, self.graph.num_users
         is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
         if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
@@ -309,7 +309,7 @@ class NetworkMixing:
         return self._spectrum_of("more eigenvalues", _MANY_PAIRS)
 
     def _is_exact(self, rounds: int) -> bool:
-        """Tell whether so many rounds are to be followed exactly."""
+        """Return True if this number of rounds is to be followed exactly."""
         users = self.graph.num_users
         if self.positions != "exact":
             return self.positions == "auto" and rounds <= self._affordable_rounds()
@@ -337,7 +337,7 @@ class NetworkMixing:
 
 
 def _question(rounds: SupportsIndex, profile: LocalProfile, terms: Terms) -> object:
-    """Return what epsilon depends on besides the walk; alike only for the same law of a report."""
+    """Return a key of all that epsilon depends on besides the walk."""
     rows = None if profile.channel is None else np.asarray(profile.channel(), np.float64).tobytes()
     asked = terms["delta"], terms.get("protocol", "all"), terms.get("num_dishonest", 0)
     return int(rounds), profile, rows, asked

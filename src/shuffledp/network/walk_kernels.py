@@ -106,7 +106,7 @@ PART = 64
 
 
 def additions_of_means(most_neighbours: int) -> int:
-    """Return how many additions a number takes part in, at most, in a sum over neighbours."""
+    """Return the largest number of additions per term in a sum over neighbours."""
     return min(PART, most_neighbours) + -(-most_neighbours // PART)
 
 

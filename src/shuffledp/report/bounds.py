@@ -15,7 +15,7 @@ def headings(comparison: BoundComparison) -> tuple[str, ...]:
 
 
 def scenario_text(scenario: Scenario) -> str:
-    """Say what the bounds are about."""
+    """Name the subject of the bounds."""
     law = "any randomizer"
     if scenario.randomizer is not None:
         sizes = {"k": scenario.domain_size, "dimension": scenario.dimension}
@@ -28,7 +28,7 @@ def scenario_text(scenario: Scenario) -> str:
 
 
 def _given_text(scenario: Scenario) -> str:
-    """Say which of epsilon and delta is given."""
+    """Name the given one of epsilon and delta."""
     return f"{'epsilon' if scenario.asked == 'delta' else 'delta'} = {given(scenario.given)}"
 
 
@@ -71,6 +71,6 @@ def number(value: float | None, *, up: bool) -> str:
 
 
 def ratio_text(comparison: BoundComparison, value: float | None, *, up: bool) -> str:
-    """Return how many times the best bound a value is; nothing where that says nothing."""
+    """Return the ratio of a value to the best bound as text; empty where undefined."""
     ratio = comparison.ratio(value)
     return "" if ratio is None else rounded(ratio, up=up, digits=_RATIO_DIGITS)

@@ -30,7 +30,7 @@ _MOST_ANSWERS = 12  # listed in a notice
 def read_record(
     path: Path, *, collected_by: str | None = None, about: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return what ``privacy.json`` says, given the file or its folder, or what a plan promises.
+    """Return the content of ``privacy.json``, given the file or its folder, or of a plan.
 
     A plan does not say where true answers will be randomized: ``collected_by`` does. ``about`` goes
     before what the file says.

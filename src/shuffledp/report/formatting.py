@@ -40,7 +40,7 @@ def rounded(value: float, *, up: bool, digits: int = 4) -> str:
     if value == 0.0:
         return "0"
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    # Of the shortest decimal that reads back as the float: 0.1 is 0.1, not 0.1001.
+    # The shortest decimal that reads back as the float: 0.1 is 0.1, not 0.1001.
     decimal = context.create_decimal(repr(float(value)))
     if 1e-4 <= abs(value) < 1e6:
         places = max(0, digits - 1 - decimal.adjusted())
@@ -70,7 +70,7 @@ def _plain_exponent(text: str) -> str:
 
 
 def decimals_for(standard_errors: list[float], *, most: int = 6) -> int:
-    """Return how many decimals show the smallest standard error with two significant digits."""
+    """Return the number of decimals for two significant digits of the smallest standard error."""
     smallest = min((e for e in standard_errors if 0.0 < e < math.inf), default=1.0)
     return min(most, max(0, 1 - math.floor(math.log10(smallest))))
 
@@ -137,7 +137,7 @@ def one_in(probability: float) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many terminal columns a text takes: wide characters two, combining ones none."""
+    """Return the terminal width of a text: wide characters two, combining ones none."""
     return sum(
         2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
         for character in text

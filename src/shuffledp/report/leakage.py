@@ -31,7 +31,7 @@ _ROUND_OFF = 0.01
 
 
 def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
-    """Return how often the guess is right, such as ``"52.25%"`` or ``"at most 60%"``."""
+    """Return the success probability as text, such as ``"52.25%"`` or ``"at most 60%"``."""
     bound = account.bound(channel)
     after, before, is_known = percentages(account.prior, bound)
     if bound.upper - account.prior <= _NEGLIGIBLE:
@@ -40,7 +40,7 @@ def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
 
 
 def blind_chance(account: LeakageAccount, unit: str = "%") -> str:
-    """Return how often the guess is right before anything is seen."""
+    """Return the success probability of a blind guess as text."""
     return f"{percentages(account.prior, account.both)[1]}{unit}"
 
 
@@ -58,7 +58,7 @@ def gained(account: LeakageAccount, channel: str) -> tuple[str, str]:
 
 
 def _ends(lower: float | None, upper: float, *, before: str = "") -> str:
-    """Return the upper end, rounded up, and whether it is known to so many digits."""
+    """Return the upper end, rounded up, and True if it is known to these digits."""
     # A hair less, so that 0.3 reads 0.3000 and not 0.3001.
     shown = rounded(upper * (1.0 - _NEGLIGIBLE), up=True)
     last_digit = 10.0 ** (math.floor(math.log10(upper)) - 3)
@@ -70,7 +70,7 @@ def _ends(lower: float | None, upper: float, *, before: str = "") -> str:
 
 
 def adversary_name(account: LeakageAccount) -> str:
-    """Return who guesses, as a heading."""
+    """Return the adversary as a heading."""
     others = account.num_users - 1
     if account.adversary == "uninformed":
         return "knows nobody's answer"
@@ -80,7 +80,7 @@ def adversary_name(account: LeakageAccount) -> str:
 
 
 def belief(account: LeakageAccount) -> str:
-    """Return what the adversary holds likely beforehand."""
+    """Return the adversary's prior in words."""
     if account.has_uniform_prior:
         return f"all {account.domain_size:,} answers equally likely"
     return "answers as likely as the chosen prior says"
@@ -109,7 +109,7 @@ def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
 
 
 def _knowledge(account: LeakageAccount) -> str:
-    """Say which answers the adversary knows."""
+    """Return the adversary's knowledge in words."""
     if account.knowledge is None:
         return "whatever they are"
     counts = describe_counts(account.knowledge)
@@ -120,7 +120,7 @@ def _knowledge(account: LeakageAccount) -> str:
 
 
 def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
-    """Return what ``leakage.html`` shows: a column an adversary, a row for each thing seen."""
+    """Return the values of ``leakage.html``: a column an adversary, a row an observation."""
     if leakage is None or not leakage.accounts:
         return {"leakage": leakage}
     accounts, first = leakage.accounts, leakage.accounts[0]
@@ -158,7 +158,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def run_line(leakage: "RunLeakage") -> str:
-    """Return what a run gives away, on one line; empty if nothing is known."""
+    """Return the leakage of a run on one line; empty if none is known."""
     chances = {
         account.adversary: account for account in leakage.accounts if account.has_uniform_prior
     }

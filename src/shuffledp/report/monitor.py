@@ -54,7 +54,7 @@ def users_and_share(count: float, num_users: int) -> str:
 
 
 def band_text(confidence: float) -> str:
-    """Return what a band is."""
+    """Return the definition of a band."""
     return f"{given(round(100.0 * confidence, 6))}% band for all periods at once"
 
 
@@ -84,7 +84,7 @@ HEADINGS = ("way to collect", "error", "of users", "not below", "epsilon0", "eps
 
 
 def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return how far counts will be from the truth, the answer that is asked for first."""
+    """Return the errors of the counts, which readers ask for first."""
     num_users = planned.num_users
     widths = planned.half_widths(simultaneous=True)
     single = float(planned.half_widths(simultaneous=False).mean())
@@ -104,7 +104,7 @@ def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
 
 def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return what is collected and what clients do."""
+    """Return the collection and its clients in words."""
     design = planned.design
     values = "on or off"
     if design.encoding.domain_size > 1:

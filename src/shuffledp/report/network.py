@@ -35,12 +35,12 @@ class NetworkWords(ShuffleWords):
         )
 
     def seen(self, num_users: int) -> str:
-        """Return what the adversary sees."""
+        """Return the adversary's view."""
         del num_users
         return "all reports handed in, and who handed in which,"
 
     def paragraphs(self) -> tuple[tuple[str, str], ...]:
-        """Return who has to be trusted with what."""
+        """Return the trust assumptions."""
         if self.facts is None:
             return ()
         return (network_paragraph(self.facts, collected_by=self.collected_by),)
@@ -156,7 +156,7 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
 
 
 def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> tuple[str, str]:
-    """Return what nobody has to be trusted with, and with what they have, as title and text."""
+    """Return the trust assumptions, as title and text."""
     relay, trusted = "", "No shuffler."
     if collected_by != "devices":
         trusted = (

@@ -28,7 +28,7 @@ def notebook_html(subject: object) -> str:
     Parameters
     ----------
     subject : Shown
-        At most 20 rows are shown; of a result those of the first answers of the domain.
+        At most 20 rows are shown; of a result the first answers of the domain.
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 
@@ -155,7 +155,7 @@ def _(subject: Plan) -> str:
 
 
 def _plan_lines(plan: Plan) -> list[str]:
-    """Say on one line what will be run and what holds then, and how large errors will be."""
+    """Return the planned run, its guarantee and its errors in lines."""
     return [
         f"{plan.num_users:,} users, {wording.randomizer_title(plan.randomizer)} for "
         f"{plan.question.describe()}: epsilon <= "
@@ -165,7 +165,7 @@ def _plan_lines(plan: Plan) -> list[str]:
 
 
 def _summary(result: Result) -> str:
-    """Say on one line what was run."""
+    """Return the run on one line."""
     return (
         f"{result.num_users:,} users, {wording.randomizer_title(result.randomizer)} "
         f"({result.question.describe()}, epsilon0 = {result.randomizer.epsilon0:.4g}), "

@@ -101,7 +101,7 @@ def _json(value: str | float) -> str:
 
 
 def render(template: str, **facts: object) -> str:
-    """Return what a template makes of facts; it escapes them all."""
+    """Return a rendered template; all facts are escaped."""
     return _templates().get_template(template).render(**facts)
 
 

@@ -92,7 +92,7 @@ def _with_minus(numbers: Sequence[str]) -> list[str]:
 
 
 def _randomness(result: Result) -> str:
-    """Say where reports got their randomness from."""
+    """Name the source of randomness of the reports."""
     if result.collected_by == "devices":
         return "of those who sent the reports"
     if result.is_simulation:
@@ -130,7 +130,7 @@ _SUMMARIZED = {
 def _summary(
     result: Result, asked_by: list[tuple[str, str]], paragraphs: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return what fits a printed page beside the headline and the key figures."""
+    """Return the values of the printed summary page."""
     law = result.randomizer
     loss = f"epsilon0 = {rounded(law.epsilon0, up=True)}"
     headings, rows = wording.estimate_table(result, is_narrow=True)

@@ -16,7 +16,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffleWords:
-    """Words about a uniform shuffle; those of other shuffles replace some."""
+    """Words about a uniform shuffle; subclasses replace some."""
 
     facts: Any = None
     collected_by: str = "devices"
@@ -38,11 +38,11 @@ class ShuffleWords:
         return "a shuffler removed who said what"
 
     def seen(self, num_users: int) -> str:
-        """Return what the adversary sees."""
+        """Return the adversary's view."""
         return f"all {num_users:,} shuffled reports"
 
     def paragraphs(self) -> tuple[tuple[str, str], ...]:
-        """Return what the privacy statement adds, as titles and texts."""
+        """Return further paragraphs of the privacy statement, as titles and texts."""
         return ()
 
     def values(self) -> dict[str, Any]:

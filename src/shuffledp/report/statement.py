@@ -76,7 +76,7 @@ def privacy_statement(result: Result) -> Statement:
 
 
 def meets_target(result: Result) -> bool:
-    """Return whether the run gives at least the privacy that was asked for."""
+    """Return True if the guarantee of the run meets the target."""
     return (
         result.guarantee.epsilon_upper <= result.target_epsilon
         and result.guarantee.delta_upper <= result.target_delta
@@ -90,7 +90,7 @@ _SIMULATION_NOTE = (
 
 
 def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
-    """Say what epsilon means, as a change of odds and as a guess."""
+    """Explain epsilon as a change of odds and as a guess."""
     guarantee, title = result.guarantee, "What the reports reveal."
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
     adversary = (
@@ -112,7 +112,7 @@ def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
 
 
 def limit_text(start: str, both: str, *, epsilon: float, delta: float, shown: str) -> str:
-    """Say what epsilon means, as a change of odds and as a guess."""
+    """Explain epsilon as a change of odds and as a guess."""
     return (
         f"{start} the odds between them by a factor of at most {odds_factor(epsilon)}, which is "
         f"e^epsilon for epsilon = {shown}. If {both} seemed equally likely before, it guesses "
@@ -122,7 +122,7 @@ def limit_text(start: str, both: str, *, epsilon: float, delta: float, shown: st
 
 
 def exception_paragraph(delta: float, shown: str, num_users: int, *, without: str) -> Paragraph:
-    """Say what delta means for one person and for anyone at all; at 0 there is none."""
+    """Explain delta for one person and for anyone at all; at 0 there is none."""
     title = "The exception."
     if delta == 0.0:
         return title, f"There is none: {without}"
@@ -140,7 +140,7 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
 
 
 def _certainty(guarantee: Guarantee) -> Paragraph:
-    """Say how far the upper bound is from what is proved to be unavoidable."""
+    """State the gap between the upper bound and the proved lower bound."""
     title = "How sharp this is."
     bound, name = guarantee.bound, wording.computed_name(guarantee)
     text = f"{name} = {rounded(bound.upper, up=True)} is a proved upper bound."
@@ -153,7 +153,7 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
 
 
 def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
-    """Say what is left if the shuffler is broken: the local guarantee."""
+    """State the local guarantee, which remains if the shuffler fails."""
     profile = result.randomizer.profile
     epsilon0, odds, guess = wording.local_limits(profile)
     exception = ""
@@ -169,7 +169,7 @@ def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
 
 
 def _true_answers(result: Result) -> Paragraph:
-    """Say who held true answers, and what a holder of all of them could have done with them."""
+    """Name the holders of true answers, and the error of a trusted curator."""
     held, *errors = wording.trust_facts(result)
     text = f"They were {held[1]}."
     for _, error in errors:

@@ -122,7 +122,7 @@ WORDS = {
 
 
 def wording(question: "Question") -> Wording:
-    """Return how to speak about the estimates of a question."""
+    """Return the words for the estimates of a question."""
     return WORDS.get(question.kind, _FREQUENCIES)
 
 
@@ -169,7 +169,7 @@ def errors_and_ends(result: Result, *, about: str) -> tuple[list[float], ...]:
 
 
 def interval_name(result: Result, *, about: str) -> str:
-    """Return what an interval is called: ``95% interval``."""
+    """Return the name of an interval: ``95% interval``."""
     confidence = given(round(100.0 * result.estimates.confidence, 6))
     whose = "population " if about == "population" else ""
     kind = "simultaneous " if result.estimates.is_simultaneous else ""
@@ -224,7 +224,7 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
 
 
 def trust_facts(result: Result) -> list[tuple[str, str]]:
-    """Return who held true answers; where somebody did, the error of a trusted curator as well."""
+    """Return the holders of true answers; where there are any, a trusted curator's error too."""
     rows = [("true answers", TRUE_ANSWERS[result.collected_by])]
     if (curator := result.central_model) is not None:
         words = wording(result.question)
@@ -332,7 +332,7 @@ def computed_name(guarantee: Guarantee) -> str:
 
 
 def gap_text(bound: Bound, name: str) -> str:
-    """Return how far a bound is from what is unavoidable."""
+    """Return the gap between a bound and the proved lower bound."""
     if bound.lower is None or bound.gap is None:
         return "not known"
     gap = gap_percent(bound.gap) if bound.gap else "none"

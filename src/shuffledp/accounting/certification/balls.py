@@ -330,7 +330,7 @@ class _Contour:
 
 
 def enumeration_work(num_atoms: int, num_users: int) -> float:
-    """Return how many ball operations `enumerated_delta` takes, as far as they can be counted."""
+    """Return the number of ball operations of `enumerated_delta`, as far as it is predictable."""
     work = 6.0
     for i in range(1, num_atoms + 1):
         work *= (num_users + i) / i

@@ -151,7 +151,7 @@ class Question(Protocol[Estimates_co]):
 
 
 def has_parts(question: Question) -> bool:
-    """Return whether a value is a list, which text holds with commas."""
+    """Return True for a list, which text separates by commas."""
     return np.ndim(question.no_values) > 1
 
 
@@ -223,7 +223,7 @@ class Shares:
         return estimates
 
     def _asked(self) -> dict[str, Any]:
-        """Return what else the randomizer has to know."""
+        """Return further arguments of the randomizer."""
         return {}
 
 

@@ -187,7 +187,7 @@ class Range(Span):
     """Numbers between two limits, low < high; both belong to the range."""
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which rows of values, shape (m, d), lie outside."""
+        """Return a mask of the rows of values, shape (m, d), that lie outside."""
         is_inside = (values >= self.low) & (values <= self.high)
         return np.logical_not(is_inside.all(axis=1))
 
@@ -209,7 +209,7 @@ class Ball:
         object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which rows of values, shape (m, d), lie outside."""
+        """Return a mask of the rows of values, shape (m, d), that lie outside."""
         with np.errstate(over="ignore"):  # what overflows is outside
             lengths = np.linalg.norm(values / self.norm_bound, axis=1)
         return np.asarray(~(lengths <= 1.0 + 1e-12))  # NaN is outside

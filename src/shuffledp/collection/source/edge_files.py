@@ -155,7 +155,7 @@ def read_edges(
 def read_ids(path: str | PathLike[str], column: str, **ways: Any) -> list[str]:
     """Read what each person is called in edge lists and groups: one label a row, all different.
 
-    ``ways`` of reading are those of `tables.open_source`.
+    ``ways`` of reading: see `tables.open_source`.
     """
     source = tables.open_source(path, column, **ways)
     where = source.where

@@ -110,7 +110,7 @@ class Source:
         ]
 
     def read_number(self) -> "Callable[[pl.Series], pl.Series]":
-        """Return what makes numbers of one of the columns."""
+        """Return the expression that reads one of the columns as numbers."""
         mark = self.decimal
         if mark is None and self.separator == ";":
             with reading(self.origin):
@@ -254,7 +254,7 @@ def reading(origin: str) -> Iterator[None]:
 
 
 def origin_of(path: Path) -> str:
-    """Return what messages call a file."""
+    """Return the name of a file in messages."""
     return "standard input" if str(path) == STANDARD_INPUT else path.name
 
 
@@ -363,7 +363,7 @@ def _records(path: Path, content: bytes | None, separator: str) -> Iterator[list
 
 
 def _has_empty_line(path: Path, content: bytes | None) -> bool:
-    """Return whether a line of the text is empty, perhaps one in quotation marks."""
+    """Return True if a line of the text is empty, perhaps within quotation marks."""
     data = np.memmap(path, mode="r") if content is None else np.frombuffer(content, dtype=np.uint8)
     for start in range(0, data.size, 1 << 20):
         piece = np.asarray(data[start : start + (1 << 20) + 2])
@@ -380,7 +380,7 @@ def _num_fields(path: Path, content: bytes | None, separator: str) -> int:
 
 
 def is_text_table(path: Path) -> bool:
-    """Return whether the file's name is that of text, so that whole rows should be checked."""
+    """Return True for the name of a text file, whose rows should be checked."""
     return str(path) == STANDARD_INPUT or path.name.lower().endswith(TEXT)
 
 

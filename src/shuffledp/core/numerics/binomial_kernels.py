@@ -121,7 +121,7 @@ def log_tilted_mass(
     one_minus_r = 1.0 - r  # exact where it matters, near r = 1
     power = s * log_tilt(r)
     if (1.0 - q) * r > q:
-        # Counted from num_high: of so many certain ones nothing is left to cancel.
+        # Counted from num_high, so that certain ones leave nothing to cancel.
         high = num_high * math.log1p(q * one_minus_r / r)
         power = (s - num_high) * log_tilt(r)
     elif one_minus_r < 0.5:

@@ -29,7 +29,7 @@ class Enclosure:
 
     @classmethod
     def around(cls, value: float, error: float) -> "Enclosure":
-        """Return what encloses a number that is off by at most ``error``."""
+        """Return an enclosure of a number with an error of at most ``error``."""
         return cls(value - error, value + error)
 
     def clipped(self, least: float = 0.0, most: float = 1.0) -> "Enclosure":

@@ -63,7 +63,7 @@ _MOST_STEPS = 60
 
 
 def _split(probabilities: ArrayLike) -> tuple[int, Floats]:
-    """Return how many coins surely show one, and the probabilities of those in doubt."""
+    """Return the number of coins with probability 1, and the other probabilities."""
     values = np.asarray(probabilities, dtype=np.float64)
     if values.ndim != 1:
         raise ParameterError(f"probabilities have {values.ndim} dimensions: give a flat list")

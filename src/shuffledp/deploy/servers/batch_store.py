@@ -21,7 +21,7 @@ def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFold
 
 
 def _name(number: int) -> str:
-    """Return what a batch is called."""
+    """Return the name of a batch."""
     return f"batch-{number:06d}.sdp"
 
 

@@ -48,7 +48,7 @@ def open_page(page: Page) -> list[bytes | None]:
 
 
 def workers(number: int) -> Executor:
-    """Return who opens so many texts: a process for each core, or a thread if they are few."""
+    """Return an executor for opening texts: a process for each core, or a thread for few texts."""
     if number < _FEW:
         return ThreadPoolExecutor(1)
     return ProcessPoolExecutor(
@@ -59,7 +59,7 @@ def workers(number: int) -> Executor:
 
 
 async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[bytes | None]]:
-    """Return what is in each page, with few of them on their way at a time."""
+    """Return the content of each page, with few pages in flight at a time."""
     loop = asyncio.get_running_loop()
     found = []
     under_way: deque[asyncio.Future[list[bytes | None]]] = deque()
@@ -83,7 +83,7 @@ def _end_with_parent() -> None:
 
 
 def note_of(task: Task, number: int) -> str:
-    """Return what a ledger says of a batch."""
+    """Return the ledger's entry of a batch."""
     return f"task {task.task_id.hex()[:16]}, batch {number}"
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from shuffledp.deploy.task import Task
 
-#: A jump of so many seconds, or of an epoch if that is longer, is followed without a person.
+#: Seconds of a jump (or an epoch, if longer) that is followed without a person.
 _LEAST_JUMP_SECONDS: Final = 600.0
 
 

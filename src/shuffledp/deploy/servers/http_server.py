@@ -100,7 +100,7 @@ class ConnectionLimits:
 
 
 def num_descriptors() -> int:
-    """Return how many descriptors this process may have."""
+    """Return the largest number of descriptors of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if 0 <= soft < 2 * _MOST_CONNECTIONS else 2 * _MOST_CONNECTIONS
 
@@ -123,7 +123,7 @@ class Room:
         return len(self._addresses)
 
     def has_room(self, address: str) -> bool:
-        """Return whether one more connection from an address is let in, if need be for another."""
+        """Return True if one more connection from an address is admitted, perhaps for another."""
         if self.is_closed:
             return False
         if self._number[address] >= self.limits.most_from_one:
@@ -381,7 +381,7 @@ def data_of(content: bytes) -> Response:
 
 
 def print_error(error: BaseException) -> None:
-    """Tell whoever runs the server."""
+    """Notify the caller that the server is ready."""
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -519,7 +519,7 @@ def require_signed(request: Request, task: Task, key: bytes) -> None:
 
 
 def inner_app(watch: Watch) -> Starlette:
-    """Return what tells the operator of health and numbers, as Prometheus reads them."""
+    """Return the endpoints of health and metrics, in the format of Prometheus."""
 
     async def healthy(_: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -1,6 +1,6 @@
 """What a role keeps, in a PostgreSQL database that several of its processes share.
 
-Statements are those of SQLite; a role's tables of one task are a schema of their own. Processes
+The statements are SQLite's; a role's tables of one task are a schema of their own. Processes
 take in reports beside each other, and one of them, which holds a lock as long as its connection
 lives, releases batches.
 """
@@ -68,7 +68,7 @@ class PostgresDatabase:
             yield
 
     def leads(self) -> bool:
-        """Return whether this program has the lock of who releases, or just got it."""
+        """Return True if this process holds, or just took, the lock for releases."""
         if not self._is_leader:
             self._is_leader = self.value("SELECT pg_try_advisory_lock(?)", self._locks[1:])
         return self._is_leader
@@ -106,7 +106,7 @@ class PostgresDatabase:
         return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
-        """Return what was noted under a name; None if nothing was."""
+        """Return the value noted under a name; None if there is none."""
         rows = self.rows("SELECT number, data FROM facts WHERE name = ?", (name,))
         return next((each for row in rows for each in row if each is not None), None)
 

@@ -131,7 +131,7 @@ def _typed(path: Path, name: str, value: Any, kind: Any) -> Any:
 
 
 def _written(path: Path) -> dict[str, Any]:
-    """Return what a file of settings says."""
+    """Return the settings of a file."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -161,7 +161,7 @@ class ShufflerSettings(Settings):
     max_epoch_reports: int = 10_000_000
 
     def admission(self, task: Task) -> Codes | None:
-        """Return who may send, None for anybody."""
+        """Return the codes that may send, None for anybody."""
         if self.codes is None:
             return None
         admitted = Codes(codes_of(self.codes), task.task_id)
@@ -347,7 +347,7 @@ def address_of(listen: str) -> tuple[str, int]:
 
 
 def _port_on(listen: str, number: int) -> str:
-    """Return the same address, so many ports on; port 0, which is any free one, stays."""
+    """Return the same address with its port raised; port 0, which is any free one, stays."""
     host, port = address_of(listen)
     return f"{host}:{port + number if port else 0}"
 

@@ -52,7 +52,7 @@ FIELDS: Final = (
     "time", "level", "role", "event", "url", "task", "epoch", "batch", "reports", "reason",
 )  # fmt: skip
 
-# Of either role.
+# Metrics of either role.
 _OF_BOTH: Final = {
     "requests_total": ("counter", "endpoint status", "Requests, by endpoint and status."),
     "request_seconds": ("summary", "endpoint", "Time to answer, by endpoint."),

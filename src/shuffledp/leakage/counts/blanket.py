@@ -38,7 +38,7 @@ _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
 _LOG_ABOVE = -48.0
 
-# Steps of the sums over nodes: about 0.7 s. A load is worth so many masses.
+# Steps of the sums over nodes: about 0.7 s. Cost of a load in masses.
 _MOST_STEPS = 2e8
 _STEPS_A_LOAD = 30.0
 
@@ -77,7 +77,7 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
     return Enclosure(max(value - slack, 0.0), value + slack)
 
 
-# Up to so many outcomes each is a range of its own; else ranges begin where the law passes these.
+# Most outcomes with a range each; above, ranges begin where the law passes these.
 _MOST_SINGLE = 64
 _LEVELS = (*(1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01), *(i / 32 for i in range(1, 32)), 0.99, 0.999)
 
@@ -201,7 +201,7 @@ def channel_blanket_upper(
     crowd = blanket / blanket.sum()
 
     def hidden(size: int) -> float:
-        """Bound what is guessed right in a crowd of so many."""
+        """Bound the success probability in a crowd of this size."""
         return exchangeable_vulnerability(size, matrix, prior=law, crowd=crowd, work=0.0).upper
 
     return min(_mean_of_crowds(Coins(users - 1, Fraction(chance)), hidden, alone), alone)

@@ -132,7 +132,7 @@ def coarse_vulnerability(
     nodes = _nodes(lattice, kinds)
     if nodes is None:
         return None
-    # Of equal priors the implied outcome's value: the others' differences are small there.
+    # With equal priors the implied outcome's value: the others' differences are small there.
     prior = joint.sum(axis=1)
     base = int(prior.argmax())
     if lattice.implied < len(prior) and prior[lattice.implied] >= prior[base] * (1.0 - 8.0 * _ULP):
@@ -201,7 +201,7 @@ def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
 
 
 def _periods(lattice: Lattice) -> list[int]:
-    """Return how many numbers the blocks of each axis hold."""
+    """Return the numbers of entries in the blocks of each axis."""
     return [width * length for width, length in zip(lattice.widths, lattice.lengths, strict=True)]
 
 
@@ -268,7 +268,7 @@ def _sums(lattice: Lattice, nodes: Nodes, starts: Floats, changes: Floats) -> En
 
 
 def _synthesis_sum(widths: Sequence[int], found: Floats, order: int) -> float:
-    """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
+    """Return the sum of the largest coefficients, of B-splines half as wide near ties."""
     from shuffledp.leakage.counts.count_kernels import refinement_gain
 
     # Not argmax, which would copy all of them.
@@ -291,7 +291,7 @@ def _synthesis_sum(widths: Sequence[int], found: Floats, order: int) -> float:
 
 
 def _stencils(halves: Sequence[bool], order: int) -> list[list[tuple[tuple[int, ...], float]]]:
-    """Return which coefficients, and how much of each, make a refined one, for each parity."""
+    """Return indices and weights of the coefficients of a refined one, for each parity."""
     even, odd = (
         [
             (step, math.comb(order, place) / 2 ** (order - 1))

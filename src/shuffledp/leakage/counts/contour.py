@@ -37,7 +37,7 @@ _LARGEST_EXPONENT = 50.0
 
 
 def bernstein_reach(exponent: float, variance: Any) -> Any:
-    """Return how far from its mean a sum of indicators is with chance e^-exponent at most."""
+    """Return the deviation of a sum of indicators exceeded with probability at most e^-exponent."""
     third = exponent / 3.0
     return third + np.sqrt(third * third + 2.0 * exponent * variance)
 

@@ -235,7 +235,7 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
 
 
 def unshuffled(rows: Floats, prior: Floats) -> float:
-    """Return how often the value is guessed right from its own report, of law ``rows``."""
+    """Return the success probability given the target's own report, of law ``rows``."""
     return math.fsum((prior[:, None] * rows).max(axis=0))
 
 
@@ -314,7 +314,7 @@ class Response(NamedTuple):
         return matrix
 
     def unshuffled(self, prior: Floats) -> float:
-        """Return how often the value is guessed right from its own report, in O(k)."""
+        """Return the success probability given the target's own report, in O(k)."""
         chances = np.maximum(float(self.truth) * prior, float(self.answer) * prior.max())
         return min(math.fsum(chances), 1.0)
 

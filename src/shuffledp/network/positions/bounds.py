@@ -40,10 +40,10 @@ _LARGEST_TILT = 200.0
 # The mean law is not taken below this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
 
-# By so much laws are raised at most, given that reports are seen; beyond it nothing is claimed.
+# Largest factor by which laws are raised, given that reports are seen; beyond it no claim.
 _MOST_RAISED = 2.0**10
 
-# Q is lowered for so many users, whose laws hold so many numbers, and the worst by these functions.
+# Users for whom Q is lowered, numbers in their laws, and functions for the worst of them.
 _SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 
 
@@ -121,7 +121,7 @@ class PositionBounds:
         return told
 
     def weights(self, users: Integers) -> tuple[Floats, Floats, float, float]:
-        """Return a law of rho = P_i / mu under mu that dominates those of some users.
+        """Return a law of rho = P_i / mu under mu that dominates the laws of some users.
 
         Values and masses, larger in convex order than the law of each of these users; what is
         missing from 1 is at 0. The relative error of values, and at least the probability that
@@ -249,7 +249,7 @@ def _given(laws: Floats, law: Floats, places: NDArray[np.bool_]) -> tuple[Floats
 def _references(
     walk: RandomWalk, stops: list[int], seen: NDArray[np.bool_] | None
 ) -> tuple[list[_Reference], float]:
-    """Return what laws are compared with after increasing rounds, and how large ratios may be."""
+    """Return reference laws after increasing rounds, and the largest ratios to them."""
     graph = walk.graph
     if seen is None and not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
         pi = graph.stationary_law()

@@ -111,7 +111,7 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
     """
     pi, degrees = graph.stationary_law(), graph.degrees
     root = np.sqrt(pi)[:, None]
-    # Of the same span, orthonormal in l2(pi) and of mean zero, nearly.
+    # The same span, orthonormal in l2(pi) and of mean zero, nearly.
     columns, _ = np.linalg.qr(np.hstack([root, root * eigenfunctions]))
     functions = np.ascontiguousarray(columns[:, 1:] / root)
     images = laziness * functions
@@ -213,7 +213,7 @@ def certified_norm(
         Stop as soon as the bound is at most guess + tolerance (1 - guess), or after twice as many
         rounds as that should take. In (0, 1).
     most_steps : int
-        Or after so many rounds, >= 1.
+        Or after a number of rounds, >= 1.
     entropy : Entropy
         Of the start vectors; independent of how the eigenpairs were found.
 
@@ -296,7 +296,7 @@ def certified_norm(
     pi, (num_users, num_pairs) = graph.stationary_law(), deflation.eigenfunctions.shape
     known = np.ascontiguousarray(np.hstack([np.ones((num_users, 1)), deflation.eigenfunctions]))
     loss_of_norms = loss_of(num_users + 16)
-    # Of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
+    # Error of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
     # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
     removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
     additions = kernels.additions_of_means(int(graph.degrees.max()))

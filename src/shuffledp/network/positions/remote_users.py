@@ -80,13 +80,13 @@ _MANY = 0.05
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
-# The last so many rounds are smoothed.
+# Last rounds that are smoothed.
 _MOST_SMOOTHING = 6
 
-# Other places are bounded in so many groups; users times groups at most the last number.
+# Groups in which other places are bounded; users times groups at most the last number.
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
-# Q is lowered for about so many users.
+# Approximate number of users for whom Q is lowered.
 _SAMPLE = 2048
 
 # Laws summed over eigenpairs may be off by this, or by more of the middle user where all are made.
@@ -240,7 +240,7 @@ def _shares(known: _Known) -> Floats:
 
 
 def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBounds:
-    """Return what is known relative to the law Q in proportion to c pi, c given by column."""
+    """Return bounds relative to the law Q proportional to c pi, c given by column."""
     pi, (lower, upper), places, masses, num_rows, chi_square = known
     c = np.ones(pi.size)
     for share, each in zip(shares, places, strict=True):
@@ -298,7 +298,7 @@ def _norms(walk: RandomWalk, spectrum: Spectrum, first: int, last: int) -> list[
 
 
 def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> Floats:
-    """Return u_i after so many rounds; without eigenpairs they are not needed."""
+    """Return u_i after this number of rounds; not needed without eigenpairs."""
     most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
     if not spectrum.deflation.num_pairs:
         return most
@@ -357,7 +357,7 @@ class _Sums:
         self.near = np.column_stack([ahead, inverse, tilted, self.loss * norms])
         shared = (drift + eta * eta) * inverse + eta * tilted
         self.far = np.column_stack([behind, shared, eta * inverse, tilted]) * (1.0 + MARGIN)
-        #: Whether those of all pairs of users are affordable.
+        #: Whether all pairs of users are affordable.
         self.are_few = float(inverse.size) ** 2 * self.powers.size <= _MOST_SUMS
 
     def by_function(self, groups: list[Integers]) -> Floats:

@@ -23,15 +23,15 @@ from shuffledp.network.positions.eigenvalue_certificate import (
     loss_of,
 )
 
-#: Up to so many users all eigenpairs are computed at once.
+#: Most users for whom all eigenpairs are computed at once.
 DENSE_USERS = 400
 
-# By default so many pairs are computed where an application of the walk is cheap, else none: then
+# Default pairs where an application of the walk is cheap, else none: then
 # only the second eigenvalue is sought.
 _DEFAULT_PAIRS = 8
 _CHEAP_ENTRIES = 4_000_000
 
-# Where what is left mixes slower than this, more pairs pay: by default so many instead.
+# Where the remainder mixes slower than this, more pairs pay: this number instead.
 _SLOW, _MORE_PAIRS = 0.9, 64
 
 # The certified norm may be above the eigensolver's by this share of its distance from 1.
@@ -55,7 +55,7 @@ _SMALLEST = 1e-280
 # this, relative to itself.
 MARGIN = 2.0**-46
 
-# Of a float, those that `coarse` drops: a part in 10^10.
+# Binary digits of a float that `coarse` drops: a part in 10^10.
 _LAST_DIGITS = (1 << 20) - 1
 
 _SEED = 2204_03919  # any number will do, as long as it is the same
@@ -190,7 +190,7 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
 def _eigensolver(
     multiply: Callable[[Floats], Floats], start: Floats, num_pairs: int, most_steps: int
 ) -> tuple[Floats, float]:
-    """Return what ARPACK finds: orthonormal vectors in columns, and the modulus of what remains.
+    """Return ARPACK's orthonormal vectors in columns, and the modulus of the remainder.
 
     One pair more than wanted tells the latter; without pairs three digits of it are enough.
     """
@@ -261,7 +261,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     A_i = sum_k abs(theta_k)^t psi_k(i)^2 + mu^t norm(r_i)^2
     <= mu^t (1/pi_i - 1) + sum_k c_k psi_k(i)^2.
     The vector of psi_k(i) - phi_k(i) = <psi_k - phi_k, e_i> has norm at most eta / sqrt(pi_i), so
-    the triangle inequality gives D_i. (The rows of C^t e_i are those of a symmetric matrix of
+    the triangle inequality gives D_i. (The rows of C^t e_i are rows of a symmetric matrix of
     norm mu^t, whence <r_i, C^t r_j> <= mu^t norm(r_i) norm(r_j).)
 
     Also P^t(i, j) / pi_j = P^t(j, i) / pi_i <= 1/pi_i.
