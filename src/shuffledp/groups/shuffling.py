@@ -67,7 +67,7 @@ class _InMemory(ABC):
         return (*self.shuffler.groups.cautions(), *hardly)
 
     def leakage(self) -> Concealment | None:
-        """Concealment of a report; all reports, without a preference for near places."""
+        """Concealment of the least hidden report; None if theta = 0, where all reports hide it."""
         return None if self.shuffler.theta == 0.0 else self._concealment()
 
     @abstractmethod

@@ -339,7 +339,7 @@ def band_quantile(
 
 
 def sidak_quantile(confidence: float, num_periods: int, domain_size: int = 1) -> float:
-    """Return q such that this number of normal errors all lie in [-q, q], with the confidence.
+    """Return q such that all these normal errors lie in [-q, q], with at least the confidence.
 
     Bonferroni's inequality among ``domain_size`` such series.
     """

@@ -204,8 +204,8 @@ class MonitorServer:
         confidence : float
             Nominal coverage of the bands, in (0, 1).
         simultaneous : bool
-            Whether all bands hold at once with that confidence: all periods of the design
-            and all values, or, smoothed, of the periods 1 ... T and all values; else each alone.
+            Whether all bands hold at once with that confidence, for all periods and values
+            of the design, or, smoothed, the periods 1 ... T and all values; else each alone.
 
         Returns
         -------

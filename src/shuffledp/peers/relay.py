@@ -176,7 +176,7 @@ class Relay(Database):
         self.change(query, (recipient, self.round_number))
 
     def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
-        """Raise unless the number of letters is the terms' and all go to registered neighbours.
+        """Raise unless the batch has the terms' number of letters, all to registered neighbours.
 
         And a code for each of these; what is in it is between the two.
         """

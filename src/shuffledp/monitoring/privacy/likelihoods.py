@@ -224,7 +224,7 @@ class Crowd:
 
     @classmethod
     def of(cls, num_users: int, share: float, num_levels: int, *, level_hidden: bool) -> "Crowd":
-        """Uniform mixture over all levels, or the target's level alone where it is seen."""
+        """Crowd of users with uniform reports, on all levels or, where seen, on the target's."""
         if level_hidden:
             return cls(num_users=num_users, share=share, num_levels=num_levels)
         return cls(num_users=num_users, share=share / num_levels, num_levels=1)
