@@ -169,7 +169,7 @@ def test_wrong_files_are_refused(here, capsys):
     assert prepare(out="d") == 0
     capsys.readouterr()
     assert collect(key="d/analyzer.key") == 2
-    assert "not that of the terms" in error_of(capsys)
+    assert "does not fit the terms" in error_of(capsys)
     assert collect(graph="path.csv") == 2
     assert "graph" in error_of(capsys)
     assert peer(*ONE, graph="path.csv") == 2

@@ -86,7 +86,7 @@ def test_arrays_of_other_types_are_refused(changes):
 
 @pytest.mark.parametrize("name", ["periods", "signs", "columns"])
 def test_arrays_have_one_length(name):
-    with pytest.raises(ParameterError, match=f"^{name} is no array .* as many entries as levels"):
+    with pytest.raises(ParameterError, match=f"^{name} is no array .* same length as levels"):
         MonitorReports(**arrays(**{name: arrays()[name][:1]}))
 
 

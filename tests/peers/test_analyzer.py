@@ -90,5 +90,5 @@ def test_a_hand_in_whose_content_does_not_open():
 
 
 def test_keys_are_those_of_the_terms():
-    with pytest.raises(ParameterError, match="private keys are not those of the terms"):
+    with pytest.raises(ParameterError, match="private keys do not belong to the terms"):
         opened([], keys=PrivateKeys.generate())

@@ -74,7 +74,7 @@ def test_wrong_and_damaged_keys_are_refused(tmp_path, collection):
     with pytest.raises(DataError, match="cannot use the key"):
         read_key(path, collection.terms)
     path.write_bytes(PrivateKeys.generate().to_bytes())
-    with pytest.raises(DataError, match="not that of the terms"):
+    with pytest.raises(DataError, match="does not fit the terms"):
         read_key(path, collection.terms)
 
 

@@ -147,14 +147,14 @@ def test_mail_is_for_its_owner_only(opened):
     service.relay.go_on()
     own = {"Authorization": f"Signature {peers[0].mail_token(1).hex()}"}
     assert http.get("/rounds/1/mail/0", headers=own).status_code == 200
-    assert_refused(http.get("/rounds/1/mail/1", headers=own), 403, "not his")
+    assert_refused(http.get("/rounds/1/mail/1", headers=own), 403, "not theirs")
     assert_refused(http.get("/rounds/2/mail/0", headers=own), 425, "not over")
     assert_refused(http.get("/rounds/1/mail/0"), 401, "Authorization")
     for said in ("Signature zz", "Bearer 00", "Signature"):
         head = {"Authorization": said}
         assert_refused(http.get("/rounds/1/mail/0", headers=head), 401, "Authorization")
     forged = {"Authorization": "Signature " + "00" * 64}
-    assert_refused(http.get("/rounds/1/mail/0", headers=forged), 403, "not his")
+    assert_refused(http.get("/rounds/1/mail/0", headers=forged), 403, "not theirs")
 
 
 def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):

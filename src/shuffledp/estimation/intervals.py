@@ -30,7 +30,7 @@ from shuffledp.core.reports import read_only
 # tail then differs by less than a twentieth of itself (Edgeworth, skewness / 6 times z^3).
 _NORMAL_FROM = 3.3
 
-# Binomial laws are cut this many deviations, and so many outcomes, from the mode: below 1e-20.
+# Binomial laws are cut this number of deviations, and of outcomes, from the mode: below 1e-20.
 _REACH = 10.0
 _LEAST_REACH = 50
 
@@ -168,7 +168,7 @@ class SupportLaw(NamedTuple):
         return np.clip(np.rint(mean), 0.0, float(self.num_users) * self.num_slots)
 
     def _variance(self, holders: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
-        """Return the variance of a support by so many trials, or of a mean one."""
+        """Variance of a support as a function of the trials, or of a mean."""
         of_holders, of_others = self.p * (1.0 - self.p), self.q * (1.0 - self.q)
         variance: NDArray[np.float64] = holders * of_holders + (trials - holders) * of_others
         return variance

@@ -1,7 +1,7 @@
 """Steps that make estimates look possible, at the price of bias: explicit, named, never default.
 
 Each returns new estimates with its name in `POST_PROCESSING` appended to ``post_processing``. Only
-``count`` and ``frequency`` change. Standard errors and intervals stay those of the unbiased
+``count`` and ``frequency`` change. Standard errors and intervals still refer to the unbiased
 estimate: an interval that holds the truth 95 times in 100 still does so whatever value is printed
 beside it, whereas the error of the changed value depends on the unknown truth and has no valid
 estimate of this form. So a changed value may lie outside its interval.

@@ -23,7 +23,7 @@ which its law is the same around every point. So places are rounded to cells, by
   at most a sixteenth of the noise;
 - **latitude and longitude** become points in space, in cells around the surface of the Earth.
   Distances are those along a straight line through it, at most those along the surface;
-- **without coordinates** places are those of a reference order for the footrule.
+- **without coordinates** places come from a reference order for the footrule.
 """
 
 import math
@@ -45,7 +45,7 @@ from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places, points_of_people
 from shuffledp.groups.reference_orders import choose_reference_order
 
-# Cells are so much smaller than the noise: what rounding moves is not noticed beside it.
+# Cells are far smaller than the noise, so that rounding to cells is negligible.
 _CELLS_PER_SCALE = 16.0
 # From one end to the other; where noise is far wider than that, cells need not grow with it.
 _FEWEST_CELLS, _MOST_CELLS = 2.0**10, 2.0**30
@@ -126,7 +126,7 @@ class PublicPlaces:
         return len(self.cells)
 
     def sensitivity(self, groups: Groups) -> float:
-        """Return how far the members of one group can move in all, in cells; errs upwards."""
+        """Upper bound on the total displacement of the members of one group, in cells."""
         if groups.num_users != self.num_users:
             raise ParameterError(
                 f"groups are of {groups.num_users:,} people and there are {self.num_users:,} "
@@ -147,7 +147,7 @@ class DisplacementShuffler:
         Where people are.
     theta : float
         1 / b for noise of the scale b, in cells; in [0, inf]. 0 is a uniform shuffle of
-        everybody; inf leaves every report in its place, among those of the same place.
+        everybody; inf leaves every report in its place, among the reports of the same place.
     groups, alpha : Groups and float, optional
         What `for_groups` was asked for, which a result reports.
 

@@ -16,7 +16,7 @@ lambda = e^theta - 1.
 It is the least s with U W < C(s), for a uniform U in [0, 1), the cumulative weights C and their
 total W. The weights are whole numbers of units, 2^-160 below the precision of U, worked out from
 the mode outwards; every sum is known up to `ERROR_UNITS`. If that and the bits of U drawn so far do
-not settle s, more bits are drawn and the weights are worked out to as many. So each s has exactly
+not settle s, more bits are drawn and the weights computed as finely. So each s has exactly
 its probability, however small.
 
 *Noise on a lattice.* Noise on a lattice of whole-number points: mass proportional to exp(-theta
@@ -31,7 +31,7 @@ exp(-rate abs(k_j)), rate <= theta / sqrt(d): a geometric magnitude, and a sign;
 l1 for the sum of abs(k_j) and l2 for the Euclidean norm, the point is accepted with probability
 exp(rate l1 - theta l2), which is at most 1 because l1 <= sqrt(d) l2. In one dimension rate = theta,
 and all but -0 is accepted. Nearly all draws are decided by floats with a bound on their error; the
-rest by decimals, with more bits of the same uniform numbers. So the masses are those of the
+rest by decimals, with more bits of the same uniform numbers. So the masses belong to the
 real numbers meant, tails included.
 
 Source: ours; inversion of geometric variates and rejection are standard.
@@ -84,7 +84,7 @@ class LazyUniform:
         return max(lower, Decimal(0)), upper
 
     def tells_above(self, left: _Enclosed, right: _Enclosed) -> bool:
-        """Return whether a number that U makes is above another, with as many bits as it takes."""
+        """Compare a number made from U with another, drawing further bits until settled."""
         while True:
             (lower, upper), (least, most) = left(self.digits), right(self.digits)
             if lower > most or upper < least:
@@ -95,7 +95,7 @@ class LazyUniform:
 def draw_norm_acceptance(
     uniform: LazyUniform, theta: float, rate: float, point: Sequence[int]
 ) -> bool:
-    """Return whether -ln U is above theta l2 - rate l1, for a point of a lattice.
+    """Draw the event -ln U > theta l2 - rate l1, for a point of a lattice.
 
     l2 is its Euclidean norm, l1 the sum of its magnitudes. True with probability exactly
     e^(rate l1 - theta l2); `decimal` rounds square roots correctly.
@@ -128,7 +128,7 @@ def draw_geometric(uniform: LazyUniform, theta: float) -> int:
 
 
 def draw_against_odds(uniform: LazyUniform, weight: int, theta: float) -> bool:
-    """Return whether U < weight / (weight + e^theta): with exactly that probability.
+    """Draw the event U < weight / (weight + e^theta), with exactly that probability.
 
     That means ln(weight (1 - U) / U) > theta.
     """
@@ -164,7 +164,7 @@ def _logs(low: tuple[int, int], high: tuple[int, int], digits: int) -> tuple[Dec
 
 # Proof. A weight is at most 2^P units and the one before it times at most 1; a step multiplies by
 # the ratio (known to 2^-P), divides, and drops the fraction, so that it adds at most 3 units to
-# the error: fewer than 2^34 after 2^32 steps, and 2^66 in the sum of as many weights. The walk
+# the error: fewer than 2^34 after 2^32 steps, and 2^66 in the sum of 2^32 weights. The walk
 # stops where the weight comes out as 0, is thus below 2^34 + 1 units, and the rest of that side is
 # at most that times 1 / (1 - ratio) <= 2^33. Both sides together: below 2^70.
 ERROR_UNITS = 1 << 70
@@ -242,7 +242,7 @@ def _weights(num_items: int, theta: float, num_bits: int) -> tuple[int, tuple[in
 SMALLEST_THETA = 2.0**-40
 #: In more dimensions too few proposals are accepted.
 MOST_DIMENSIONS = 8
-# Of -ln U: rounding U to a float, 2^-53, with room.
+# Error of -ln U: rounding U to a float, 2^-53, with room.
 _ABSOLUTE_MARGIN = 2.0**-50
 _UNIT = 2.0**-64
 # Proposals at a time.
@@ -293,7 +293,7 @@ def draw_lattice_noise(
 def _passes(
     points: Integers, theta: float, rate: float, entropy: Entropy, margin: float
 ) -> Booleans:
-    """Return which proposals pass: those with -ln U above theta l2 - rate l1."""
+    """Mask of accepted proposals: -ln U above theta l2 - rate l1."""
     words = entropy.words(len(points))
     sizes = np.abs(points).astype(np.float64)
     norms, totals = theta * np.sqrt((sizes * sizes).sum(axis=1)), rate * sizes.sum(axis=1)

@@ -85,7 +85,7 @@ def amplification_cautions(
 ) -> tuple[str, ...]:
     """Return a warning if a shuffle within groups amplifies next to nothing.
 
-    That is: epsilon is at least nine tenths of epsilon0, and more than twice the lower end (that of
+    That is: epsilon is at least nine tenths of epsilon0, and more than twice the lower end (for
     a uniform shuffle).
     """
     epsilon, lower = guarantee.epsilon_upper, guarantee.lower or 0.0

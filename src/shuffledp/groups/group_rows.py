@@ -18,7 +18,7 @@ MOST_USERS = 2**31 - 1
 MOST_MEMBERSHIPS = 250_000_000
 #: Memberships worked on at a time, about.
 BLOCK_MEMBERSHIPS = 1 << 20
-# Cells of the matrix of who reaches whom that are looked at together, at most.
+# Maximum number of cells of the reachability matrix processed together.
 _CELLS_AT_A_TIME = 1 << 24
 
 
@@ -97,7 +97,7 @@ def blocks_of(starts: Integers) -> Iterator[slice]:
 
 
 def ranges(first: Integers, sizes: Integers) -> Integers:
-    """Return first[0], first[0] + 1, ... so many of each, one range after the other."""
+    """Concatenated ranges first[i], first[i] + 1, ..., each of its own length."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if ends.size else 0
     found: Integers = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
@@ -105,7 +105,7 @@ def ranges(first: Integers, sizes: Integers) -> Integers:
 
 
 def starts_of(sizes: Integers) -> Integers:
-    """Return where rows of these sizes start, and the end of the last."""
+    """Start of each row, given the sizes, and the end of the last row."""
     starts = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts

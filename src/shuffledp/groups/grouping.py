@@ -48,7 +48,7 @@ def read_coordinates(
 
     The metric decides how many columns and which values there may be. `DataError` names row and
     column of a value that is missing, no number or out of range: everybody needs a place.
-    ``ways`` of reading are those of `open_column`: csv_separator, header, decimal, missing_texts.
+    ``ways`` of reading as in `open_column`: csv_separator, header, decimal, missing_texts.
     """
     names = list(columns)
     if len(set(names)) < len(names):
@@ -127,7 +127,7 @@ class Grouping:
     radius : float or str, optional
         People at most this far apart share a group. For haversine a length such as ``"5km"``.
     group_size : int, optional
-        Instead of ``radius``: each group is a person and the nearest others, so many in all.
+        Instead of ``radius``: each group is a person and the nearest others, of this size in all.
     graph : path, optional
         A file of edges; people at most ``hops`` edges apart share a group.
     hops : int
@@ -200,7 +200,7 @@ class Grouping:
     def open(self, table: str | PathLike[str], **ways: Any) -> "OpenedGroups":
         """Form the groups of a table's people, one a row.
 
-        ``ways`` of reading are those of `open_column`: csv_separator, header, decimal,
+        ``ways`` of reading as in `open_column`: csv_separator, header, decimal,
         missing_texts.
         """
         path = Path(table)

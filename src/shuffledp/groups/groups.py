@@ -208,7 +208,7 @@ class Groups:
         return largest
 
     def cautions(self) -> tuple[str, ...]:
-        """Return what the owner of the data should know about these groups, one sentence each."""
+        """Cautions about these groups for the data owner, one sentence each."""
         alone = int(np.count_nonzero(self.size_protecting() <= 1))
         if alone == self.num_users:
             return (

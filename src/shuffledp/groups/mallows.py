@@ -18,15 +18,15 @@ b and a - b equal letters.
 
 Let l of the i earlier places hold larger items than place i, and r of the
 n - 1 - i later places smaller ones; then pi[i] = i - l + r =: a, so that the displacement is r - l.
-The inversions are: r + l with place i; l r between the l and the r places; those of the word that
-says which places hold small items, before i (weight [i, l]) and after it ([n - 1 - i, r]); and
+The inversions are: r + l with place i; l r between the l and the r places; inversions of the word
+marking places that hold small items, before i (weight [i, l]) and after it ([n - 1 - i, r]); and
 those among the a small items and among the n - 1 - a large ones ([a]! and [n - 1 - a]!). So
 
     P(r, l) = q^(r + l + r l) [i, l] [n - 1 - i, r] [a]! [n - 1 - a]! / [n]!.
 
 *Cayley.* Start from the identity; for j = 1, ..., n - 1 either leave place j, or swap it with a
 uniformly chosen earlier one. Leaving it makes j a cycle of its own; a swap puts j into the cycle of
-the other place. Each permutation arises in exactly one way, with as many swaps as its distance is.
+the other place. Each permutation arises in exactly one way, the number of swaps being its distance.
 So leaving with probability e^theta / (e^theta + j), and each swap with 1 / (e^theta + j), gives
 P(pi) = e^(theta (n - 1 - d)) / product of (e^theta + j): proportional to e^(-theta d).
 

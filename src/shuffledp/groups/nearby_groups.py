@@ -47,7 +47,7 @@ class Places(NamedTuple):
 
 
 def require_metric(metric: str, num_columns: int) -> str:
-    """Return the name of a metric if it exists and takes so many columns, else raise."""
+    """Return the name of a metric if it exists and fits the number of columns, else raise."""
     if metric not in METRICS:
         raise ParameterError(f"metric = {metric!r} is not one of {', '.join(METRICS)}")
     wanted = METRICS[metric]

@@ -128,7 +128,7 @@ _LARGEST_SOLVED = 512
 _MOST_SOLVED = 32
 # Weiszfeld's steps towards the geometric median; any point gives a bound.
 _STEPS = 6
-# Longest paths are found after as many rounds as the longest has steps; few have many.
+# Longest paths are found after one round per step of the longest path; most paths are short.
 _MOST_ROUNDS = 100
 
 

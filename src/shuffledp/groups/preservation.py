@@ -23,7 +23,7 @@ from shuffledp.core.errors import ParameterError
 
 
 def required_members(subset_size: int, eta: float) -> int:
-    """Return how many of l reports have to stay for a share: eta l, rounded up."""
+    """Minimum number of l reports that must stay for a share: eta l, rounded up."""
     size = require_at_least("subset_size", subset_size, 1)
     if not 0.0 <= eta <= 1.0:  # written so that NaN fails
         raise ParameterError(f"eta = {eta} is not in [0, 1]: it is a share, such as 0.9")

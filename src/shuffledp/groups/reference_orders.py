@@ -102,9 +102,9 @@ def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
 
 
 def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
-    """Return what the sensitivity cannot go below, whatever the reference order.
+    """Lower bound on the sensitivity under any reference order.
 
-    It is that of the largest group at places in a row: no place in between makes it smaller. An
+    It is attained by the largest group at places in a row: no place in between makes it smaller. An
     order may not exist that puts all groups in a row, so this is a lower bound only.
     """
     return int(_in_a_row(require_distance(distance), np.array([groups.largest_size]))[0])
@@ -168,7 +168,7 @@ def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
 def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     """Visit people breadth first from the far end of each component, those in few groups first.
 
-    ``order`` is that of `breadth_first`. The reversed order, which saves fill-in when matrices are
+    ``order`` comes from `breadth_first`. The reversed order, which saves fill-in when matrices are
     factorised, has the same sensitivities. Source: Cuthill, McKee, "Reducing the bandwidth of
     sparse symmetric matrices", ACM National Conference, 1969; the far end as by Gibbs, Poole,
     Stockmeyer, SIAM Journal on Numerical Analysis 13(2), 1976, with two rounds.
@@ -220,7 +220,7 @@ def improve_by_sweeps(
 ) -> tuple[Integers, int]:
     """Return the best order met, and its exact sensitivity; never worse than the one given.
 
-    At most so many sweeps, or until the sensitivity is ``good_enough``. Best if each component
+    At most ``sweeps`` sweeps, or until the sensitivity is ``good_enough``. Best if each component
     fills places in a row, as then it will stay so. Source: ours; the unweighted sweep is the
     barycentre heuristic of Sugiyama, Tagawa, Toda, IEEE Transactions on Systems, Man, and
     Cybernetics 11(2), 1981. Cost: three passes over the memberships and one sort of the people a
@@ -251,7 +251,7 @@ def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integ
     weighted = row_sums(memberships.of_users, weights * centres)
     total = row_sums(memberships.of_users, weights)
     np.divide(weighted, total, out=places, where=total > 0.0)
-    # Of people who are drawn to one point, the earlier stays the earlier.
+    # Ties keep the previous order.
     return order[np.argsort(places[order], kind="stable")]
 
 

@@ -56,7 +56,7 @@ def rows_writer(
 
     To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet where a
     report is a list. Nothing else of the table is written; the answers' column, which would be
-    published as it is, is refused. ``ways`` of reading the table are those of `open_column`.
+    published as it is, is refused. ``ways`` of reading the table as in `open_column`.
     """
     import polars as pl
 
@@ -94,7 +94,7 @@ def rows_writer(
 def group_facts(
     shuffler: GroupShuffler, *, profile: "LocalProfile", entropy: Entropy
 ) -> GroupFacts:
-    """Return what a report says about a shuffle within groups; what claims privacy is rounded up.
+    """Facts of a report on a shuffle within groups; privacy claims are rounded up.
 
     The shuffler is one of `for_groups`; ``entropy`` is for simulated shuffles, none of which is
     released.
@@ -165,7 +165,7 @@ def _displacement_facts(
 
 
 def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
-    """Return how far a report moves on average in these draws."""
+    """Mean displacement of a report in these draws."""
     moved = [places - places[draw] for draw in draws]
     return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
 

@@ -51,7 +51,7 @@ class MallowsShuffler:
     Source: this module; Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
     Shuffling", ICLR 2022, arXiv:2106.06603v3, Algorithm 1, Theorems 4.3 and 4.4. It assumes
     that the permutation is drawn independently of the answers and kept secret, and that groups
-    and reference order are made from public data. Cost: that of the model's sampler, and two
+    and reference order are made from public data. Cost: the model's sampler, and two
     random accesses a row.
 
     Examples

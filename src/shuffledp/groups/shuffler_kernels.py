@@ -13,9 +13,9 @@ _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 _WORD_UNIT = 2.0**-64
 _HALF_UNIT = 2.0**-32
-# Of -ln U: rounding U to a float, 2^-53, with room.
+# Error of -ln U: rounding U to a float, 2^-53, with room.
 _ABSOLUTE_MARGIN = 2.0**-50
-# Of a tree of places: where parts start and end, means, mean square distances from them, and boxes.
+# A tree of places: starts and ends of parts, means, mean square distances from them, and boxes.
 Parts = tuple[Integers, Integers, Floats, Floats, Floats, Floats]
 #: Items decoded at a time: 128 kB of counts, within a second-level cache.
 BLOCK_ITEMS = 1 << 15
@@ -91,7 +91,7 @@ def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
     """Return a binary tree of counts over the leaves 0, 1, ... of ``items_per_leaf`` items each.
 
     Entry k counts the items under the left child of node k; the root is 1, the children of k are
-    2 k and 2 k + 1. There are as many leaves as entries, a power of two.
+    2 k and 2 k + 1. The number of leaves equals the number of entries, a power of two.
     """
     num_leaves = 1
     while num_leaves * items_per_leaf < num_items:

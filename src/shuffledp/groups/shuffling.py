@@ -25,7 +25,7 @@ _RAREST_CROWD = 1e-6
 
 
 class _InMemory(ABC):
-    """Reports that are shuffled by who knows whose report is whose."""
+    """Reports shuffled by a party that knows the owner of each report."""
 
     __slots__ = ()
     shuffler: MallowsShuffler | DisplacementShuffler
@@ -67,7 +67,7 @@ class _InMemory(ABC):
         return (*self.shuffler.groups.cautions(), *hardly)
 
     def leakage(self) -> Concealment | None:
-        """Return what hides a report; without any preference for near places all do."""
+        """Concealment of the least hidden report; None if theta = 0, where all reports hide it."""
         return None if self.shuffler.theta == 0.0 else self._concealment()
 
     @abstractmethod
@@ -76,7 +76,7 @@ class _InMemory(ABC):
 
     @abstractmethod
     def _concealment(self) -> Concealment:
-        """Return what hides the report of the person hidden least."""
+        """Concealment of the least hidden person's report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

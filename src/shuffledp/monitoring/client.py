@@ -94,7 +94,7 @@ class ClientFleet:
         return cls.made(design, key, levels, keys, counters=counters, codes=codes)
 
     def follow(self, users: NDArray[np.integer[Any]], codes: NDArray[np.integer[Any]]) -> None:
-        """Tell different users their new values, before `draw_level` of that period."""
+        """Set the new values of different users, before `draw_level` of that period."""
         slots = self.slots[users]
         is_new = codes != self.told[slots]
         slots, codes = slots[is_new], codes[is_new]
@@ -241,7 +241,7 @@ class MonitorReports:
             is_sound = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1
             if not is_sound or array.size != self.levels.size:
                 raise ParameterError(
-                    f"{name} is no array of {np.dtype(dtype)} with one axis and as many entries as "
+                    f"{name} is no array of {np.dtype(dtype)} with one axis and the same length as "
                     "levels: give one of each for each report, or use MonitorReports.from_reports"
                 )
             object.__setattr__(self, name, read_only(array))
@@ -323,7 +323,7 @@ _MAGIC: Final = b"SMC"
 _VERSION: Final = 3
 _CHECKSUM_BYTES: Final = 8
 
-# Codes of few values fit a byte; those of others get a machine word.
+# Codes of few values fit a byte; all others get a machine word.
 _LARGEST_BYTE = 127
 
 
@@ -351,7 +351,7 @@ class ClientState(NamedTuple):
 
     @classmethod
     def of(cls, fleet: ClientFleet, last_period: int) -> Self:
-        """Return what the only client of a fleet must not forget."""
+        """State that a fleet's only client must keep."""
         level, key = fleet.ends.index(1) + 1, int(fleet.keys[0])
         numbers = (int(getattr(fleet, name)[0]) for name in cls._fields[4:])
         return cls(fleet.key, level, key, last_period, *numbers)
@@ -393,13 +393,13 @@ class ClientState(NamedTuple):
 
 
 def _format_of(design: MonitorDesign) -> str:
-    """Return how the numbers are laid out, least significant byte first."""
+    """Layout of the numbers, least significant byte first."""
     code = "b" if design.encoding.domain_size <= _LARGEST_BYTE else "q"
     return f"<{KEY_BYTES}sB5Q4{code}"
 
 
 def _header(design: MonitorDesign) -> bytes:
-    """Return what says which version and which design a state is of."""
+    """Version and design of a state."""
     return _MAGIC + bytes([_VERSION]) + bytes.fromhex(design.fingerprint())
 
 
@@ -440,7 +440,7 @@ class MonitorClient:
     *Early leavers.* Tell None (0 for booleans) from the period of leaving on, which is one change,
     and go on to the end: then leaving is like any other change. A client that merely stops sends
     no report for the nodes that are unfinished then. An estimate that uses such a node misses all
-    that it would have told of this user, who is counted with his last value where the nodes used
+    increments of this user; the user's last value counts where the nodes used
     are finished ones, and less or not at all elsewhere. Whoever counts reports sees at which
     levels users stopped: again the central guarantee has to assume that levels are not hidden. The
     local one holds either way.
@@ -532,7 +532,7 @@ class MonitorClient:
         return self._state.to_bytes(self._design)
 
     def update(self, t: SupportsIndex, value: Any) -> MonitorReport | None:
-        """Tell the value of a period, and return the report that falls due.
+        """Set the value of a period, and return the report that falls due.
 
         Parameters
         ----------
@@ -566,7 +566,7 @@ class MonitorClient:
         return reports[0] if reports else None
 
     def advance(self, t: SupportsIndex, value: Any) -> tuple[MonitorReport, ...]:
-        """Tell the value of a period after a gap, and return all reports that fell due.
+        """Set the value of a period after a gap, and return all reports that fell due.
 
         Parameters
         ----------

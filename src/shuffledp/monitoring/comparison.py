@@ -65,7 +65,7 @@ class RepeatedTask:
     domain_size: int  # k >= 2: possible answers in each period; 2 for a state that is on or off
     periods: int  # d, at least 1
     num_users: int  # n, at least 1
-    delta: float  # Of everything that is published together, in (0, 1)
+    delta: float  # for everything published together, in (0, 1)
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class RepeatedTask:
         return ("k-rr",) if self.domain_size == 2 else _CANDIDATES
 
     def profile(self, name: str, epsilon0: float) -> LocalProfile:
-        """Return what the accountant needs of the randomizer of one answer."""
+        """Accountant's input for the randomizer of one answer."""
         return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0).profile
 
     def error(self, name: str, epsilon0: float, *, share: float = 1.0) -> float:
@@ -113,9 +113,9 @@ class RepeatedCollection:
     randomizer: str  # What each answer is randomized by
     answers_per_user: int  # In how many of the periods each user answers
     epsilon0_per_answer: float  # Local privacy loss of one answer, in nats
-    local_epsilon: float  # Of all answers of a user together, rounded up
+    local_epsilon: float  # for all answers of a user together, rounded up
     central: Bound  # Central epsilon of everything that is published, at the plan's delta
-    # Of the count of one value in one period, in users; root mean square over the values.
+    # Error of the count of one value in one period, in users; root mean square over the values.
     # ``inf`` where answers say nothing.
     standard_error: float
     # No analysis of the same collection allows less noise; None where nothing is known.
@@ -194,7 +194,7 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
 def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> RepeatedCollection:
     """Return the collection in which each user answers in a few periods, drawn in secret.
 
-    With the number of answers that has the least error; the central guarantee is that of any
+    With the number of answers that has the least error; the central guarantee holds for any
     randomizer of the same local loss, among n users. ``least_standard_error`` is what the local
     loss alone would allow.
     """
@@ -268,7 +268,7 @@ class MonitorComparison:
     """Monitoring beside what can be done without it."""
 
     periods: int  # d, at least 1
-    # Of monitoring, online least squares: root mean square over the periods, in users.
+    # Error of monitoring, online least squares: root mean square over the periods, in users.
     standard_error: float
     smoothed_standard_error: float  # The same once all reports are there
     local_epsilon: float  # What monitoring guarantees; upper ends, in nats
@@ -295,7 +295,7 @@ class MonitorComparison:
 
     @property
     def factors(self) -> dict[str, float]:
-        """Errors over that of monitoring: above 1 monitoring is better.
+        """Errors divided by monitoring's: above 1 monitoring is better.
 
         At both guarantees, at the same local and at the same central one. The least are at the
         least errors that any analysis could allow, or as proved.

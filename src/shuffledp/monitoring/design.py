@@ -44,7 +44,7 @@ class SignLaw:
     # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
     # loss of the law that is drawn, rounded up, which is at most that.
     epsilon0: float
-    # r_0 ... r_k, exactly: means of products of so many different signs; 0 where left out.
+    # r_0 ... r_k, exactly: means of products of different signs, by their number; 0 where left out.
     correlations: tuple[Fraction, ...] = field(init=False, repr=False)
     uniform_share: Fraction = field(init=False, repr=False)  # least density over uniform reports
     identity: str = field(init=False, repr=False)  # names the exact law
@@ -66,7 +66,7 @@ class SignLaw:
         return float(self.correlations[2]) if len(self.correlations) > 2 else 0.0
 
     def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
-        """Return what the accountant needs."""
+        """Accountant's input."""
         return MonitoringProfile(
             protocol=self.name,
             epsilon0=self.epsilon0,
@@ -79,7 +79,7 @@ class SignLaw:
 
     @abstractmethod
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
-        """Return what each client draws, once."""
+        """Values that each client draws, once."""
 
 
 #: Most signs of a pattern: it is a 64-bit word, and the number of patterns must fit one, too.
@@ -242,7 +242,7 @@ class PeriodTree:
         periods = require_at_least("periods", self.periods, 1)
         if periods > _LARGEST_PERIODS:
             raise ParameterError(
-                f"periods = {periods} is above 2^40: no table has so many; take longer periods"
+                f"periods = {periods} is above 2^40: no table is that long; take longer periods"
             )
         sizes = (periods >> height for height in range(periods.bit_length() - 1))
         object.__setattr__(self, "periods", periods)
@@ -259,7 +259,7 @@ class PeriodTree:
         return self.offsets[-1] + 1  # the last level has one node
 
     def nodes_at(self, level: int) -> int:
-        """Return how many nodes a level has: floor(d / 2^(level-1))."""
+        """Return the number of nodes of a level: floor(d / 2^(level-1))."""
         return self.periods >> (level - 1)
 
     def offset(self, level: int) -> int:
@@ -369,14 +369,14 @@ class Encoding:
 
     @property
     def variance_factor(self) -> float:
-        """Variance of an estimate over that of a count of one bit from as many reports."""
+        """Variance of an estimate, relative to a count of one bit from equally many reports."""
         return 4.0 if self.name == "hadamard" else float(len(self.labels))
 
     @property
     def changing_share(self) -> float:
         """At most this share of the columns shows a change of the value; in (0, 1], rounded up."""
         if self.name == "hadamard":
-            return 0.5  # in so many columns do two rows differ
+            return 0.5  # two rows differ in half of the columns
         return min(2.0 / len(self.labels) * (1.0 + math.ulp(1.0)), 1.0)
 
     def code(self, value: Any) -> int:

@@ -91,7 +91,7 @@ class Histories:
         return int(self.users.size)
 
     def changes_at(self, period: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return who changes at a period, and to what.
+        """Users who change at a period, and their new values.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Histories:
         return self.users[piece], self.values[piece]
 
     def true_counts(self) -> NDArray[np.int64]:
-        """Return how many users really have each value, in each period.
+        """Return the true number of users with each value, in each period.
 
         Returns
         -------
@@ -422,7 +422,7 @@ def _last_of_each_period(
 
 
 # ---------------------------------------------------------------- times
-#: The most periods of a table: nobody reads so many running counts.
+#: Largest number of periods of a table.
 MOST_PERIODS = 1 << 20
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -481,7 +481,7 @@ class TimeAxis(NamedTuple):
 def time_axis(
     kind: str, ends: Sequence[int], *, start: object, every: object, length: int | None, origin: str
 ) -> TimeAxis:
-    """Return how the times of a column become periods; raise if one is outside them."""
+    """Map from the times of a column to periods; raise if one is outside them."""
 
     def text(time: int) -> str:
         if kind == "number":

@@ -46,7 +46,7 @@ def running_sums(tree: PeriodTree, node_values: NDArray[Any], through: int) -> N
     """Return the sum over the cover of 1 ... t of a number or row for each node, for every t.
 
     The cover of t, one node for each one-bit of t (Algorithm 2, lines 7 to 10, of
-    arXiv:1811.12469v2), is that of t without its last one-bit, and the node that ends at t and is
+    arXiv:1811.12469v2), belongs to t without its last one-bit, and the node that ends at t and is
     as long as this bit says. O(through).
     """
     sums = np.zeros((through + 1, *node_values.shape[1:]), dtype=node_values.dtype)
@@ -98,7 +98,7 @@ def online_running_counts(tree: PeriodTree, weighted: NDArray[Any], through: int
 def smoothed_running_counts(tree: PeriodTree, weighted: NDArray[Any], through: int) -> NDArray[Any]:
     """Return the least-squares estimate of the sum over 1 ... t from all nodes up to ``through``.
 
-    Optimal among all linear unbiased estimators; at t = ``through`` that of
+    Optimal among all linear unbiased estimators; at t = ``through`` the one of
     `online_running_counts`. Hay, Rastogi, Miklau, Suciu, VLDB 2010, arXiv:0904.0942v5, Theorem 3,
     for each tree of the forest: in the end each node is the sum of its children.
     """
@@ -212,8 +212,8 @@ def online_factors(periods: NDArray[np.int64]) -> Floats:
 def variance_factors(through: int, *, smoothed: bool = False) -> Floats:
     """Return sum a_v^2: the variance of each running count where every node has variance 1.
 
-    The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half of that of
-    their nodes; smoothed see `smoothed_factors`.
+    The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half the number of
+    the nodes of the cover; smoothed see `smoothed_factors`.
     """
     return smoothed_factors(through)[0] if smoothed else online_factors(np.arange(1, through + 1))
 
@@ -317,10 +317,10 @@ def band_quantile(
     simultaneous: bool = True,
     domain_size: int = 1,
 ) -> float:
-    """Return how many standard errors a band reaches to either side.
+    """Half-width of a band in standard errors.
 
     Pointwise the quantile of the normal law. Simultaneous, for all periods 1 ... ``through`` and
-    all values: at least that of the maximum, but for the failure rate, and never above
+    all values: at least the maximum's quantile, but for the failure rate, and never above
     Bonferroni's. Sidak 1967: normal variables, whatever their correlations, are all within a band
     with at least the product of the single probabilities; above 37,000 periods that alone.
     """
@@ -339,7 +339,7 @@ def band_quantile(
 
 
 def sidak_quantile(confidence: float, num_periods: int, domain_size: int = 1) -> float:
-    """Return q such that so many normal errors are all in [-q, q] with that confidence or more.
+    """Return q such that all these normal errors lie in [-q, q], with at least the confidence.
 
     Bonferroni's inequality among ``domain_size`` such series.
     """

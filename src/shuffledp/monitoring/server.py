@@ -45,13 +45,13 @@ class MonitorServer:
 
     With c = L / gap the sum of the signs at a node times c is unbiased for the sum of the users'
     increments over it, for users who take part from the start to the node's end. A user whose
-    increments are all reported adds his part whenever he joined; reports that are missing count as
+    increments are all reported adds a part whenever they joined; reports that are missing count as
     if nothing had changed then.
 
     Estimates are the best linear unbiased ones from the nodes that have ended, of hardly more than
     half the variance of the cover of Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta,
     "Amplification by Shuffling", SODA 2019, arXiv:1811.12469v2, Algorithm 2 (with the factor of L
-    levels in place of log2 d). Smoothed they use the later nodes, too. Standard errors are those of
+    levels in place of log2 d). Smoothed they use the later nodes, too. Standard errors refer to
     ``num_users`` users, an upper bound if it is one of the users.
 
     Examples
@@ -143,7 +143,7 @@ class MonitorServer:
         confidence: float = 0.95,
         simultaneous: bool = True,
     ) -> RunningCounts:
-        """Return how many users have each value at period t, from the reports up to t.
+        """Estimate the number of users with each value at period t, from the reports up to t.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class MonitorServer:
         confidence: float = 0.95,
         simultaneous: bool = True,
     ) -> RunningCounts:
-        """Return how many users have each value at each of the periods 1 ... T.
+        """Estimate the number of users with each value at each of the periods 1 ... T.
 
         Parameters
         ----------
@@ -204,8 +204,8 @@ class MonitorServer:
         confidence : float
             Nominal coverage of the bands, in (0, 1).
         simultaneous : bool
-            Whether all bands hold at once with that confidence: those of all periods of the design
-            and all values, or, smoothed, of the periods 1 ... T and all values; else each alone.
+            Whether all bands hold at once with that confidence, for all periods and values
+            of the design, or, smoothed, the periods 1 ... T and all values; else each alone.
 
         Returns
         -------

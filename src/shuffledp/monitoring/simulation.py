@@ -38,7 +38,7 @@ _BARE = 10.0
 
 
 def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ...]:
-    """Return what to say where the noise drowns the counts."""
+    """Cautions where the noise drowns the counts."""
     if worst_standard_error <= _USELESS_SHARE * num_users:
         return ()
     return (
@@ -49,7 +49,7 @@ def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ..
 
 
 def local_cautions(epsilon0: float) -> tuple[str, ...]:
-    """Return what to say where a user's own reports are hardly private."""
+    """Cautions where a user's own reports are hardly private."""
     if epsilon0 <= _BARE:
         return ()
     return (
@@ -59,7 +59,7 @@ def local_cautions(epsilon0: float) -> tuple[str, ...]:
 
 
 def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tuple[str, ...]:
-    """Return what to say where changes were ignored."""
+    """Cautions where changes were ignored."""
     if not num_ignored:
         return ()
     return (
@@ -254,7 +254,7 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     Parameters
     ----------
     histories : Histories
-        What users really do; see ``open_histories``. Its periods are those of the collection, and
+        What users really do; see ``open_histories``. Its periods are the collection's, and
         its categories the domain.
     max_changes : int
         k, in [1, periods]: how many changes of a user are followed. Clients ignore further ones,
@@ -266,7 +266,7 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     protocol : str
         Law of the signs; see `MonitorDesign`.
     smoothed : bool
-        Use later reports for earlier periods, too; by default estimates are those of the day.
+        Use later reports for earlier periods, too; by default estimates are made on the day.
     confidence : float
         That all bands hold at once with, in (0, 1).
     seed : int, optional

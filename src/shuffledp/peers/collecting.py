@@ -33,9 +33,9 @@ class Fetched:
     collected: Collected
     # Who took part, and who was away when.
     record: ExchangeRecord
-    # Of that record: what all holders have to confirm.
+    # Digest of that record, which all holders have to confirm.
     transcript: bytes
-    # Of the roster.
+    # Digest of the roster.
     roster_digest: bytes
     # Why the relay may still have what was handed in; empty if it said that it deleted it, or was
     # not asked to.
@@ -86,7 +86,7 @@ def fetch(
 
 
 def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report: Progress) -> None:
-    """Return when a collection is over; raise if it is not in time."""
+    """Wait for the end of a collection and return its time; raise if it is late."""
     give_up = None if seconds is None else time.monotonic() + seconds
     wait = SHORTEST_WAIT
     while (status := client.status()).phase != "over":
@@ -115,7 +115,7 @@ def collection_result(
     """Return estimates and guarantee of a collection that is over, about the users who registered.
 
     Reports that are missing are taken for a random sample of theirs, and warned about. The
-    guarantee is that of the reports that came: only epsilon0 if others may be missing because of
+    guarantee covers the reports that came: only epsilon0 if others may be missing because of
     whose they are. ``num_dishonest`` users are taken to tell their own reports, and hide nobody.
     """
     terms.require_graph(graph)
@@ -153,7 +153,7 @@ def collection_result(
         facts=exchange_account.exchange_facts(
             exchange, profile, guarantee, graph_name=graph_name, collected=collected
         ),
-        # What can be guessed of who registered depends on the order in which reports arrived.
+        # Inference on the registered users depends on the order in which reports arrived.
         shuffling=FinishedShuffling(
             name="network",
             account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
@@ -167,7 +167,7 @@ def collection_result(
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
-    """Return what happened on the way, as JSON values for ``privacy.json``."""
+    """Course of the collection, as JSON values for ``privacy.json``."""
     collected, record, number = fetched.collected, fetched.record, len(fetched.collected.reports)
     return {
         "collection_id": terms.collection_id.hex(),
@@ -187,7 +187,7 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
 def _warnings(
     exchange: Exchange, collected: Collected, num_reports: int, invalid: int
 ) -> tuple[str, ...]:
-    """Return what the user should know before publishing."""
+    """Warnings to read before publishing."""
     terms, absences = exchange.terms, exchange.record.num_absences
     registered = int(exchange.record.nodes.size)
     rejected = invalid + sum(collected.rejected.values())

@@ -37,14 +37,14 @@ class Arrived:
     num_reports: int
     # Nodes whose hand-ins opened, rising.
     handed_in: NDArray[np.int64]
-    # Of each holder who missed something that was sent: the round in which that was noticed.
+    # By holder with losses: the round in which they were noticed.
     short_since: tuple[int, ...] = ()
     # Holders to whom the relay showed another record of absences than to the analyzer.
     num_contradicting: int = 0
 
     @classmethod
     def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
-        """Return what arrived."""
+        """Return the arrivals."""
         said = collected.confirmations
         whole = [each.transcript for each in said.values() if not each.short_since]
         return cls(
@@ -62,7 +62,7 @@ class Arrived:
     def doubts(
         self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
     ) -> tuple[str, ...]:
-        """Return why losses may depend on whose reports they are (docs/results/delivery.md).
+        """Reasons why losses may depend on the owners of reports (docs/results/delivery.md).
 
         ``load`` is the mean number of reports at each user after the last round.
         """
@@ -138,7 +138,7 @@ class Exchange:
     """An exchange as it went: the walk of those who registered, with those who were away.
 
     Given who registered and who was away when, reports move independently: in a round that a user
-    misses all reports that he holds stay. What users hold who hand in nothing is not seen.
+    misses all the reports they hold stay. What users hold who hand in nothing is not seen.
     ``num_dishonest`` users hide nobody. Cost: exact laws where a registered user was away, so
     O(rounds m) for each user; otherwise as `NetworkMixing`.
     """
@@ -211,7 +211,7 @@ class Exchange:
         return [self._bounds[number] for number in rounds]
 
     def hiding(self, rounds: int) -> Hiding:
-        """Return who hides a report: those whose reports came, or all, whichever proves more."""
+        """Crowd that hides a report: users whose reports came, or all, whichever proves more."""
         (bounds,) = self.position_bounds([rounds])
         found = Hiding.of(bounds)
         if self._seen is None or bounds.lowered is None:
@@ -220,11 +220,11 @@ class Exchange:
         return max(found, given, key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float) -> float:
-        """Return what of a delta the chance of an overload leaves; rounded down, maybe below 0."""
+        """Delta left after the probability of an overload; rounded down, maybe below 0."""
         return (delta - self.overload) * (1.0 - 1e-12)
 
     def epsilon(self, profile: LocalProfile, *, delta: float, rounds: int) -> Bound:
-        """Bound the central epsilon had the exchange ended after so many rounds.
+        """Bound the central epsilon, had the exchange ended after ``rounds`` rounds.
 
         The chance of an overload is taken off delta.
         """
@@ -243,12 +243,12 @@ class Exchange:
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
 
     def asked(self, left: float) -> Asked:
-        """Return what is asked of the walk, given what is left of delta."""
+        """Options of the walk's account, given the delta left."""
         protocol, dishonest = self.terms.protocol, self.num_dishonest
         return Asked(delta=left, protocol=protocol, num_dishonest=dishonest)
 
     def _obstacles(self, delta: float) -> list[str]:
-        """Return why not even the walk is accounted for."""
+        """Obstacles to an account even of the walk."""
         found = {
             f"the chance that somebody held more reports than messages may be {self.overload:.2g}, "
             f"which leaves nothing of delta = {delta:g}": self.delta_left(delta) <= 0.0,
@@ -283,7 +283,7 @@ def exchange_facts(
     graph_name: str,
     collected: Collected,
 ) -> ExchangeFacts | None:
-    """Return what a report says about an exchange; None where fewer than two users registered.
+    """Facts of a report on an exchange; None where fewer than two users registered.
 
     Epsilons are proved upper bounds, the gap is rounded down (0 where reports never mix) and the
     separation up. Cost: up to ten bounds of epsilon for other numbers of rounds.

@@ -1,10 +1,10 @@
-"""Keys: who somebody is, where to write to him, who has registered, and keys between neighbours.
+"""Keys: identities, addresses, registrations, and keys between neighbours.
 
 Two neighbours u < v make the first secret k_1 from their mail keys by X25519 and HKDF-SHA256, with
 the context as salt, and then forget these keys. In round r both expand k_r (HKDF-SHA256, under the
 context, r, u and v) to the next secret k_(r+1), a key for envelopes from u to v, one from v to u,
-and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to him or
-by him until then cannot be opened any more by what he has, nor by what his neighbours have who have
+and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to or
+by them until then can no longer be opened with their keys, nor with keys of neighbours who have
 come as far.
 """
 
@@ -90,11 +90,11 @@ class PrivateKeys:
         return open_seal(sealed, self._own_mail(), info)
 
     def shared(self, public_key: bytes, context: bytes) -> bytes:
-        """Return the key that the owner shares with that of a public one."""
+        """Key shared by the owner and the owner of a public key."""
         return shared_key(self._own_mail(), public_key, context)
 
     def are_of(self, terms: Terms) -> bool:
-        """Return whether the terms name their public keys."""
+        """Return True if the terms name their public keys."""
         wanted = (terms.analyzer_mail_key, terms.analyzer_identity_key)
         return (self.mail_key, self.identity_key) == wanted
 
@@ -131,7 +131,7 @@ class Registration:
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
         """Return a registration after checking its signature and keys.
 
-        That the user is who he says cannot be seen from here: see the threat model.
+        The user's identity cannot be verified here: see the threat model.
         """
         reader = wire.Reader(data, "registration", Fault.PEER)
         registration = cls._take(reader, terms)
@@ -212,12 +212,12 @@ class Roster(dict[int, Registration]):
 
 
 def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
-    """Return what a user signs for the relay to be given his mail of one round."""
+    """Text that a user signs to fetch the mail of one round from the relay."""
     return wire.digest(b"mail token", terms.digest(), wire.uint(node), wire.uint(round_number))
 
 
 def hand_ins_token_text(terms: Terms) -> bytes:
-    """Return what the analyzer signs for the relay to be given what was handed in."""
+    """Text that the analyzer signs to fetch the hand-ins from the relay."""
     return wire.digest(b"hand-ins token", terms.digest())
 
 

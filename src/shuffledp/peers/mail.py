@@ -1,15 +1,15 @@
 """Messages of the exchange, each of one size; and codes that tell whether everything arrived.
 
 A report is sealed to the analyzer once, by its user (the inner seal). Each round its holder locks
-it, with the key that he has with the next holder for this round, into an envelope. A cover is an
-envelope of the same size without a report. All envelopes of a user in one round are his batch,
-which he signs; what the relay passes on to a recipient is his mail; what a holder gives the
-analyzer at the end is his hand-in.
+it, with the key shared with the next holder for this round, into an envelope. A cover is an
+envelope of the same size without a report. All envelopes of a user in one round are a batch,
+which is signed; what the relay passes on to a recipient is the recipient's mail; what a holder
+gives the analyzer at the end is the holder's hand-in.
 
-In every round a user sends each registered neighbour a code over the envelopes for him, none
+In every round a user sends each registered neighbour a code over the envelopes for them, none
 included, under a key of this round that only the two of them have. The recipient knows from the
 relay who was absent; each other neighbour's code must fit what arrived. The *transcript* is a
-digest of who was absent in all rounds so far; codes fit only between users who were shown the same.
+digest of absences in all rounds so far; codes fit only between users who were shown the same.
 Who finds a shortfall sends codes that fit nothing from then on, so that it becomes known wherever
 the missing report could have gone (docs/results/delivery.md).
 """
@@ -44,9 +44,9 @@ _REAL: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """What a holder says of the delivery to him, for the analyzer only."""
+    """A holder's statement on the delivery to them, for the analyzer only."""
 
-    # Of all rounds, as the relay showed them to this holder.
+    # Digest of all rounds, as the relay showed them to this holder.
     transcript: bytes
     # Round in which something was first found missing; 0 if nothing was.
     short_since: int
@@ -119,7 +119,7 @@ class Mail:
 
 
 def _info(context: bytes, *place: int) -> bytes:
-    """Return what an envelope is bound to: round, sender, recipient and index."""
+    """Context that an envelope is bound to: round, sender, recipient and index."""
     return wire.digest(b"envelope", context, wire.numbers(*place))
 
 
@@ -136,12 +136,12 @@ def lock_envelope(
 
 
 def _in_place(content: bytes | None, terms: Terms) -> bytes:
-    """Return what travels, or a cover of the same size."""
+    """Return the report on the way, or a cover of the same size."""
     return _COVER + bytes(terms.inner_bytes) if content is None else _REAL + content
 
 
 def open_envelope(letter: Letter, roster: Roster, pairs: Pairs) -> bytes | Refusal | None:
-    """Return what travels in an envelope, None if it is a cover, or why it is refused."""
+    """Report in an envelope, None for a cover, or the reason for refusing it."""
     info = _info(roster.context, letter.round_number, letter.sender, letter.recipient, letter.index)
     text = unlock(letter.sealed, pairs[letter.sender].from_, info)
     if text is None:
@@ -150,7 +150,7 @@ def open_envelope(letter: Letter, roster: Roster, pairs: Pairs) -> bytes | Refus
 
 
 def _out_of_place(text: bytes) -> bytes | Refusal | None:
-    """Return what travels, None for a cover."""
+    """Report on the way, None for a cover."""
     if text[:1] == _COVER:
         return None
     return text[1:] if text[:1] == _REAL else Refusal.MALFORMED
@@ -196,7 +196,7 @@ def encode_mail(mail: Mail, roster: Roster, *, round_number: int, recipient: int
 
 
 def decode_mail(data: bytes, roster: Roster, *, round_number: int, recipient: int) -> Mail:
-    """Return what is in a packet of mail; all of it may still be false."""
+    """Contents of a packet of mail, unverified."""
     terms, reader = roster.terms, _reader(data, "mail", Fault.RELAY, _MAIL_MAGIC, roster)
     reader.expect(wire.uint(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
     reader.expect(wire.uint(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
@@ -231,7 +231,7 @@ def encode_hand_in(
     keys: PrivateKeys,
     holder: int,
 ) -> bytes:
-    """Return what a holder hands in, sealed to the analyzer as a whole and signed.
+    """Encode a hand-in, sealed to the analyzer as a whole and signed.
 
     How many places there are is public; how many of them are empty only the analyzer can tell.
     """
@@ -243,12 +243,12 @@ def encode_hand_in(
 
 
 def num_places(terms: Terms, holder: int) -> int:
-    """Return how many places a hand-in has."""
+    """Return the number of places of a hand-in."""
     return terms.slots[holder] if terms.protocol == "all" else 1
 
 
 def _hand_in_info(context: bytes, holder: int) -> bytes:
-    """Return what the seal of a hand-in is bound to."""
+    """Context that the seal of a hand-in is bound to."""
     return wire.digest(b"hand-in seal", context, wire.uint(holder))
 
 
@@ -265,7 +265,7 @@ def decode_hand_in(data: bytes, roster: Roster) -> tuple[int, bytes]:
 def open_hand_in(
     sealed: bytes, roster: Roster, keys: PrivateKeys, holder: int
 ) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
-    """Return what a hand-in says of the delivery, and its places; ``None`` if it does not open."""
+    """Return the confirmation and places of a hand-in; ``None`` if it does not open."""
     text = keys.open(sealed, _hand_in_info(roster.context, holder))
     if text is None:
         return None
@@ -296,12 +296,12 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
     """Open what was handed in: reports, each once, with their holders ascending.
 
     What is not in order is counted and left out. A report that is handed in twice is a replay: the
-    second is left out. A report is not signed by its user, for that would name him: whoever takes
-    part can hand in reports of his own making, up to his slots.
+    second is left out. A report is not signed by its user, as that would name them: whoever takes
+    part can hand in reports of their own making, up to their slots.
     """
     if not keys.are_of(roster.terms):
         raise ParameterError(
-            "the private keys are not those of the terms: use the file beside them"
+            "the private keys do not belong to the terms: use the file beside them"
         )
     rejected: Counter[str] = Counter()
     by_holder = _by_holder(hand_ins, roster, rejected)

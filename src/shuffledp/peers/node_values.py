@@ -42,7 +42,7 @@ def read_node_values(
     """Read the values of nodes from a table in which each row is one user.
 
     Without a column of labels the row number, from 0, is the node's number, so that there must be
-    as many rows as nodes. ``ways`` of reading are those of `open_column`.
+    one row per node. ``ways`` of reading as in `open_column`.
     """
     opened = open_column(table, column, question, **ways)
     nodes = np.arange(num_nodes)

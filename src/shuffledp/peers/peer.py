@@ -2,7 +2,7 @@
 
 Each round r has three steps, in this order: ``outgoing(r)`` gives the batch to send, the relay
 closes the round, ``receive(r, packet)`` takes what came. A user who is away in round r leaves out
-the first step; his reports stay. Nothing is drawn twice: what has been drawn for a round is kept,
+the first step; the reports stay. Nothing is drawn twice: what has been drawn for a round is kept,
 and given again when asked again.
 """
 
@@ -33,7 +33,7 @@ _MAGIC: Final = b"SPS\x05"
 class PeerState:
     """The state of a peer; secret."""
 
-    # Of the collection.
+    # Digest of the collection's terms.
     terms_digest: bytes
     # The user.
     node: int
@@ -62,7 +62,7 @@ class PeerState:
     # "absent" of those whose mail was taken, and envelopes refused, by the name of the `Refusal`;
     # nobody but the user is to see it.
     counts: Counter[str] = field(default_factory=Counter)
-    # Of the rounds whose mail was taken; empty before the roster is taken.
+    # Absences in the rounds whose mail was taken; empty before the roster is taken.
     transcript: bytes = b""
     # Round in which something was first found missing; 0 if nothing was.
     short_since: int = 0
@@ -109,7 +109,7 @@ def _choice(entropy: Entropy, items: Sequence[_Item]) -> _Item:
 def draw_step(
     held: Sequence[bytes], neighbours: tuple[int, ...], terms: Terms, entropy: Entropy
 ) -> tuple[list[bytes], list[tuple[int, bytes]]]:
-    """Return which reports stay, each by a coin of its own, and where the others go, uniformly."""
+    """Draw the reports that stay, each by an independent coin, and destinations of the others."""
     if not neighbours:
         return [*held], []
     lazy = draw_below(entropy, len(held), COIN_SIDES) < terms.coin
@@ -145,7 +145,7 @@ class Peer:
         *,
         limits: Limits = LIMITS,
     ) -> Self:
-        """Return the peer of a user, with fresh keys, who holds his own report, sealed here, once.
+        """Return a user's peer with fresh keys and the user's own report, sealed here, once.
 
         The entropy is for the routes, and may serve all peers of a process; keys and seals always
         come from the operating system. `Terms.require_graph` checks the graph, once for all peers.
@@ -179,7 +179,7 @@ class Peer:
 
     @property
     def withholds(self) -> bool:
-        """Whether the user was absent too often, by his limits, to hand in anything."""
+        """True if the user was absent too often, by their limits, to hand in anything."""
         absences = self.state.counts["absent"]
         return not self.state.handed_in and absences > self._limits.allowed_absences(self._terms)
 
@@ -194,7 +194,7 @@ class Peer:
         return Confirmation(transcript=state.transcript, short_since=state.short_since)
 
     def mail_token(self, round_number: int) -> bytes:
-        """Return what to show the relay for the mail of one round."""
+        """Token that entitles the user to the mail of one round."""
         return self.state.keys.sign(mail_token_text(self._terms, self.node, round_number))
 
     def begin(self, roster: Roster) -> None:
@@ -270,7 +270,7 @@ class Peer:
         return state.batch
 
     def _drop_surplus(self) -> None:
-        """Keep as many reports as slots, chosen uniformly."""
+        """Keep a uniform choice of reports, one for each slot."""
         room = self._terms.slots[self.node]
         held = permuted(self._entropy, self.state.held)
         self.state.counts["dropped"] += max(len(held) - room, 0)
@@ -345,7 +345,7 @@ class Peer:
         pairs.forget()
 
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
-        """Return whether all came that those neighbours sent who are not said to be absent."""
+        """Return True if everything came from those neighbours not said to be absent."""
         by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
         for letter in mail.letters:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
@@ -381,9 +381,9 @@ class Peer:
         return taken
 
     def hand_in(self) -> bytes:
-        """Return what to hand in at the end; the same when asked again. Save before sending it.
+        """Return the hand-in; the same when asked again. Save before sending it.
 
-        It has as many places as slots (one, under the protocol "single"), filled up with empty
+        Its places are the slots (one, under the protocol "single"), filled up with empty
         ones, in uniform order.
         """
         roster, _ = self._begun()
@@ -395,7 +395,7 @@ class Peer:
             raise Fault.CALLER.error(f"{what}: take the rest first", Reason.EARLY)
         if self.withholds:
             missed = f"{state.counts['absent']} of {self._terms.rounds} rounds"
-            what = f"user {self.node} was absent in {missed}, more than he allows, and hands in "
+            what = f"user {self.node} was absent in {missed}, more than they allow, and hands in "
             raise Fault.RELAY.error(f"{what}nothing", Reason.LIMIT)
         self._drop_surplus()
         room = messages.num_places(self._terms, self.node)

@@ -41,7 +41,7 @@ def draw_reports(  # one keyword an option
 ) -> None:
     """Randomize the values of those users who have no report of that law yet, and save them.
 
-    Who is in the store has his report already, whatever the table says now. Whose report of the
+    Who is in the store has a report already, whatever the table says now. Whose report of the
     same law on the same question is there, from another collection, sends it again: a second one,
     drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
     store; ``values`` is called only if a report is to be drawn.
@@ -77,7 +77,7 @@ def draw_reports(  # one keyword an option
 
 
 def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple[str, str]]:
-    """Return what a user has answered before by a file, and what answering now costs."""
+    """Earlier answers of a user by a file, and the cost of answering now."""
     before = [each for each in store.answers(asked.question_digest) if each.user == user]
     spent = sum(each.epsilon0 for each in before)
     told = "nothing on this question"
@@ -114,7 +114,7 @@ class PeersOutcome:
     refused: dict[str, int]
     # Nodes that missed something that was sent to them, or heard of others who did.
     short: tuple[int, ...]
-    # Digests of who was absent when, as the relay showed it to those who handed in: one digest,
+    # Digests of absences by round, as the relay showed it to those who handed in: one digest,
     # and the same for all users, or it showed them different things.
     transcripts: tuple[str, ...]
 
@@ -275,7 +275,7 @@ class PeerRunner:
             self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
 
     def _outcome(self) -> PeersOutcome:
-        """Return how it went."""
+        """Outcome in words."""
         ends: defaultdict[str, list[int]] = defaultdict(list)
         for node, how in sorted(self._ends.items()):
             ends[how].append(node)

@@ -82,7 +82,7 @@ def read_key(path: Path, terms: Terms) -> PrivateKeys:
     except ShuffledpError as error:
         raise DataError(f"cannot use the key in {path}: {error}") from None
     if not keys.are_of(terms):
-        raise DataError(f"the key in {path} is not that of the terms: use the one made with them")
+        raise DataError(f"the key in {path} does not fit the terms: use the one made with them")
     return keys
 
 
@@ -103,7 +103,7 @@ def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Pat
 
 
 def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
-    """Return what taking part costs a user, as names and values."""
+    """Cost of taking part for a user, as names and values."""
     # Where all neighbours register.
     slots = np.array(terms.slots)
     envelopes = terms.per_neighbour * graph.degrees if terms.per_neighbour else slots
@@ -118,6 +118,6 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
 
 
 def _span(values: NDArray[Any]) -> str:
-    """Return what all values are, or the least and the largest with a dash between them."""
+    """Return the common value, or the smallest and the largest with a dash between them."""
     first, last = (f"{value:,.0f}" for value in (float(values.min()), float(values.max())))
     return first if first == last else f"{first} to {last}"

@@ -65,7 +65,7 @@ class Relay(Database):
         return "over" if self.fact("over") else "hand-in"
 
     def status(self) -> dict[str, object]:
-        """Return what anybody may know, as JSON values."""
+        """Public status, as JSON values."""
         number = self.round_number
         return {
             "phase": self.phase,
@@ -79,7 +79,7 @@ class Relay(Database):
         }
 
     def is_complete(self) -> bool:
-        """Return whether everybody did what the present phase is for."""
+        """Return True if everybody completed the present phase."""
         registered = self._number("registrations")
         if self.phase == "registration":
             return registered == self.terms.num_users
@@ -88,7 +88,7 @@ class Relay(Database):
         return self._number("hand_ins") == registered
 
     def _number(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return int(self.value(f"SELECT count(*) FROM {table}"))  # noqa: S608  # a name of ours
 
     def go_on(self) -> bool:
@@ -171,12 +171,12 @@ class Relay(Database):
         return True
 
     def _forget_mail(self, recipient: int) -> None:
-        """Forget the mail of a user of all rounds that are over, which he has taken."""
+        """Forget a user's mail of all rounds that are over and taken."""
         query = "DELETE FROM mail WHERE recipient = ? AND round < ?"
         self.change(query, (recipient, self.round_number))
 
     def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
-        """Raise unless there are as many letters as the terms say, all to registered neighbours.
+        """Raise unless the batch has the terms' number of letters, all to registered neighbours.
 
         And a code for each of these; what is in it is between the two.
         """
@@ -195,7 +195,7 @@ class Relay(Database):
             raise Fault.PEER.error(f"user {sender} did not send each neighbour {each} envelopes")
 
     def senders(self, round_number: int) -> frozenset[int]:
-        """Return who has sent in a round."""
+        """Senders of a round."""
         rows = self.rows("SELECT sender FROM batches WHERE round = ?", (round_number,))
         return frozenset(sender for (sender,) in rows)
 
@@ -210,9 +210,9 @@ class Relay(Database):
         return self._absent[round_number]
 
     def mail(self, node: int, round_number: int, token: bytes) -> bytes:
-        """Return what was sent to a user in a round that is over, and who was absent in it.
+        """Mail to a user in a round that is over, and the round's absences.
 
-        The same each time, until he sends something: then he had taken the mail, and it was
+        The same each time, until the user sends something: then the mail had been taken, and it was
         forgotten.
         """
         roster = self.roster
@@ -223,11 +223,11 @@ class Relay(Database):
         absent = self.absent(round_number)
         text = keys.mail_token_text(self.terms, node, round_number)
         if not is_signed(token, roster[node].identity_key, text):
-            raise Fault.PEER.error(f"the token for mail of user {node} is not his", Reason.FORGED)
+            raise Fault.PEER.error(f"the mail token of user {node} is not theirs", Reason.FORGED)
         query = "SELECT count(*) FROM batches WHERE sender = ? AND round > ?"
         if self._handed_in(node) is not None or self.value(query, (node, round_number)):
-            what = f"user {node} has taken the mail of round {round_number}, for he went on, and "
-            what += "it was deleted: is this a copy of his state, or an old one?"
+            what = f"user {node} has taken the mail of round {round_number}, for they went on, and "
+            what += "it was deleted: is this a copy of their state, or an old one?"
             raise Fault.PEER.error(what, Reason.LATE)
         query = "SELECT sender, place, content FROM mail WHERE round = ? AND recipient = ? "
         rows = self.rows(query + "ORDER BY sender, place", (round_number, node))
@@ -244,7 +244,7 @@ class Relay(Database):
 
     # ------------------------------------------------------------ the end
     def _handed_in(self, holder: int) -> Any:
-        """Return what a user handed in; None if nothing."""
+        """Hand-in of a user; None if nothing."""
         return self.value("SELECT message FROM hand_ins WHERE holder = ?", (holder,))
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
@@ -265,7 +265,7 @@ class Relay(Database):
         return True
 
     def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
-        """Return what was handed in, holders ascending, to the analyzer once it is final."""
+        """All hand-ins, holders ascending, to the analyzer once final."""
         self._require_analyzer(token)
         rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
         handed_in = tuple(message for (message,) in rows)
@@ -275,7 +275,7 @@ class Relay(Database):
         return handed_in
 
     def record(self, token: bytes) -> list[list[int]]:
-        """Return who was absent in each round, to the analyzer once it is final.
+        """Absences of each round, to the analyzer once final.
 
         Users who never registered are absent in all rounds.
         """
@@ -308,7 +308,7 @@ def _require_named(what: str, named: int, wanted: int | None) -> None:
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:
-    """Return whether the same is kept; raise if something else is."""
+    """Return True if the same is kept; raise if something else is."""
     if kept is not None and kept != data:
         raise Fault.PEER.error(f"{conflict}: it stands", Reason.CONFLICT)
     return kept is not None

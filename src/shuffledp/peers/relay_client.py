@@ -76,13 +76,13 @@ class RelayClient(HttpClient):
         patience_seconds: float | None = None,
         client: httpx.Client | None = None,
     ) -> None:
-        """``sizes`` are those of `answer_sizes`."""
+        """``sizes`` come from `answer_sizes`."""
         self._sizes = sizes
         patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
         super().__init__(url, server="relay", patience_seconds=patience, client=client)
 
     def status(self) -> RelayStatus:
-        """Return what the relay is doing."""
+        """Status of the relay."""
         return RelayStatus.from_json(json_of(self.request("GET", "/status")))
 
     def register(self, node: int, registration: bytes) -> None:
@@ -98,7 +98,7 @@ class RelayClient(HttpClient):
         self.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
 
     def mail(self, round_number: int, node: int, token: bytes) -> bytes:
-        """Return what came for a user in a round that is over."""
+        """Mail for a user in a round that is over."""
         path = f"/rounds/{round_number}/mail/{node}"
         return self.request("GET", path, token=token, most=self._sizes["mail"])
 
@@ -116,6 +116,6 @@ class RelayClient(HttpClient):
         self.request("DELETE", "/hand-ins", token=token)
 
     def absences(self, token: bytes) -> object:
-        """Return who was absent in each round, as it stands in the relay's JSON, unchecked."""
+        """Absences of each round, as in the relay's JSON, unchecked."""
         written = json_of(self.request("GET", "/record", token=token, most=self._sizes["record"]))
         return written.get("absent") if isinstance(written, dict) else None

@@ -30,7 +30,7 @@ from shuffledp.peers.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 _MOST_HEAD_BYTES = 1024
 _TICK_SECONDS = 0.05
 
-# Handing in may take so many rounds' time.
+# Rounds' time that handing in may take.
 _ROUNDS_OF_HAND_IN = 10.0
 
 
@@ -179,7 +179,7 @@ def serve_relay(
 
     HTTP only: beyond one machine a reverse proxy has to add TLS, which hides from the network who
     talks to the relay, how often and with which signatures. It goes on from where the last relay
-    with that file was; ``on_ready`` is told the URL once requests are taken. ``clock`` is that of
+    with that file was; ``on_ready`` is told the URL once requests are taken. ``clock`` is as in
     `RelayService`.
     """
 

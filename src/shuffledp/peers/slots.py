@@ -1,11 +1,11 @@
-"""How many messages a user sends each round: enough for all reports he will ever hold.
+"""Messages per user and round: enough for all reports a user will ever hold.
 
 The number of reports that user u holds after r rounds is a sum of independent indicators, one a
 report, with mean load_u(r) = sum_i P_i(u). With P(S >= k) for such a sum S of mean m:
 
-- for k >= m + 1 it is at most that of a binomial count of the same mean (Hoeffding, "On the
+- for k >= m + 1 it is at most the tail of a binomial count of the same mean (Hoeffding, "On the
   distribution of the number of successes in independent trials", 1956, Theorem 4), which is at most
-  that of a Poisson one (Anderson and Samuels, "Some inequalities among binomial and Poisson
+  the tail of a Poisson one (Anderson and Samuels, "Some inequalities among binomial and Poisson
   probabilities", 1967, Theorem 2.1);
 - for a Poisson count it is at most e^-m m^k / k! * (k + 1) / (k + 1 - m): the terms after the
   first fall at least as fast as powers of m / (k + 1).
@@ -36,7 +36,7 @@ def slots_for(
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
 ) -> NDArray[np.int64]:
-    """Return how many messages each user sends a round, at least 1.
+    """Return the number of messages each user sends a round, at least 1.
 
     No user ever holds more reports, except with probability ``failure``, if everybody registers and
     nobody is absent; otherwise `overload_probability` says what holds.
@@ -94,7 +94,7 @@ def per_neighbour_for(
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
 ) -> int:
-    """Return how many messages, >= 1, all users send each neighbour in each round.
+    """Return the number of messages, >= 1, all users send each neighbour in each round.
 
     Where each neighbour is sent the same number, what the relay sees of the traffic does not depend
     on where reports go. From means load_u(r) / degree_u; ``failure`` is the probability of ever

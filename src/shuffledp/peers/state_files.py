@@ -120,7 +120,7 @@ class FetchedStore(Database):
             self.set_fact("roster", fetched.roster)
 
     def everything(self) -> Everything | None:
-        """Return what was kept; None if nothing was."""
+        """Everything kept; None if nothing was."""
         roster = self.fact("roster")
         if roster is None:
             return None

@@ -56,7 +56,7 @@ def new_collection_id(entropy: Entropy) -> bytes:
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """Return SHA-256 of who is joined to whom, whatever the users are called."""
+    """SHA-256 of the edges of the graph, whatever the users are called."""
     starts, neighbours = graph.starts.astype("<i8"), graph.neighbours.astype("<i4")
     return wire.digest(b"graph", starts.tobytes(), neighbours.tobytes())
 
@@ -90,7 +90,7 @@ class Terms:
     analyzer_mail_key: bytes
     # Ed25519 public key by which the relay knows the analyzer.
     analyzer_identity_key: bytes
-    # Whether a holder hands in all reports he holds, or one of them.
+    # Whether a holder hands in all the reports they hold, or one of them.
     protocol: Literal["all", "single"] = "all"
     # Probability that a report stays with its holder: a multiple of 2^-16 in [0, 1), so that the
     # coin is exact.
@@ -160,7 +160,7 @@ class Terms:
         return 1 + self.inner_bytes + TAG_BYTES
 
     def batch_size(self, node: int, num_neighbours: int) -> int:
-        """Return how many envelopes a user sends each round: none where there is nobody to."""
+        """Return the number of envelopes a user sends each round: none without neighbours."""
         if self.per_neighbour:
             return self.per_neighbour * num_neighbours
         return self.slots[node] if num_neighbours else 0
@@ -252,7 +252,7 @@ class Limits:
     terms_digest: bytes | None = None
     # Hand in nothing after more rounds than this in which the relay took no batch of the user; by
     # default a quarter of the rounds, rounded down. The relay decides who is absent: one that
-    # refuses all batches of a user would otherwise be handed his own report, which never moved.
+    # refuses all batches of a user would otherwise be handed their own report, which never moved.
     most_absences: int | None = None
     # Take no other roster than the one with this digest.
     roster_digest: bytes | None = None
@@ -330,5 +330,5 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     return of_rounds + terms.num_users * REGISTRATION_BYTES
 
 
-#: Those of a user who says nothing else.
+#: Limits of a user who sets none.
 LIMITS: Final = Limits()

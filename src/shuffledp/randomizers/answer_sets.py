@@ -166,7 +166,7 @@ class SetRandomizer(FrequencyRandomizer):
         return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
 
     def aggregate(self, reports: Reports) -> Counts:
-        """Return how often slots of reports support each category; counts of one law add."""
+        """Support counts of each category over the slots of reports; counts of one law add."""
         checks.require_same_law(reports.fingerprint, self.fingerprint)
         of_base = Reports(data=self._slots(reports.data), fingerprint=self.base.fingerprint)
         return Counts(
@@ -190,7 +190,7 @@ class SampledAnswers(SetRandomizer):
     max_answers : int
         The most answers s that a user may hold, in [1, k].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class SampledAnswers(SetRandomizer):
     f > 0, splitting wins from some epsilon0 on: at k = 16 from 4.3 (optimized-unary, s = 2,
     f = 0.5) to 17.2 (s = 3, f = 0.01).
 
-    Cost: that of the base, and 8 random bytes a report; sorting each set.
+    Cost: the base's, and 8 random bytes a report; sorting each set.
 
     Examples
     --------
@@ -251,9 +251,9 @@ class SampledAnswers(SetRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss, and the blanket of the base.
 
-        The law of a set is the mean of the base's laws over its s slots. The loss is that of the
+        The law of a set is the mean of the base's laws over its s slots. It has the loss of the
         base, which the empty set and a set of s answers reach. Hockey-stick divergences are
-        jointly convex, so those of two sets are at most the largest of two single answers; and
+        jointly convex, so the losses of two sets are at most the largest of two single answers; and
         telling the adversary which answers the other users drew can only help. So the base's
         blanket, for its worst pair, bounds this one too. It is not always attained.
         """
@@ -312,7 +312,7 @@ class SplitAnswers(SetRandomizer):
     Slots are in falling order of the answers, dummies last; the order carries nothing else. A
     report is one row of s reports of the base, one after the other.
 
-    Cost: s times that of the base.
+    Cost: s times the base's.
 
     Examples
     --------
@@ -327,7 +327,7 @@ class SplitAnswers(SetRandomizer):
 
     @property
     def num_slots(self) -> int:
-        """As many as ``max_answers``."""
+        """Equal to ``max_answers``."""
         return self.max_answers
 
     @property

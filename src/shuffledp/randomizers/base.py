@@ -87,7 +87,7 @@ class FrequencyRandomizer(ABC):
 
     @abstractmethod
     def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category; counts of one law add."""
+        """Return the number of reports that support each category; counts of one law add."""
 
     def estimate(
         self,
@@ -99,7 +99,7 @@ class FrequencyRandomizer(ABC):
     ) -> FrequencyEstimates:
         """Return the unbiased share of users with each category, and how far it may be off.
 
-        ``data`` are reports of this law, or what `aggregate` made of them; the options are those of
+        ``data`` are reports of this law, or what `aggregate` made of them; the options come from
         `estimate_frequencies`. Nothing is clipped or normalised; shares of several categories a
         user sum to the mean number of these. `ParameterError` if reports say nothing
         (epsilon0 = 0), `DataError` if there are none.
@@ -124,7 +124,7 @@ class CategoryRandomizer(FrequencyRandomizer):
     `support_probabilities`, `randomize` and `supports`; the rest follows, and may be replaced by
     something faster. docs/guides/adding-a-randomizer.md walks through an example.
 
-    Methods that read reports raise `FingerprintError` for those of another law, `DomainError` for
+    Methods that read reports raise `FingerprintError` for reports of another law, `DomainError` for
     what this law never makes, and `ParameterError` for another type or shape.
 
     Attributes
@@ -154,7 +154,7 @@ class CategoryRandomizer(FrequencyRandomizer):
 
     @abstractmethod
     def supports(self, reports: Reports) -> Booleans:
-        """Return which categories each report supports: booleans, shape (n, k)."""
+        """Categories that each report supports: booleans, shape (n, k)."""
 
     @property
     def num_report_bytes(self) -> int:
@@ -162,7 +162,7 @@ class CategoryRandomizer(FrequencyRandomizer):
         return bytes_of_row(self.randomize(np.empty(0, np.int64), Entropy.from_seed(0)))
 
     def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category; counts of one law add."""
+        """Return the number of reports that support each category; counts of one law add."""
         support = np.zeros(self.domain_size, dtype=np.int64)
         step = max(1, _CELLS_AT_A_TIME // self.domain_size)
         for start in range(0, max(reports.num_reports, 1), step):
@@ -190,7 +190,7 @@ class CategoryRandomizer(FrequencyRandomizer):
 class SettledRandomizer(CategoryRandomizer):
     """A `CategoryRandomizer` whose exact law is settled by k and by the loss asked for."""
 
-    largest_channel: ClassVar[int] = 8  # of so many categories, matrices are written out
+    largest_channel: ClassVar[int] = 8  # largest number of categories with explicit matrices
 
     domain_size: int
     epsilon0: float
@@ -210,10 +210,10 @@ class SettledRandomizer(CategoryRandomizer):
 
     @abstractmethod
     def _support(self, reports: Reports) -> Integers:
-        """Return how many reports, once checked, support each category."""
+        """Return the number of checked reports that support each category."""
 
     def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
+        """Return the number of reports that support each category. See `CategoryRandomizer`."""
         support, count = self._support(reports), reports.num_reports
         return Counts(support=support, num_reports=count, fingerprint=self.fingerprint)
 
@@ -254,7 +254,7 @@ class MeanRandomizer(ABC):
     A class that derives from this one gives the attributes below, `profile`, `dimension`,
     `randomize`, `scores`, `score_scale`, `report_variance` and `mean_report_variance`; the rest
     follows. The value that a report stands for is ``offset + factor * score``, whose expectation is
-    the user's value. Methods that read reports raise as those of `CategoryRandomizer`.
+    the user's value. Methods that read reports raise as in `CategoryRandomizer`.
 
     Attributes
     ----------
@@ -316,11 +316,11 @@ class MeanRandomizer(ABC):
         """Return the variance of a report for a typical value, by which randomizers are compared.
 
         In squared units: for numbers the mean over values spread evenly over the range; for vectors
-        that of the zero vector, the largest, averaged over the coordinates.
+        the variance for the zero vector, the largest, averaged over the coordinates.
         """
 
     def noise_law(self) -> NoiseLaw:
-        """Return how the noise of the reports follows from their squares.
+        """Noise variance of the reports as a function of their squares.
 
         Unless a class says otherwise, it cannot be told from the spread of the values, so that the
         standard error of a mean is an upper bound.

@@ -23,7 +23,7 @@ class Duchi(numbers.NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class Duchi(numbers.NumberRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: binary randomized response, with its blanket.
 
-        A report is that of a random one of the two ends, which are the worst case; see
+        A report comes from a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
         """
         return LocalProfile(

@@ -33,7 +33,7 @@ class KRandomizedResponse(SettledRandomizer):
     domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -114,12 +114,12 @@ class KRandomizedResponse(SettledRandomizer):
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
-        """Return which category each report names. See `CategoryRandomizer`."""
+        """Category that each report names. See `CategoryRandomizer`."""
         supported: Booleans = self._codes(reports)[:, None] == np.arange(self.domain_size)
         return supported
 
     def _support(self, reports: Reports) -> Integers:
-        """Return how many reports name each category."""
+        """Return the number of reports that name each category."""
         return histogram(self._codes(reports), self.domain_size)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
@@ -155,10 +155,10 @@ def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words
 
 
 def histogram(codes: NDArray[Any], size: int) -> Integers:
-    """Return how often each whole number below ``size`` occurs; the caller has checked them."""
+    """Occurrences of each whole number below ``size``; the caller has checked them."""
     counts = np.zeros(size, dtype=np.int64)
     if codes.dtype == np.uint8 and codes.flags.c_contiguous and codes.size >= 8 * _COUNTED:
-        # Two codes at a time, as one number of two bytes, are half as many steps.
+        # Two codes at a time, as one number of two bytes, halve the number of steps.
         even = codes.size // 2 * 2
         pairs = histogram(codes[:even].view(np.uint16), 1 << 16).reshape(256, 256)
         counts += (pairs.sum(axis=0) + pairs.sum(axis=1))[:size]

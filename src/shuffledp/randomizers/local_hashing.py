@@ -34,7 +34,7 @@ from shuffledp.randomizers.thresholds import (
     response_threshold,
 )
 
-#: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
+#: Largest prime below 2^21. Up to this number of buckets every report fits 64 bits; see
 #: `HashedReports`.
 LARGEST_NUM_BUCKETS = 2_097_143
 # Two words a report are drawn for this many reports at a time, so that they, the seeds and the
@@ -137,7 +137,7 @@ class HashedReports(SettledRandomizer):
         they differ. For g > 2 and k > 2 the categories 0, 1 and 2 do so: seed a hashes them to
         0, a_0 and 2 a_0, all alike with probability 1/g and all different else. For g = 2 any
         three categories are 0, u, v up to a shift with u and v linearly independent: each pattern
-        of who collides with the third one has probability 1/4. For k = 2 the second of the pair
+        of collisions with the third one has probability 1/4. For k = 2 the second of the pair
         is what the others hold.
         """
         g = self.num_buckets
@@ -205,7 +205,7 @@ class HashedReports(SettledRandomizer):
         return checks.require_whole_reports(reports, *law)
 
     def supports(self, reports: Reports) -> Booleans:
-        """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
+        """Categories that hash to each report's bucket. See `CategoryRandomizer`."""
         data = self._codes(reports)
         seeds, buckets = np.divmod(data, self.num_buckets)
         categories = self._digits(np.arange(self.domain_size)).T
@@ -218,7 +218,7 @@ class HashedReports(SettledRandomizer):
         return supported
 
     def _support(self, reports: Reports) -> Integers:
-        """Return how many reports support each category."""
+        """Return the number of reports that support each category."""
         return count_supports(self, self._codes(reports))
 
     def _digits(self, numbers: NDArray[Any]) -> Integers:
@@ -239,7 +239,7 @@ class OptimizedLocalHashing(HashedReports):
     domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class OptimizedLocalHashing(HashedReports):
     The loss is ln((2^64 - (g - 1) T) / T), and cannot exceed 64 ln 2 = 44.4: there T = 1.
 
     Cost: 16 random bytes and some tens of nanoseconds a report; 1 to 8 bytes of memory, for a
-    report is a whole number below k g^2. Counting n reports takes n k / g additions, or those of a
+    report is a whole number below k g^2. Counting n reports takes n k / g additions, or for a
     transform, n + (m - 1) g^(m + 1) with m = ceil(log_g k), or fewer by mixing both.
 
     Examples
@@ -291,7 +291,7 @@ class HadamardResponse(HashedReports):
     domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
     primes g < g', g' is the better one if and only if (g - 1)(g' - 1) < C / B. For k to infinity
     this is g = P + 1, rounded to a prime, as published.
 
-    Only whole numbers and fractions are used, so that all machines choose alike: P is that of
+    Only whole numbers and fractions are used, so that all machines choose alike: P comes from
     binary randomized response with its threshold. C / B <= P^2 grows with P; at P = 1 it is 1,
     which gives g = 2.
     """
@@ -367,7 +367,7 @@ def _next_prime(number: int) -> int:
 
 
 def _is_prime(number: int) -> bool:
-    """Return whether ``number`` is prime, by trial division: below 2^22 at most 2^11 steps."""
+    """Primality of ``number`` by trial division: below 2^22 at most 2^11 steps."""
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
@@ -382,7 +382,7 @@ _LARGEST_TABLE, _TRANSFORM_COST = 2**26, 20
 
 
 def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
-    """Return how many reports, checked and contiguous, support each category; exact."""
+    """Exact number of reports, checked and contiguous, that support each category."""
     if law.num_buckets == 2:  # by the Walsh-Hadamard transform
         counts = histogram(data, law.num_possible_reports)
         differences = walsh_hadamard(counts[::2] - counts[1::2])[: law.domain_size]
@@ -396,7 +396,7 @@ def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Int
 
 
 def count_by_transform(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
-    """Return how many reports support each category by Fourier transforms, for a prime g > 2."""
+    """Return the number of reports that support each category by FFT, for a prime g > 2."""
     g, shape = law.num_buckets, (law.num_buckets,) * law.num_digits
     if law.num_possible_reports <= data.size:
         counts = histogram(data, law.num_possible_reports)

@@ -32,7 +32,7 @@ from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, MeanRandomizer
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle
 
-# Of so many grid points, channels are written out.
+# Largest number of grid points with an explicit channel.
 LARGEST_CHANNEL_INPUTS = 64
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
@@ -89,7 +89,7 @@ class Span:
         return f"{self.low.hex()}..{self.high.hex()}"
 
     def position(self, value: float) -> float:
-        """Return where a value of the range lies, from -1 at the lower end to 1 at the upper."""
+        """Position of a value in the range, from -1 at the lower end to 1 at the upper."""
         if not self.low <= value <= self.high:
             raise DomainError(
                 f"value = {value} is not in [{self.low}, {self.high}]: give a value of the range"
@@ -150,9 +150,9 @@ class GridLaw(NamedTuple):
         ]
 
     def attack(self) -> list[ExactAtom]:
-        """Return the ratios of both ends' reports to those of what all others hold.
+        """Likelihood ratios of both ends' reports to the reports of all others' value.
 
-        That is the least grid point whose window overlaps those of the ends the least.
+        That is the least grid point whose window overlaps the windows of the ends the least.
         """
         point = min(self.window, self.num_steps - self.window)
         with_lower = max(0, self.window - point)
@@ -242,7 +242,7 @@ class NumberRandomizer(MeanRandomizer):
         above a grid point; linear in both. `ParameterError` if epsilon0 is 0.
 
         The scores s = 2 y - (N - 1) of all N outputs have squares that sum to N (N^2 - 1) / 3,
-        those of the window of i, with c = 2 i - m, to W c^2 + W (W^2 - 1) / 3. So E[s^2] =
+        the points of the window of i, with c = 2 i - m, to W c^2 + W (W^2 - 1) / 3. So E[s^2] =
         T / 2^64 N (N^2 - 1) / 3 + g (W^2 - 1) / 3 + g c^2, and E[s] = g c. Rounding makes c random,
         with mean m x and variance 4 f (1 - f).
         """
@@ -283,7 +283,7 @@ class NumberRandomizer(MeanRandomizer):
             yield 2.0 * block - (num_outputs - 1)
 
     def noise_law(self) -> NoiseLaw:
-        """Return how the noise of the reports follows from their squares. See `MeanRandomizer`.
+        """Noise variance of the reports as a function of their squares. See `MeanRandomizer`.
 
         Rounding is counted as if each value lay halfway between two points of the grid, which is
         the worst. Proved in docs/results/standard-errors.md.
@@ -292,13 +292,13 @@ class NumberRandomizer(MeanRandomizer):
         middle, end = (self.variance_at(square, rounding=0.0) / unit for square in (0.0, 1.0))
         if self.num_steps == 1:  # the square of a bit's score is 1, whatever the value
             return NoiseLaw(least=end)
-        # By so much more, squared, decoded reports of an end are from the middle than those of it.
+        # Excess of the mean squared distance from the middle, for decoded reports of an end.
         growth = float(1 / self.law.gain)
         constant = self.variance_at(0.0, rounding=1.0) / unit / growth
         return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant, least=min(middle, end))
 
     def report_variance(self, value: float) -> float:
-        """Return the variance of one report's decoded value, with that of the rounding.
+        """Return the variance of one report's decoded value, rounding included.
 
         In squared units, to double precision. `DomainError` if ``value`` is not in the range,
         `ParameterError` if epsilon0 is 0.
@@ -313,7 +313,7 @@ class NumberRandomizer(MeanRandomizer):
 
 
 def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, Floats]]:
-    """Yield which users, and their values as contiguous doubles, once checked; some at a time.
+    """Yield blocks of users, with their checked values as contiguous doubles.
 
     Raises `DomainError` for a value that is NaN or outside the range, and `ParameterError` unless
     ``values`` is a one-dimensional array of numbers.

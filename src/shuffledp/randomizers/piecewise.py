@@ -30,7 +30,7 @@ class Piecewise(numbers.NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
     resolution : int, optional
         Largest window W, a power of two in [1, 256]; the default is 256. Smaller ones are for
         tests, which write out the whole law.

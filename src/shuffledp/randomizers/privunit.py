@@ -131,8 +131,8 @@ class Measure(NamedTuple):
 class RightAngle(NamedTuple):
     """Base measures of the parts of x, -x and z at a right angle, 2 (shared + own) + ... = 1.
 
-    v of what is ``shared`` by the parts of x and z, as much by those of -x and z; q - v in the part
-    of x only, its ``own``, and as much in that of -x; q - 2 v in the ``third``, of z, only; 1 - 3 q
+    v ``shared`` by the parts of x and z, as much by -x and z; q - v in the part
+    of x only, its ``own``, and as much in -x; q - 2 v in the ``third``, of z, only; 1 - 3 q
     + 2 v in ``none`` of them.
     """
 
@@ -151,7 +151,7 @@ class PrivUnit(MeanRandomizer):
     dimension : int
         Number of coordinates d, in [2, 10^6].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
     norm_bound : float
         Radius of the ball that holds all values, in [1e-100, 1e100].
 
@@ -188,7 +188,7 @@ class PrivUnit(MeanRandomizer):
     vectors themselves have the stated loss.
 
     Cost: d + 4 random words and some 20 nanoseconds a coordinate; 4 d bytes a report. Memory beyond
-    the reports is that of about 2^16 coordinates.
+    the reports matches about 2^16 coordinates.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class PrivUnit(MeanRandomizer):
         return scale * scale * (1.0 - along) * (1.0 + along) / self.dimension
 
     def mean_report_variance(self) -> float:
-        """Return the largest `report_variance`, which is that of a vector of zeros."""
+        """Return the largest `report_variance`, attained by a vector of zeros."""
         return self.report_variance(0.0)
 
     def _draw_lengths(self, count: int, entropy: Entropy) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""All local randomizers by name, for each kind of value; those of sets stand in `answer_sets`."""
+"""All local randomizers by name, for each kind of value; answer sets are in `answer_sets`."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 It hashes strings to buckets under a public key, and differs from a `CategoryRandomizer` in two
 ways: its values are strings, and an estimate is asked for a dictionary of strings. Once the reports
-are in, any dictionary may be tried, and as many as one likes: that is post-processing.
+are in, any dictionary may be tried, without limit: that is post-processing.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ class CountMeanSketch:
     Parameters
     ----------
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
     key : bytes
         The task's public key, 16 bytes; see `new_key`.
     num_hashes : int
@@ -70,8 +70,8 @@ class CountMeanSketch:
     Notes
     -----
     Source: Apple Differential Privacy Team, "Learning with privacy at scale", 2017, algorithm CMS;
-    the loss is that of symmetric unary encoding, 2 ln((2^64 - T) / T), since the number of the hash
-    function tells nothing of the string.
+    the loss equals that in symmetric unary encoding, 2 ln((2^64 - T) / T), as the hash function's
+    number is independent of the string.
 
     A report is 2 + ceil(w / 8) bytes: the hash function j, and w packed bits. The aggregate counts
     in cell j w + l the reports of hash function j with bit l set, and after these m w cells, for
@@ -82,7 +82,7 @@ class CountMeanSketch:
     another string supports x with probability q = p/w + (1 - 1/w) q0, and
     (support - n q) / (p - q) is unbiased over the key *and* the reports, not for a given key.
 
-    *Error.* Let f be the frequency of x, and f_v that of the other strings v. Given the key, users
+    *Error.* Let f be the frequency of x, and f_v of another string v. Given the key, users
     are independent: each draws a hash function of its own. Let C_v be the share of hash functions
     that put v into the bucket of x: independent over v, with mean 1/w and variance
     (1/w)(1 - 1/w)/m. A report of v supports x with probability s_v = q0 + (p - q0) C_v. The
@@ -378,6 +378,6 @@ class CountMeanSketch:
         return (float(np.vdot(deviations, deviations)) - squares) / (keep - other) ** 2
 
     def _cells(self, counts: Counts) -> Integers:
-        """Return how often each bit is set: hash functions by buckets."""
+        """Return the number of reports with each bit set: hash functions by buckets."""
         cells = counts.support[: self.num_hashes * self.num_buckets]
         return cells.reshape(self.num_hashes, self.num_buckets)

@@ -37,12 +37,12 @@ class SubsetSelection(SettledRandomizer):
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes: one bit a
         category.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
     subset_size : int
-        w: each report names exactly so many categories, in [1, floor(k / 2)].
+        w: each report names exactly w categories, in [1, floor(k / 2)].
     threshold : int
         T: the true category is one of them with probability exactly T / 2^64.
     fingerprint : str
@@ -104,12 +104,12 @@ class SubsetSelection(SettledRandomizer):
         """What the accountant needs: the exact loss and the largest blanket.
 
         Every subset leaves some category out, as w <= k / 2, and has its least probability
-        mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 it is that of a truth
+        mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 for a truth
         within. So the blanket is uniform, and its atoms count subsets by which of the pair they
-        have: C(k-2, w-1) only the one, as many only the other, C(k-2, w-2) both and C(k-2, w)
+        have: C(k-2, w-1) only the one, C(k-2, w-1) only the other, C(k-2, w-2) both and C(k-2, w)
         neither, each times mu.
 
-        The attack is that of any pair where all others hold one third category, or the second of
+        The attack is on any pair where all others hold one third category, or the second of
         the pair where k = 2. By chi^2 a third one is never worse, as w <= k / 2.
         """
         k, size = self.domain_size, self.subset_size
@@ -146,11 +146,11 @@ class SubsetSelection(SettledRandomizer):
         return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
-        """Return which categories each report names. See `CategoryRandomizer`."""
+        """Categories that each report names. See `CategoryRandomizer`."""
         return set_bits(self._rows(reports), self.domain_size)
 
     def _support(self, reports: Reports) -> Integers:
-        """Return how many reports name each category."""
+        """Return the number of reports that name each category."""
         return column_sums(self._rows(reports))[: self.domain_size]
 
     def _rows(self, reports: Reports) -> Bytes:
@@ -198,7 +198,7 @@ def _best_subset_size(k: int, e0: Fraction) -> int:
 
 
 def _ignores_input(k: int, size: int, threshold: int) -> bool:
-    """Return whether T is so small that the report is drawn without looking at the truth."""
+    """Return True if T is small enough to draw the report without looking at the truth."""
     return threshold == WORD_VALUES * size // k
 
 
@@ -236,7 +236,7 @@ def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
 
 
 def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
-    """Return how probably a uniform subset has both of a pair, only the first, or neither."""
+    """Probabilities that a uniform subset has both of a pair, only the first, or neither."""
     rest = domain_size - size
     pairs = domain_size * (domain_size - 1)
     counts = (size * (size - 1), size * rest, rest * (rest - 1))

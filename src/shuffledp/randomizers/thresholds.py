@@ -34,7 +34,7 @@ def response_threshold(epsilon0: float, k: int = 2) -> int:
 
 
 def response_ratio(threshold: int, k: int = 2) -> Fraction:
-    """Return the exact probability of the true symbol of k-RR over that of another, T / 2^64."""
+    """Exact ratio of the probabilities of the true and of another symbol of k-RR, T / 2^64."""
     return Fraction(WORD_VALUES - (k - 1) * threshold, threshold)
 
 
@@ -50,7 +50,7 @@ def log_ratio_upper(ratio: Fraction) -> float:
 
 
 def response_law(epsilon0: float, k: int = 2, *, num_flips: int = 1) -> tuple[int, float]:
-    """Return T of `response_threshold`, and the loss of so many symbols, rounded up.
+    """Return T of `response_threshold`, and the loss over the given number of symbols, rounded up.
 
     At most ``epsilon0``, which is shared out evenly: two values differ in 1 or 2 flipped bits.
     """

@@ -39,7 +39,7 @@ class UnaryEncoding(SettledRandomizer):
     is_fair: ClassVar[bool]  # whether p = 1/2, else p = 1 - q
 
     def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
-        """Return T, and the loss: that of two flips of probability q, of one if p = 1/2."""
+        """Return T, and the loss: of two flips of probability q, of one if p = 1/2."""
         threshold, loss = response_law(epsilon0, num_flips=1 if self.is_fair else 2)
         return {"threshold": threshold}, loss
 
@@ -70,12 +70,12 @@ class UnaryEncoding(SettledRandomizer):
         return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
-        """Return which bits each report has set. See `CategoryRandomizer`."""
+        """Bits set in each report. See `CategoryRandomizer`."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         return set_bits(rows, self.domain_size)
 
     def _support(self, reports: Reports) -> Integers:
-        """Return how many reports have the bit of each category set."""
+        """Return the number of reports with the bit of each category set."""
         rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         return column_sums(rows)[: self.domain_size]
 
@@ -109,7 +109,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     domain_size : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     domain_size : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
     """Return the largest blanket of k independent bits, rounded so that no bound falls.
 
-    With R = p (1 - q) / (q (1 - p)), the law for input x is that of k bits set with q, times p / q
+    With R = p (1 - q) / (q (1 - p)), the law for input x is k bits set with q, times p / q
     if bit x is set and (1 - p) / (1 - q) if not. The least over x is the latter wherever some bit
     is zero, and the former on the all-ones output, whose ratios are then (1, 1). By the bits of the
     pair: (1, 0) and (0, 1) have mass q (1 - p) each, (0, 0) has (1 - q) (1 - p), (1, 1) has
@@ -249,7 +249,7 @@ def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
 
 
 def set_bits(rows: Bytes, k: int) -> Booleans:
-    """Return which bits are set in each row: booleans, shape (n, k)."""
+    """Bits set in each row: booleans, shape (n, k)."""
     return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
 
 
@@ -273,7 +273,7 @@ def column_sums(rows: Bytes) -> Integers:
 def bit_sums(
     rows: Bytes, tables: Integers, *, num_tables: int, first: int
 ) -> tuple[Integers, Integers]:
-    """Return how often each bit from byte ``first`` on is set, and how many rows each table has.
+    """Return the number of rows with each bit from byte ``first`` on set, and rows of each table.
 
     Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).
     """

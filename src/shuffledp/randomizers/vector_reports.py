@@ -110,7 +110,7 @@ def standard_normals(count: int, entropy: Entropy) -> Floats:
     """Return independent standard normals, one word each, at most 8.6.
 
     Source: Box, Muller, "A note on the generation of random normal deviates", Annals of
-    Mathematical Statistics 29, 1958. The law is that of real numbers up to round-off of a few units
+    Mathematical Statistics 29, 1958. Exact over real numbers up to round-off of a few units
     in 10^16.
     """
     half = -(-count // 2)

@@ -58,7 +58,7 @@ def demand_refusal(
 
 
 def describe(randomizer: CategoryRandomizer) -> str:
-    """Return what tells a law apart in a message."""
+    """Name of a law in messages."""
     return f"{randomizer.name} (k = {randomizer.domain_size}, epsilon0 = {randomizer.epsilon0})"
 
 
@@ -210,7 +210,7 @@ def check_epsilon0_is_the_exact_loss(law: ExactLaw) -> None:
 
 
 def check_blanket_is_the_infimum(make: Make) -> bool:
-    """Check that the atoms are those of the infimum of the channel, whatever the pair."""
+    """Check that the atoms come from the infimum of the channel, whatever the pair."""
     stating = [law for law in exact_laws(make) if law.randomizer.profile.blanket]
     for law in stating:
         stated: dict[tuple[float, float], float] = defaultdict(float)

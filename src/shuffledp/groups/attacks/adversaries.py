@@ -3,7 +3,7 @@
 A simulation on true answers: it shows what a release would give away, and releases nothing.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-arXiv:2106.06603v3, sections 4.1 and 5, Fig. 1. Arguments are those of a checked `AttackedSurvey`.
+arXiv:2106.06603v3, sections 4.1 and 5, Fig. 1. Arguments come from a checked `AttackedSurvey`.
 
 *Majority vote* guesses a person's answer from the released answers of those most like that person.
 The adversary knows everybody's public value, whose place each row of the release is, and perhaps
@@ -13,7 +13,7 @@ to each report averages out over the neighbours.
 *Gaussian processes*: everybody's value from the released values around them (the paper names the
 attack but no details; these are ours). A prior of smooth functions of the public position, one for
 each value (one-vs-rest), is updated by the released labels; the guess is the value with the largest
-posterior mean. The posterior is that of a sparse process, the *subset of regressors*: with inducing
+posterior mean. The posterior comes from a sparse process, the *subset of regressors*: with inducing
 positions u, the prior covariance k(x, x') is replaced by k(x, u) k(u, u)^-1 k(u, x'), so that n
 labels cost O(n m^2) rather than O(n^3).
 """
@@ -206,7 +206,7 @@ def attack_by_majority_vote(
     """Return the share of people whose answer a majority vote of their neighbours gives away.
 
     One result an arrangement; each trial is the share rho of people who are guessed right in at
-    least the share ``success`` of so many resamplings, each with fresh local reports and a fresh
+    least the share ``success`` of ``resamplings``, each with fresh local reports and a fresh
     shuffle. Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.

@@ -5,7 +5,7 @@ arXiv:2106.06603v3, section 5: gradient-boosted trees, calibrated by Platt scali
 public value the law of the answers there. Beside them stands the law of what is released around
 each person, and the better of the two counts: trees may follow households where the law of a town
 is asked for. lambda is the total variation between prediction and truth, averaged over people,
-divided by that of the uniform guess: 0 is perfect, 1 no better than knowing nothing.
+divided by the error of the uniform guess: 0 is perfect, 1 no better than knowing nothing.
 """
 
 import math
@@ -26,7 +26,7 @@ from shuffledp.groups.groups import Groups
 _FOLDS = 3
 # Trees a class; boosting stops earlier, when it no longer helps on one person in 15 put aside.
 _MOST_ITERATIONS, _PUT_ASIDE = 500, 15
-# Of the learner for smooth laws, with leaves of at least the root of the number of people.
+# Learner for smooth laws: leaves of at least the root of the number of people.
 _FEW_LEAVES = 4
 # A uniform guess with an error below this is right but for rounding.
 _TOLERANCE = 1e-9
@@ -111,7 +111,7 @@ def debiased_laws(laws: Floats, support_probabilities: tuple[float, float]) -> F
 
 
 def learnability(predicted: Floats, truth: Floats) -> float:
-    """Return lambda: the error of the predicted laws over that of the uniform guess."""
+    """Return lambda: error of the predicted laws, divided by the error of the uniform guess."""
     naive, learnt = (
         float(0.5 * np.abs(laws - truth).sum(axis=1).mean())
         for laws in (np.full(truth.shape, 1.0 / truth.shape[1]), predicted)
@@ -138,7 +138,7 @@ def learn_local_laws(
 ) -> tuple[surveys.Measured, ...]:
     """Return lambda: how far the learnt local law of the answers is from the true one.
 
-    For each arrangement that of the predictions as they are, which is the paper's, and of
+    For each arrangement lambda of the predictions as they are, which is the paper's, and of
     predictions whose noise is inverted, where epsilon0 > 0, each of whichever learner comes nearer
     to the truth: boosted trees, or averages of what is released nearby. Reports are noisy, so
     predictions as they are lean towards the uniform law by a factor that the randomizer fixes;

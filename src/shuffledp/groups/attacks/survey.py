@@ -113,7 +113,7 @@ class AttackedSurvey:
 
 
 def _finite_table(name: str, given: NDArray[Any], num_users: int) -> Floats:
-    """Return what is known about people as a table of numbers, a row for each."""
+    """Public traits of people as a table of numbers, one row each."""
     table = np.array(given, dtype=np.float64, ndmin=1)
     table = table[:, None] if table.ndim == 1 else table
     if len(table) != num_users or table.ndim != 2 or not table.shape[1]:
@@ -163,7 +163,7 @@ def read_traits(path: str | PathLike[str], columns: Sequence[str], **ways: Any) 
 
     A column of which every value is a number counts as numbers. Source: Gower, "A general
     coefficient of similarity and some of its properties", Biometrics 27, 1971. ``ways`` of reading
-    are those of `open_column`.
+    as in `open_column`.
     """
     source = open_source(path, *columns, **ways)
     if not columns:
@@ -223,7 +223,7 @@ class Measured:
         return OWN_REPORT if own else self.task
 
     def of_better(self) -> "Measured":
-        """Return what the better of the two found, as this attack's."""
+        """Outcome of the better of two attacks, under this attack's name."""
         if self.better == self.task:
             return self
         return replace(self, task=OWN_REPORT, trials=self.own_report, own_report=())
@@ -268,7 +268,7 @@ def open_survey(
     """Read true answers, what is known about people, and their groups.
 
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
-    numbers stand in for the coordinates of the groups. ``ways`` of reading are those of
+    numbers stand in for the coordinates of the groups. ``ways`` of reading as in
     `open_column`.
     """
     from shuffledp.collection.questions import open_column
@@ -309,8 +309,8 @@ def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
     )
 
 
-#: What a trial finds about an arrangement: by measure the number of the attack, then that of the
-#: guess by own reports, if there is one.
+#: What a trial finds about an arrangement, by measure: the value of the attack, then of the guess
+#: by own reports, if there is one.
 Look = Callable[[ComparedArrangement], Mapping[str, tuple[float, ...]]]
 
 
@@ -321,7 +321,7 @@ def simulate(
     start: Callable[[], Look],
     on_progress: "Progress | None",
 ) -> tuple[Measured, ...]:
-    """Return what so many trials find, each of which starts anew and looks at each arrangement.
+    """Results of independent trials, each over all arrangements.
 
     ``task`` is its name, and what its progress is called.
     """

@@ -5,7 +5,7 @@ victim v let kappa_i be e^(-theta d(c_i, c_v)) and N a sum of independent coins 
 i != v. With D(m) for a uniform shuffle of m users, delta(epsilon) <= E[D(N + 1)].
 
 All that is asked for is a number M that no victim's sum of kappa_i is below: N has at most k with a
-probability of at most that of Poisson(M), for k <= M - 1, which is bounded by Chernoff and
+probability no larger than under Poisson(M), for k <= M - 1, which is bounded by Chernoff and
 Stirling. What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
 
 Source: ours; docs/results/grouped.md, "Displacement", has the proofs.
@@ -40,7 +40,7 @@ _SOURCE = "derived in the shuffledp documentation, results/grouped"
 # Levels of the crowd near its mean, in standard deviations below; the others are `tail_targets`.
 _NEAR = (0.4, 0.9)
 
-# Of what is asked for, this share at most is lost to crowds smaller than all levels.
+# Largest share of the requested delta spent on crowds smaller than all levels.
 _LOST = 1e-4
 _SMALLEST_MISS = 1e-290
 

@@ -42,7 +42,7 @@ class _Distance(NamedTuple):
     """What the results need to know of a rank distance, for w consecutive places."""
 
     widest: Callable[[int], int]  # Delta_w
-    mean: Callable[[int], float]  # at least that of a uniform permutation
+    mean: Callable[[int], float]  # at least the mean of a uniform permutation
     exchange: int | None  # b for a block of everybody; None where it grows with the block
 
 

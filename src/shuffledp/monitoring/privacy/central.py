@@ -13,10 +13,10 @@ and for a bit that starts at 0
     delta(epsilon) <= E[ (1 - e + (g/M) ((1 + e) R_((k-1) M) + R_M + e R'_M))_+ ].
 
 With pre-drawn signs products have means; `higher_order_shift` bounds them. If levels are seen, the
-crowd is that of one level: q / L for q.
+crowd is one level's: q / L for q.
 
 Locally, the density of a user's reports relative to uniform ones lies between the least and the
-greatest of his random signs, over all periods together; a history of m changes in m periods has, if
+greatest of its random signs, over all periods together; a history of m changes in m periods has, if
 i of the m reports differ from the changes, the density F_m(i) = sum_s r_s K_s(i), K_s(i) the
 coefficient of z^s in (1 + z)^(m - i) (1 - z)^i.
 
@@ -60,7 +60,7 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     -----
     The histories change at q_1, ..., q_m and at q_2, ..., q_(m+1), in opposite directions where
     they meet, m = min(k, 2^(L-1) - 1), and the reports are the changes of the one: the largest
-    ratio where densities fall with the number of errors, as those of both protocols do. In a
+    ratio where densities fall with the number of errors, as in both protocols. In a
     single period one history has a change, and the other none.
 
     Values other than bits: where columns of a node are public, all may happen to be the same
@@ -108,12 +108,12 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     )
 
 
-# What higher orders may add to delta, relative to it: three parts of so much. Below the least,
+# What higher orders may add to delta, relative to it: three parts of this share. Below the least,
 # nothing is gained by a smaller one.
 _TAIL, _LEAST_TAIL = 0.005, 1e-30
 _NEAR_ENOUGH = 2.0
 
-# Beyond these the local guarantee is all that is claimed: laws of so many values are not listed,
+# Beyond these the local guarantee is all that is claimed: laws of more values are not listed,
 # and so small a share of a crowd hides nobody.
 MOST_CHANGES = 10_000
 _LARGEST_EPSILON, _SMALLEST_SHARE = 200.0, 1e-12
@@ -164,7 +164,7 @@ def central_delta_upper(
     Notes
     -----
     Theorem and proof: see the module. Higher orders may add 1.5 % of delta and a shift. Error
-    budget: that of `linear_delta`. Cost: below 2 ms, up to 0.1 s for fewer than 1000 users.
+    budget: as for `linear_delta`. Cost: below 2 ms, up to 0.1 s for fewer than 1000 users.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def central_guarantee(
 
 
 def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) -> Crowd:
-    """Return who hides the target: all blanket users, or those of the target's level."""
+    """Crowd that hides the target: all blanket users, or the target's level alone."""
     share = float(profile.uniform_share)
     return Crowd.of(num_users, share, profile.num_levels, level_hidden=level_hidden)
 
@@ -335,7 +335,7 @@ def _normal_epsilon(
 def _assumptions(
     profile: MonitoringProfile, num_users: int, *, level_hidden: bool
 ) -> tuple[str, ...]:
-    """Return what must hold for the central guarantee, one sentence each."""
+    """Assumptions of the central guarantee, one sentence each."""
     level = (
         "Nobody but the user knows which level a user reports at, so that all users hide it."
         if level_hidden

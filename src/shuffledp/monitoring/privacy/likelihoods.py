@@ -12,7 +12,7 @@ Bin(n - 1, q), is one sum of n i.i.d. terms,
 as for the privacy blanket (Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3).
 Products of two and more pre-drawn signs shift it by s_2 + s_3 and add parts of mean at most tau:
 order two by a Gaussian moment generating function, later ones by hypercontractivity, at low
-quantiles of the numbers of users. The lower end is that of an explicit pair of histories among
+quantiles of the numbers of users. The lower end comes from an explicit pair of histories among
 users who never change: M = n, and nothing is lost to the blanket.
 
 Proofs: docs/results/monitoring-central.md.
@@ -140,7 +140,7 @@ def _exact_walk(steps: int, moving: float) -> ChangeLaw:
 
 @lru_cache(maxsize=64)
 def _walk(steps: int, moving: float) -> ChangeLaw:
-    """Return a law that dominates that of `_exact_walk` in convex order, with few values."""
+    """Law with few values that dominates `_exact_walk` in convex order."""
     law = _exact_walk(steps, moving)
     if law.values.size <= _MOST_VALUES + 1:
         return law
@@ -164,7 +164,7 @@ def _walk(steps: int, moving: float) -> ChangeLaw:
 _WIDTH, _WIDTH_OF_FEW = 1e-7, 1e-5
 _FEW_USERS = 3_000
 
-# More users are taken to be so many: rounding of masses would add up, and delta falls with n.
+# More users count as this number: rounding of masses would add up, and delta falls with n.
 MOST_USERS = 10**10
 
 # What the masses left out of a law, below 1e-290 each, may add.
@@ -224,7 +224,7 @@ class Crowd:
 
     @classmethod
     def of(cls, num_users: int, share: float, num_levels: int, *, level_hidden: bool) -> "Crowd":
-        """Return who is uniform on all levels, or where the target's is seen, on that alone."""
+        """Crowd of users with uniform reports, on all levels or, where seen, on the target's."""
         if level_hidden:
             return cls(num_users=num_users, share=share, num_levels=num_levels)
         return cls(num_users=num_users, share=share / num_levels, num_levels=1)
@@ -244,7 +244,7 @@ class Crowd:
 
 
 def has_higher_orders(profile: MonitoringProfile) -> bool:
-    """Return whether products of two or more signs have a mean."""
+    """Return True if products of two or more signs have a mean."""
     return any(profile.sign_correlations[2:])
 
 
