@@ -24,23 +24,6 @@ BANNED = {
     r"^Of ": "Of all rounds.",
 }
 
-#: Folders of src, and help texts, that are still to be cleaned; names leave and never come back.
-NOT_YET = frozenset(
-    {
-        "accounting",
-        "amplification",
-        "cli",
-        "collection",
-        "composition",
-        "core",
-        "deploy",
-        "leakage",
-        "network",
-        "report",
-        "help",
-    }
-)
-
 
 def banned_forms(text: str) -> list[str]:
     """Patterns of the banned forms in a text."""
@@ -72,7 +55,7 @@ def test_banned_forms_are_found(pattern, example):
     assert pattern in banned_forms(example)
 
 
-@pytest.mark.parametrize("folder", sorted({path.name for path in SOURCE.iterdir()} - NOT_YET))
+@pytest.mark.parametrize("folder", sorted(path.name for path in SOURCE.iterdir()))
 def test_first_lines_of_docstrings(folder):
     path = SOURCE / folder
     found = {
@@ -83,11 +66,6 @@ def test_first_lines_of_docstrings(folder):
     assert {line: forms for line, forms in found.items() if forms} == {}
 
 
-@pytest.mark.skipif("help" in NOT_YET, reason="help texts are still to be cleaned")
 def test_help_texts():
     found = {text: banned_forms(text) for text in help_texts(cli)}
     assert {text: forms for text, forms in found.items() if forms} == {}
-
-
-def test_folders_still_to_be_cleaned_exist():
-    assert NOT_YET - {"help"} <= {path.name for path in SOURCE.iterdir()}

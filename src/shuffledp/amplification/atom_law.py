@@ -236,7 +236,7 @@ def atom_epsilon_below(
 def _inverted(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, up: bool, width: float
 ) -> tuple[float, float]:
-    """Return where the upper, or lower, end of delta is above ``delta``, and next to it not."""
+    """Return two epsilons between which the upper, or lower, end of delta passes ``delta``."""
     guess, spread = _gaussian_epsilon(law, num_users, delta), _GAUSSIAN_SPREAD
     least = 0.0 if up else _NEXT_TO_NOTHING * min(guess, highest)
 

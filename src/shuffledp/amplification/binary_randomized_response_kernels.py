@@ -106,7 +106,7 @@ def pair_divergence(
 
 @patient_njit
 def own_divergence(ratio_minus_one: float, excess: float) -> float:
-    """Return delta of the victim's report alone, rounded up: that of any pair is no larger."""
+    """Return delta of the victim's report alone, rounded up: no pair has a larger one."""
     return excess / (ratio_minus_one + 2.0) * (1.0 + 1e-14)
 
 

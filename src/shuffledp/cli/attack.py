@@ -35,9 +35,9 @@ simulation_options = options(
     {GROUPING}
     --attack-radius R  Neighbours that are read: within this radius, number of hops, or by this file
         of groups; by default as for the groups.
-    --public A,B   Public columns of numbers to go by; by default those of --groups-by.
+    --public A,B   Public columns of numbers to go by; by default the columns of --groups-by.
     --trials N     Repetitions, for the error bars.  [default: 10]
-    --seed N       Of the simulation: the same seed, the same numbers.  [default: 1]
+    --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
     {JSON}
     """,
 )
@@ -155,8 +155,8 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
 def learnability(*, table: Path, **asked: Any) -> None:
     """Measure what a model learns from simulated reports of the true answers in TABLE.
 
-    lambda is the error of the learnt local law of the answers over that of the uniform guess: 0 is
-    perfect, 1 as good as knowing nothing. Compares raw local reports, a shuffle within groups and
+    lambda is the error of the learnt local law of the answers over the uniform guess's: 0
+    is perfect, 1 as good as knowing nothing. Compares raw local reports, a shuffle within groups and
     a uniform shuffle. It needs the true answers and releases nothing; what it prints is not
     private.
     """

@@ -46,13 +46,13 @@ def task() -> None:
     --honest-fraction SHARE
         Share of an epoch's reports that is honest for certain: only these hide anybody.
         [default: 1.0]
-    epoch_seconds=--epoch DURATION  A batch covers so much time.  [default: 1d]
+    epoch_seconds=--epoch DURATION  Time that a batch covers.  [default: 1d]
     --num-epochs N    [default: 30]
     --grace DURATION  After an epoch its reports are still taken in for so long.  [default: 1h]
     --short-batch [hold|drop]  A batch that is too small waits for the next epoch's reports, or is
         deleted. [default: hold]
     num_codes=--codes N
-        Take in only reports with one of so many codes, each good once an epoch.  [=0]
+        Number of codes: only reports with a code are taken in, each good once an epoch.  [=0]
     --info TEXT       Name of the task.  [default: a collection]
     --shuffler ADDRESS:PORT  Where the shuffler listens; health and numbers are one port on.
         [default: 127.0.0.1:8410]

@@ -27,7 +27,7 @@ from shuffledp.cli.options import JSON, cli, options
     """,
 )
 def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **guessed: Any) -> None:
-    """Tell how often a guess at one person's answer is right, before and after a collection.
+    """Bound the success probability of guessing one person's answer, before and after a collection.
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """

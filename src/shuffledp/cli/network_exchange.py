@@ -197,7 +197,7 @@ def relay(
     """,
 )
 def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> None:
-    """Take part in the collection of TERMS, as one user or as many.
+    """Take part in the collection of TERMS, as one user or several.
 
     Says first what is asked, what a report tells, and what taking part costs; refuses more than the
     limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
@@ -259,7 +259,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
 
 
 def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
-    """Return the graph of a file, which is that of the terms."""
+    """Return the graph of a file, checked against the terms."""
     graph = sdp.network.read_graph(path)
     terms.require_graph(graph)
     return graph

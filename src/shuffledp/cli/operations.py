@@ -55,8 +55,10 @@ def rotate(*, folder: Path, first_epoch: int | None) -> None:
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
 @options(
     _CONFIG,
-    click.option("--epoch", type=click.IntRange(0), help="Of the shuffler: the key of this epoch."),
-    click.option("--number", type=click.IntRange(0, 255), help="Of the analyzer: the old key."),
+    click.option("--epoch", type=click.IntRange(0), help="Epoch of a key of the shuffler."),
+    click.option(
+        "--number", type=click.IntRange(0, 255), help="Number of an old key of the analyzer."
+    ),
 )
 def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     """Destroy a key: what is still sealed to it is noise from then on.
@@ -98,7 +100,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
 def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
     """Check a server's store that was put back from a backup, before the server is started.
 
-    Sealed batches must have the records that they had, results those of their batches, the ledger
+    Sealed batches must have their records, results must match their batches, and the ledger needs
     an entry for each; reports that wait need the key of their epoch. Each fault is one line, and
     the exit code is 2 if there is any.
     """

@@ -194,7 +194,7 @@ def digest(text: str) -> bytes:
 
 
 def page_path(text: str) -> Path:
-    """Return where a page goes, unless its name promises an image."""
+    """Return the path of a page; names of images are refused."""
     path = Path(text)
     if path.suffix.lower() in {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}:
         raise click.BadParameter(f"{path}: figures are pages; end the name in .html")
@@ -309,7 +309,7 @@ OVERWRITE = "--overwrite  Replace a folder of earlier results."
 SEED = "--seed N  Make a reproducible simulation, which protects nobody and says so."
 K = "domain_size=--k K  Number of possible answers, for categories."
 DIMENSION = "--dimension D  Length of the vectors, for vectors."
-CONFIDENCE = "--confidence FLOAT  Of each interval.  [default: 0.95]"
+CONFIDENCE = "--confidence FLOAT  Confidence of each interval.  [default: 0.95]"
 PLAN = "plan_file=--plan FILE  Collect as planned in this file of `shuffledp plan --out`."
 MAX_EPSILON0 = """
     --max-epsilon0 FLOAT  Largest local privacy loss allowed beside --epsilon: what holds without
@@ -343,8 +343,8 @@ ESTIMATING = f"""
     {CONFIDENCE}
     --interval [wilson|wald|clopper-pearson]  Kind of interval, for shares.  [default: wilson]
     --simultaneous  Intervals that all hold at once.
-    interval_about=--about [respondents|population]  Whose intervals are shown: those of the people
-        who answered, or of a population that they are a random sample of.  [default: respondents]
+    interval_about=--about [respondents|population]  Whose intervals are shown: of the people
+        who answered, or of a population of which they are a random sample.  [default: respondents]
     post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
         given more than once.  [repeated]
     {ABOUT}
@@ -365,7 +365,7 @@ WAYS = {"csv_separator": None, "header": True, "decimal": None, "missing_texts":
 PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
 DISHONEST = """
     num_dishonest=--dishonest N
-        So many users may tell the adversary their own reports.  [default: 0]
+        Number of users who may tell the adversary their own reports.  [default: 0]
     """
 LAZY = """
     laziness=--lazy P  Chance that a report stays where it is in a round, by a coin of its own.

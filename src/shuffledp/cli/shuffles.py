@@ -31,7 +31,7 @@ GROUPING = """
     --radius R      People at most this far apart share a group; for haversine a length like 5km.
     --group-size G  Groups of a person and the G - 1 nearest, instead of --radius.
     --groups-graph PATH    Groups by a graph: a file with one edge a row.
-    --hops H        For --groups-graph: people so many edges apart share a group.  [default: 1]
+    --hops H        For --groups-graph: people within H edges share a group.  [default: 1]
     --groups-file PATH     Groups listed in a file: columns group and member.
     id_column=--id COLUMN  Column by which edges or groups name people; by default rows from 0.
     --alpha FLOAT  Largest change of log-odds by the order within a group: 0 is a uniform shuffle.

@@ -234,7 +234,7 @@ class _Release:
     def _concealed(
         self, account: LeakageAccount, by: Concealment, matrix: Floats | None, prior: Floats
     ) -> LeakageAccount:
-        """Return the account of a release in another order, from that of a uniform shuffle.
+        """Return the account of a release in another order, given a uniform shuffle's account.
 
         The law of reports is ``matrix``, else k-ary randomized response of the account's truth,
         else unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where

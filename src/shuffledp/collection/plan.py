@@ -106,7 +106,7 @@ class Plan(Shown, Generic[Estimates_co]):
 
     @property
     def expected_standard_error(self) -> float:
-        """Of an estimate about these users, their values held fixed: the randomization alone.
+        """Standard error of an estimate about these users: randomization alone, values held fixed.
 
         In the case that ``question.expected_for`` names, as ``standard_error`` of a result.
         """

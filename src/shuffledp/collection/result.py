@@ -165,7 +165,7 @@ class Result(Frames, Generic[Estimates_co]):
         return without_shuffler(self.question, self.randomizer)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the estimates by column: ``value``, and those of ``estimates.columns()``."""
+        """Return the estimates by column: ``value``, and the columns of ``estimates``."""
         values = self.estimates.columns().items()
         return {"value": list(self.domain)} | {name: each.tolist() for name, each in values}
 

@@ -85,7 +85,7 @@ class Shuffling(Protocol):
         """Return warnings about this shuffle, one sentence each."""
 
     def leakage(self) -> Concealment | None:
-        """Return what hides a report, None where the shuffle is uniform."""
+        """Return the laws that hide a report, None where the shuffle is uniform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,5 +145,5 @@ class FinishedShuffling:
     cautions = UniformShuffling.cautions
 
     def leakage(self) -> Concealment | None:
-        """Return what hides a report, None where the shuffle was uniform."""
+        """Return the laws that hide a report, None where the shuffle was uniform."""
         return self.concealment

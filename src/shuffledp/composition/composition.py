@@ -556,7 +556,7 @@ def _below(
     composed: Callable[[PrivacyLoss], float],
     alone: Callable[[Release], Bound],
 ) -> float | None:
-    """Return the lower bound of the product of the strongest data; else that of one release."""
+    """Return the lower bound of the product of the strongest data; else of one release."""
     with suppress(PrecisionError):
         loss = None
         if (stated := _stated_loss(parts, upper=False)) is not None:

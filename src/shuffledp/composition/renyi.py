@@ -83,7 +83,7 @@ def renyi_without_failure(release: Release, order: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _divergence(curve: HockeyStickCurve, order: float) -> float:
-    """Return the divergence of the curve, at most that of its end."""
+    """Return the divergence of the curve, at most its end's."""
     try:
         return renyi_divergence(curve, order)
     except PrecisionError:

@@ -92,7 +92,7 @@ def require_at_least(name: str, value: SupportsIndex, minimum: int, most: int | 
 
 
 def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[Any], int]":
-    """Return the edges as an array (m, 2), and the number of users, that of the last if not given.
+    """Return the edges as an array (m, 2), and the number of users, by default up to the last.
 
     Raises `ParameterError` unless all are pairs of whole numbers in [0, num_users).
     """

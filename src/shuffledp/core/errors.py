@@ -57,7 +57,7 @@ class ColumnOrderWarning(UserWarning):
 
 
 class PlanWarning(UserWarning):
-    """What was collected falls short of its plan; the guarantee is that of what arrived."""
+    """The collection falls short of its plan; the guarantee is for the reports that arrived."""
 
 
 class MissingPackageError(ShuffledpError, ModuleNotFoundError):

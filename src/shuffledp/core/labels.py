@@ -100,7 +100,7 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
 
 
 def place_expression(name: str, dtype: "pl.DataType", labels: Iterable[str]) -> "pl.Expr":
-    """Return where the label of each value stands among ``labels``, UInt32; null for others."""
+    """Return the place of each value's label among ``labels``, UInt32; null for others."""
     known = pl.Enum(list(labels))
 
     def places(column: "pl.Series") -> "pl.Series":

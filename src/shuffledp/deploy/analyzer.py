@@ -173,7 +173,7 @@ class Analyzer(Keeper):
     def _parts(
         self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
     ) -> list[Part]:
-        """Return a batch's parts, each with as many honest reports as it has for certain."""
+        """Return a batch's parts, each with the number of reports that are honest for certain."""
         task, num_opened = self.task, batch.num_opened
         num_valid = {
             key: task.asked.codec.decode_valid(each)[0].num_reports for key, each in texts.items()
@@ -284,7 +284,7 @@ def result_of(task: Task, opened: Opened) -> Result:
 
 
 def _cautions(task: Task, opened: Opened) -> Iterator[str]:
-    """Yield what makes a batch another than the task describes."""
+    """Yield the differences between a batch and the task's description."""
     held, earlier, kept = (opened.counts[f"num_{name}"] for name in ("held", "earlier", "kept"))
     guarantee = opened.guarantee
     if held:

@@ -264,6 +264,6 @@ class Client(Keeper):
 
 
 def default_store(task: Task) -> Path:
-    """Return where a user's report of a task is kept, unless they name another file."""
+    """Return the default path of a user's report of a task."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "shuffledp" / f"{task.task_id.hex()}.db"

@@ -182,7 +182,7 @@ class Report:
         return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
 
     def encode(self) -> bytes:
-        """Return it as bytes, as many for every report of a task."""
+        """Return it as bytes, of one length for every report of a task."""
         return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
 
 

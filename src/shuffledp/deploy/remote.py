@@ -175,7 +175,7 @@ def collect_results(
     sleep: Callable[[float], None] = time.sleep,
     on_wait: Callable[[str], None] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Fetch the newest result, or that of one batch, into a folder.
+    """Fetch the newest result, or the result of one batch, into a folder.
 
     Return the batch's number and the privacy record, whose guarantee is recomputed from the task
     for as many honest reports as the analyzer says. Waits until there is one, at most

@@ -90,7 +90,7 @@ def _result_fault(folder: Path, root: bytes) -> str:
 
 
 def _ledger_faults(analyzer: Analyzer, taken: dict[int, bytes], ledger: Ledger) -> Iterator[str]:
-    """Yield what the ledger and the store do not agree on."""
+    """Yield the differences between ledger and store."""
     spent, known = {entry.key for entry in ledger.entries}, {root.hex() for root in taken.values()}
     for number, root in taken.items():
         if root.hex() not in spent:

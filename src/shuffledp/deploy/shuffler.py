@@ -193,7 +193,7 @@ class Shuffler(Keeper):
         return int(self._store.fact("epochs_closed") or 0)
 
     def _refusal(self, report: Report, now: float) -> Answer | None:
-        """Return why a report is not taken in, None if nothing speaks against it; asks no store."""
+        """Return the reason to refuse a report, None if there is none; asks no store."""
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
         if now >= self.end_of(report.epoch) or report.epoch < self._known_closed:
@@ -225,7 +225,7 @@ class Shuffler(Keeper):
         ]
 
     def _begin(self, epoch: int) -> float:
-        """Return when an epoch begins, in seconds since 1970."""
+        """Return the start of an epoch, in seconds since 1970."""
         return self.task.start + epoch * self.task.epoch_seconds
 
     def end_of(self, epoch: int) -> float:

@@ -185,7 +185,7 @@ class Task:
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
-        """Return the guarantee among honest reports, by default those of the smallest batch.
+        """Return the guarantee among honest reports, by default of the smallest batch.
 
         Epsilon is a proved upper bound at the task's delta.
         """

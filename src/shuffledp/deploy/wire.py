@@ -125,7 +125,7 @@ class Reader:
             raise self.error("a text in it is not UTF-8") from None
 
     def expect(self, wanted: bytes, what: str, reason: Reason = Reason.MALFORMED) -> None:
-        """Take as many bytes as ``wanted`` has; raise unless they are the same."""
+        """Take the bytes ``wanted``; raise unless they are the same."""
         if self.take(len(wanted)) != wanted:
             raise self.error(what, reason)
 

@@ -280,7 +280,7 @@ class Scene:
         return uniform_prior(self.domain_size) if self.prior is None else self.prior
 
     def randomizer(self) -> Bound:
-        """Return the chance of who sees each report beside the name of its user."""
+        """Return the success probability given each report with its user's name."""
         if self.truth is not None and self.prior is None:
             return _bound(self.truth, self.truth, "report", f"{PAPER}, Proposition 15")
         if self.matrix is None:
@@ -296,7 +296,7 @@ class Scene:
         return replace(self, num_users=num_users, truth=1.0, matrix=None).uninformed()
 
     def uninformed(self) -> Bound:
-        """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
+        """Return the success probability given all reports, shuffled, and nobody's value."""
         if self.truth is not None and self.prior is None:
             return uninformed.shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
         matrix = written_matrix(self.domain_size, self.truth, self.matrix)
@@ -310,7 +310,7 @@ class Scene:
         return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
 
     def _worst_known(self) -> tuple[Bound, tuple[int, ...] | None]:
-        """Return the chance of who knows all others, at its best, and what that one knows."""
+        """Return the largest success probability given all other values, and these values."""
         is_binary = self.truth is not None and self.prior is None and self.domain_size == 2
         worst = None
         if is_binary or not self.is_brief:
@@ -328,7 +328,7 @@ class Scene:
         return ends, None
 
     def _hidden_by_noise(self) -> float:
-        """Return an upper end for who knows all others, whatever their values are."""
+        """Return an upper bound given all other values, whatever they are."""
         users, values = self.num_users, self.domain_size
         if self.matrix is None:
             return blanket_vulnerability_upper(users, values, self.truth or 1.0, prior=self.prior)

@@ -1,4 +1,4 @@
-"""Graphs of who can pass reports on to whom, and random walks on them."""
+"""Graphs of users who can pass reports on, and random walks on them."""
 
 from shuffledp.core.lazy_names import lazy_names
 

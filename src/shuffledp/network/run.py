@@ -84,7 +84,7 @@ class NetworkShuffling:
         return (*network_cautions(facts), *local_cautions(profile, guarantee))
 
     def leakage(self) -> Concealment:
-        """Return what hides the report of the user whose position tells most."""
+        """Return the law that hides the report of the user whose position reveals most."""
         return Concealment(
             crowd=lambda: self.mixing.hiding(self.rounds).overlaps,
             is_complete=self.protocol == "all",
@@ -311,7 +311,7 @@ def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
 def holders_writer(
     path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch], **how: Any
 ) -> Callable[[Iterator[Reports]], None]:
-    """Return a function that writes reports to a Parquet file, with who handed each in.
+    """Return a function that writes reports to a Parquet file, each with its holder.
 
     The adversary of the guarantee sees the holders anyway, so that they may be released.
     ``handed_in`` has one element by the time that the reports are read.

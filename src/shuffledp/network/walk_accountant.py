@@ -194,7 +194,7 @@ class NetworkMixing:
         share: float = 1.0,
         **terms: Unpack[Terms],
     ) -> int:
-        """Return the fewest rounds proved to be as private as many rounds, nearly.
+        """Return the fewest rounds proved nearly as private as the limit of many rounds.
 
         Parameters
         ----------

@@ -213,7 +213,7 @@ class _Scale:
         return round(self.first + share * (self.last - self.first), 1)
 
     def ticks(self, most: int) -> Iterator[Tick]:
-        """Yield what is labelled: the values that are given, decades, or round numbers."""
+        """Yield the labelled values: given ones, decades, or round numbers."""
         for value, *text in self.axis.labels or self._round_values(most):
             yield Tick(self(value), *text)
 
@@ -275,7 +275,7 @@ class Plot:
         self.beside: list[tuple[float, float, str]] = []  # texts at the ends of bars
 
     def _x_ticks(self) -> Iterator[Tick]:
-        """Yield labels below the plot, as many as have room."""
+        """Yield the labels below the plot that fit."""
         first, last = self.x.first, self.x.last
         taken = -math.inf
         for tick in self.x.ticks(int((last - first) / 60.0) + 1):

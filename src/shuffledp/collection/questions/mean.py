@@ -74,7 +74,7 @@ class Mean(question.Means):
 
     @property
     def expected_spread(self) -> float:
-        """That of values spread evenly over the range."""
+        """Variance of values spread evenly over the range."""
         return (self.high - self.low) ** 2 / 12.0
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:

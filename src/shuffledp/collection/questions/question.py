@@ -193,7 +193,7 @@ class Shares:
 
     @property
     def expected_spread(self: Question) -> float:
-        """That of an answer that one user in k gives, the root mean square over all answers."""
+        """Variance of an answer that one user in k gives, the root mean square over all answers."""
         return (len(self.labels) - 1.0) / len(self.labels) ** 2
 
     def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
@@ -253,7 +253,7 @@ class Means:
     def estimate(
         self, randomizer: MeanRandomizer, aggregate: Sums, options: EstimateOptions
     ) -> MeanEstimates:
-        """Return the mean, of vectors that of each coordinate."""
+        """Return the mean; of vectors, the mean of each coordinate."""
         self.require_post_processing(options.post_processing)
         return randomizer.estimate(
             aggregate, confidence=options.confidence, simultaneous=options.simultaneous

@@ -126,7 +126,7 @@ def survey(
 
 
 def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:
-    """Yield the values of those who take part, as many as the first pass saw."""
+    """Yield the values of the participants; their number is checked against the first pass."""
     num_seen = 0
     for block, is_missing, *masks in rows:
         # Anything but an array is a series of texts.

@@ -68,7 +68,7 @@ def label_of_one(answer: object, domain: tuple[str, ...]) -> str:
 
 
 def place_of(label: str, domain: tuple[str, ...]) -> int:
-    """Return where a label stands in the domain."""
+    """Return the place of a label in the domain."""
     if label not in domain:
         shown = ", ".join(domain[:10]) + ", ..." * (len(domain) > 10)
         raise DomainError(

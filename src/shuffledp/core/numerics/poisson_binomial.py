@@ -85,7 +85,7 @@ class _Coins(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of how many coins show one."""
+        """Probability law of the number of coins that show one."""
         return self.total(self.chances * (1.0 - self.chances))
 
 

@@ -222,7 +222,7 @@ def contour_sum(
 def quadrature(
     law: Terms, width: float, most_nodes: float, variance: float, further: float
 ) -> Grid:
-    """Return the nodes, in units in which theta = 1; ``variance`` is that of one tilted term."""
+    """Return the nodes, in units in which theta = 1; ``variance`` is for one tilted term."""
     span = max(law.differences.max(), 0.0) - min(law.differences.min(), 0.0)
     deviation = math.sqrt(law.number * variance + 1.0)
     # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)

@@ -302,7 +302,7 @@ class _Server(uvicorn.Server):
 
 
 def make_server(app: Any, room: Room | None = None, *, most_body: int = 0) -> uvicorn.Server:
-    """Return a server that writes down nothing of who asked when; ``most_body`` is in bytes."""
+    """Return a server without an access log; ``most_body`` is in bytes."""
     if room is None:
         limits = ConnectionLimits.of_descriptors(num_descriptors())
         room = Room(replace(limits, most_bytes=max(_MOST_BYTES, 4 * most_body)))
@@ -342,7 +342,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return where a socket listens."""
+    """Return the address of a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -218,7 +218,7 @@ def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
 
 
 def key_path(folder: Path, number: int) -> Path:
-    """Return where the key of an epoch lies, or that of a number."""
+    """Return the path of the key of an epoch, or of a number."""
     return folder / f"{number}.key"
 
 
@@ -353,7 +353,7 @@ def _port_on(listen: str, number: int) -> str:
 
 
 def destroy_key(folder: Path, number: int) -> bool:
-    """Overwrite and delete the key of an epoch, or that of a number; False if there is none."""
+    """Overwrite and delete the key of an epoch, or of a number; False if there is none."""
     path = key_path(folder, number)
     try:
         with path.open("r+b") as file:

@@ -95,7 +95,7 @@ METRICS: Final[Mapping[str, tuple[str, str, str]]] = {
 
 
 class Watch:
-    """Of one server: its log, its numbers, and why it is not ready, by subject.
+    """Log and metrics of one server, and the reasons why it is not ready, by subject.
 
     Written by one thread, read by another.
     """
