@@ -168,7 +168,7 @@ def test_a_lock_that_cannot_be_made(path, monkeypatch):
 SPENDER = """
 import sys
 from shuffledp.accounting.ledger_files import spend
-from shuffledp.accounting.release import StatedRelease
+from shuffledp.composition.release import StatedRelease
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     spend(sys.argv[1], StatedRelease(epsilon=0.001), sys.argv[2], key=f"{sys.argv[2]}-{number}")

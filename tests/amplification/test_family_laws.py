@@ -19,7 +19,7 @@ from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 
 GOLDEN = json.loads(
-    (Path(__file__).parents[2] / "golden" / "accountant_values.json").read_text(encoding="ascii")
+    (Path(__file__).parents[1] / "golden" / "accountant_values.json").read_text(encoding="ascii")
 )["blanket"]
 
 LAWS = {

@@ -172,7 +172,7 @@ from pathlib import Path
 import numpy as np
 from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.core.entropy import Entropy
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 
 def peak_kib():
     # Not ru_maxrss, which a child inherits from its parent: the test would see nothing.

@@ -146,7 +146,7 @@ def _stop(capsys):
         (["--operator-key", "00" * 32], "not of the one that you named"),
         (["--operator-key", "me"], "64 hexadecimal digits"),
         (["--value", "perhaps"], "outside the domain"),
-        (["--column", "a"], "--column is for TABLE"),
+        (["--column", "a"], "--column and ways of reading are for TABLE"),
         (["table.csv", "--max-epsilon0", "3"], "--max-epsilon0 is for a device"),
         (["--codes", "absent"], "cannot read absent"),
     ],

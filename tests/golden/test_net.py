@@ -16,7 +16,7 @@ channels          10
 compose           14
 demo               1
 deploy             4
-estimate          34
+estimate          32
 explain            3
 groups            28
 leakage           37

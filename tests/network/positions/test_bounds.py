@@ -19,7 +19,7 @@ from shuffledp.network.walk import (
 )
 
 WALKS = small_walks()
-TWITCH = Path(__file__).parents[3] / "shared" / "data" / "twitch_de_lcc_edges.csv"
+TWITCH = Path(__file__).parents[4] / "shared" / "data" / "twitch_de_lcc_edges.csv"
 
 # What widening to the safe side may cost, relative to the exact number.
 TIGHT = Fraction(1, 10**11)

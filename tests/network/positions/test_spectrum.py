@@ -12,7 +12,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.positions.spectrum import walk_spectrum
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 
 # Some thirty certificates.
 FALSE_POSITIVE_RATE = 1e-10  # 100 certificates

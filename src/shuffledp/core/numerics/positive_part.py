@@ -139,7 +139,9 @@ def mean_positive_part(
         return Enclosure(0.0, 0.0)
     if differences.size == 0:
         return Enclosure(base, base)
-    law = Terms(float(users), base, max(1.0 - total, 0.0), masses, differences)
+    # In one sum: 1 - total would lose what a rare base value has but for some 1e-16.
+    rest = math.fsum((1.0, *-masses))
+    law = Terms(float(users), base, max(rest, 0.0), masses, differences)
     if _num_listed(law, users) <= _MOST_OUTCOMES:
         found: Enclosure | None = _listed(law, users)
     else:
