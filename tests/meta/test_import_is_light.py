@@ -44,3 +44,21 @@ print(sorted(others.intersection(loaded)))
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert outcome.stdout == "[]\n"
+
+
+def test_the_main_job_loads_few_modules_of_the_package(tmp_path):
+    table = tmp_path / "answers.csv"
+    table.write_text("answer\n" + "yes\n" * 300 + "no\n" * 700)
+    asked = "--domain yes,no --epsilon 1 --delta 1e-6 --column answer --json".split()
+    program = f"""
+import sys
+from shuffledp.cli.main import main
+assert main(["run", {str(table)!r}, *{asked}, "--out", {str(tmp_path / "out")!r}]) == 0
+loaded = [name for name in sys.modules if name.partition(".")[0] == "shuffledp"]
+print(len(loaded), *sorted(loaded), file=sys.stderr)
+"""
+    outcome = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    number, *names = outcome.stderr.splitlines()[-1].split()
+    assert int(number) <= 125, names

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -31,7 +31,9 @@ from shuffledp.leakage import any_shuffler
 from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.counts.others import Response
-from shuffledp.leakage.priors import PriorKnowledge
+
+if TYPE_CHECKING:
+    from shuffledp.leakage.priors import PriorKnowledge
 
 # A larger delta comes with a smaller epsilon, which for guesses may be worth more.
 _DELTAS = (1e-4, 1e-3, 1e-2)
@@ -197,7 +199,7 @@ class _Release:
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
         return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
-    def account(self, adversary: Adversary, belief: PriorKnowledge | None) -> LeakageAccount:
+    def account(self, adversary: Adversary, belief: "PriorKnowledge | None") -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
         require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
