@@ -49,7 +49,17 @@ print(sorted(others.intersection(loaded)))
 def test_the_main_job_loads_few_modules_of_the_package(tmp_path):
     table = tmp_path / "answers.csv"
     table.write_text("answer\n" + "yes\n" * 300 + "no\n" * 700)
-    asked = "--domain yes,no --epsilon 1 --delta 1e-6 --column answer --json".split()
+    asked = [
+        "--domain",
+        "yes,no",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--column",
+        "answer",
+        "--json",
+    ]
     program = f"""
 import sys
 from shuffledp.cli.main import main
