@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pytest
 
 from report.pages import Page
@@ -199,3 +201,15 @@ def test_nobody_knows_how_to_show_anything_else(make_result):
     for show in (page_html, notebook_html, terminal_text):
         with pytest.raises(TypeError, match="a dict"):
             show({})
+
+
+def test_pages_go_by_the_class_and_not_by_its_name(make_result):
+    class Plan:
+        """Another class of this name."""
+
+    with pytest.raises(TypeError, match="no page about a Plan"):
+        page_html(Plan())
+    result = make_result()
+    own = type("Own", (type(result),), {"__slots__": ()})
+    again = own(**{each.name: getattr(result, each.name) for each in fields(result)})
+    assert page_html(again) == page_html(result)

@@ -59,7 +59,7 @@ _SAME = 1e-13
 # Beyond it, differences of gains lose the small ones.
 _LARGEST_GAIN = 1e12
 
-# Relative error of a factor e^(tilt G).
+# Largest exponent of a factor e^(tilt G).
 _LARGEST_EXPONENT = 300.0
 
 # The contour needs at most about 31 / sqrt(width) nodes, 20 deviations apart and 9.6 / tau far.

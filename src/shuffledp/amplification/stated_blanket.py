@@ -63,14 +63,14 @@ _SMALLEST_PAIR_MASS = 1e-290
 
 
 def violated_hypothesis(profile: LocalProfile, *_: object) -> str | None:
-    """Return the hypothesis that the profile's blanket violates, or None."""
+    """Return the hypothesis that the profile does not meet, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
     return _nonsense(profile) or pure_violation(profile)
 
 
 def _nonsense(profile: LocalProfile) -> str | None:
-    """Return the contradiction between this blanket and epsilon0-LDP, or None."""
+    """Return the property of every epsilon0-LDP blanket that this one lacks, or None."""
     for atom in profile.blanket:
         if not 0.0 <= atom.mass <= 1.0:  # written so that NaN fails
             return f"stated masses in [0, 1] (one is {atom.mass})"

@@ -114,7 +114,7 @@ def prepare_stdout() -> None:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Return the JSON escapes of a text that cannot be encoded, and its end."""
+    """Return JSON escapes of the characters that cannot be encoded, and their end."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()

@@ -26,13 +26,12 @@ class WithoutShuffler:
 # With more than that a guess is nearly certain, or odds change beyond what words can say.
 _LARGE_EPSILON0, _LARGE_EPSILON = 8.0, 5.0
 
-
 # Exact laws are written out for as many answers.
 _MOST_WRITTEN_OUT = 8
 
 
 def without_shuffler(
-    question: "Question", randomizer: "LocalRandomizer", *, rounds: int = 1
+    question: Question, randomizer: LocalRandomizer, *, rounds: int = 1
 ) -> WithoutShuffler:
     """Return the local guarantee, which holds if the shuffler fails.
 

@@ -113,7 +113,7 @@ def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     return replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
 
 
-# Smallest probability of a possible loss: its square must not underflow.
+# Smallest deviation of a loss that is possible at all: its square must not underflow.
 _LEAST_DEVIATION = 1e-100
 
 

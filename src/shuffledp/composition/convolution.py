@@ -221,7 +221,7 @@ def _from_tilt(
     _require_points(last - first)
     num_points = 1 << max(last - first, 15).bit_length()
     convolved, error = _convolved(parts, theta, cumulants.log_moments, num_points)
-    # Probability of the tilted sum outside the window, and the mass that wraps around inside.
+    # Bound on the tilted sum's probability outside the window, hence on what wraps around inside.
     outside = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
     values, doubts = np.zeros_like(losses), np.full_like(losses, outside)
     offset = round(float(losses[0]) / interval)

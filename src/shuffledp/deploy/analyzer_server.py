@@ -21,7 +21,6 @@ from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing
 from shuffledp.deploy.servers.watch import Watch
 
 # Short: the analyzer polls, and must stop promptly.
-
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
 
@@ -39,7 +38,7 @@ def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
 
 
 def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
-    """Open a batch, write what it says, and return how many reports it counts.
+    """Open a batch, write its result, and return the number of counted reports.
 
     None is counted, and nothing written, of a batch that is kept. Done again it spends nothing, and
     leaves what was said as it is.

@@ -218,7 +218,7 @@ def signed_request(task_id: bytes, method: str, path: str, time: bytes) -> bytes
 
 
 def decode_answers(body: bytes, number: int) -> list[Answer]:
-    """Return the answer to each of ``count`` reports; raise, as the shuffler's fault, otherwise."""
+    """Return the answer to each of ``number`` reports; else raise, as the shuffler's fault."""
     reader = Reader(body, "answer to an upload", Fault.SHUFFLER)
     if len(body) != number:
         raise reader.error(f"{len(body):,} bytes for {number:,} reports")

@@ -99,7 +99,7 @@ class Server(HttpClient):
 
 
 def _numbers(found: list[Any]) -> list[int]:
-    """Return a number of a batch, once checked."""
+    """Return the valid numbers of batches."""
     return [each for each in found if type(each) is int and 0 <= each < 1 << 32]
 
 

@@ -367,7 +367,7 @@ def _even(others: int, values: int) -> tuple[int, ...]:
 
 
 def _comparable(situation: Situation, others: int) -> list[tuple[int, ...]]:
-    """Return the possible knowledge of others' values, or None if there is too much to compare."""
+    """Return the possible counts of others' values, none if there are too many to compare."""
     values, is_rising = situation.prior.size, situation.uniform_response is not None
     if values > _MOST_VALUES:
         return []

@@ -47,7 +47,7 @@ MOST_USERS = 10**15
 # A report that is rarer than this in the crowd would overflow the weights.
 _RAREST = 1e-200
 
-# Relative difference of equal columns that were computed differently.
+# Decimal digits to which equal columns agree that were computed differently.
 _DIGITS = 13
 
 # Rows squared times columns up to which rows that are never needed are looked for.

@@ -186,7 +186,7 @@ _WORTH, _WORTH_A_SECOND = 0.995, 0.999
 # So many evaluations of delta, and those left are accounted for together.
 _MOST_EVALUATIONS = 40
 
-# Share of a group that is examined apart where the group misses a target.
+# A group that misses a target is split: one part in this number is examined apart.
 _PART = 4
 
 

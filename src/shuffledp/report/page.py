@@ -19,7 +19,12 @@ from shuffledp.collection.output import whole_file
 from shuffledp.report import formatting
 
 # Who makes the page of a class of subjects; loaded when there is one.
-_MODULES = {"ChartPage": "charts", "MonitorView": "monitor", "Plan": "plan", "Result": "run"}
+_MODULES = {
+    "shuffledp.collection.plan.Plan": "plan",
+    "shuffledp.collection.result.Result": "run",
+    "shuffledp.report.charts.ChartPage": "charts",
+    "shuffledp.report.monitor.MonitorView": "monitor",
+}
 
 
 @singledispatch
@@ -37,7 +42,8 @@ def page_html(subject: object) -> str:
         HTML, its charts as SVG; below 500 kB up to some thousand estimates. Depends on nothing but
         ``subject``: the same subject gives the same page.
     """
-    module = _MODULES.get(type(subject).__name__)
+    classes = (f"{each.__module__}.{each.__name__}" for each in type(subject).__mro__)
+    module = next((_MODULES[each] for each in classes if each in _MODULES), None)
     if module is None:
         raise TypeError(f"there is no page about a {type(subject).__name__}")
     import_module(f"shuffledp.report.{module}")  # registers its page

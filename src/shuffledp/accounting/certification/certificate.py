@@ -63,7 +63,7 @@ def certify_delta(
 def _require_certifiable(
     profile: LocalProfile, num_users: int, bound: Bound, delta: float | None
 ) -> ModuleType:
-    """Return the certified bound, if the bound's method applies and has a certificate."""
+    """Return the ball arithmetic, if the bound's method applies and has a certificate."""
     from shuffledp.amplification.registry import applicable_methods
 
     try:

@@ -151,7 +151,7 @@ class Question(Protocol[Estimates_co]):
 
 
 def has_parts(question: Question) -> bool:
-    """Return True for a list, which text separates by commas."""
+    """Return True if a user's value is a list, whose parts text separates by commas."""
     return np.ndim(question.no_values) > 1
 
 
@@ -196,7 +196,7 @@ class Shares:
         """Variance of an answer that one user in k gives, the root mean square over all answers."""
         return (len(self.labels) - 1.0) / len(self.labels) ** 2
 
-    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
+    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002  # the protocol's
         """Return nothing: the expected error holds whatever the values, or none is stated."""
         return None
 
@@ -235,9 +235,7 @@ class Means:
     has_one_label: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
-    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
-        """Return nothing: the expected error holds whatever the values, or none is stated."""
-        return None
+    worst_error = Shares.worst_error
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""

@@ -110,7 +110,7 @@ class Source:
         ]
 
     def read_number(self) -> "Callable[[pl.Series], pl.Series]":
-        """Return the expression that reads one of the columns as numbers."""
+        """Return the function that reads one of the columns as numbers."""
         mark = self.decimal
         if mark is None and self.separator == ";":
             with reading(self.origin):

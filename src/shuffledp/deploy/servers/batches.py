@@ -83,7 +83,7 @@ def _end_with_parent() -> None:
 
 
 def note_of(task: Task, number: int) -> str:
-    """Return the ledger's entry of a batch."""
+    """Return the ledger's note of a batch."""
     return f"task {task.task_id.hex()[:16]}, batch {number}"
 
 

@@ -381,7 +381,7 @@ def data_of(content: bytes) -> Response:
 
 
 def print_error(error: BaseException) -> None:
-    """Notify the caller that the server is ready."""
+    """Print an error for the operator."""
     print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
 
 

@@ -38,7 +38,7 @@ _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
 _LOG_ABOVE = -48.0
 
-# Steps of the sums over nodes: about 0.7 s. Cost of a load in masses.
+# Most steps of the sums over nodes, about 0.7 s, and the steps that a load is worth.
 _MOST_STEPS = 2e8
 _STEPS_A_LOAD = 30.0
 

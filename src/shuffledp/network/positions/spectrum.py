@@ -55,7 +55,7 @@ _SMALLEST = 1e-280
 # this, relative to itself.
 MARGIN = 2.0**-46
 
-# Binary digits of a float that `coarse` drops: a part in 10^10.
+# Mask of the binary digits of a float that `coarse` drops: a part in 10^10.
 _LAST_DIGITS = (1 << 20) - 1
 
 _SEED = 2204_03919  # any number will do, as long as it is the same
