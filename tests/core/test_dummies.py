@@ -1,0 +1,105 @@
+"""Laws of dummies: tables are the same on every machine, and what is drawn follows them."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+
+LAWS = ("laplace:20.25:219", "laplace:4.05:51", "laplace:2.025:27", "gaussian:6.0:40")
+
+
+@pytest.mark.parametrize("text", LAWS)
+def test_a_table_is_symmetric_and_has_mass_one(text):
+    law = DummyLaw.from_text(text)
+    assert sum(law.table) == 2**64
+    assert law.table == law.table[::-1]
+    assert len(law.table) == 2 * law.half_width + 1
+    assert str(law) == text
+    assert DummyLaw(**law.to_json_dict()) == law
+
+
+def test_a_table_follows_its_formula_to_one_unit():
+    law = DummyLaw.from_text("laplace:2.025:27")
+    weights = np.exp(-np.abs(np.arange(-27, 28)) / 2.025)
+    masses = [mass / 2**64 for mass in law.table]
+    np.testing.assert_allclose(masses, weights / weights.sum(), rtol=1e-12)
+    assert law.variance == pytest.approx(8.0355278, rel=1e-8)
+
+
+def test_tables_are_pinned():
+    # Every machine has to have the very integers of its peers: the law is in the name of a task.
+    # By mpmath with 60 digits, floors, the rest at the centre.
+    law = DummyLaw.from_text("gaussian:1.5:3")
+    assert law.table == PINNED
+
+
+PINNED = (
+    675756723217298400, 2052767671988273361, 3998245473108119009, 4993204337082170076,
+    3998245473108119009, 2052767671988273361, 675756723217298400,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LAWS)
+def test_draws_follow_the_table(text):
+    # One test of 1e-9 a law.
+    law = DummyLaw.from_text(text)
+    drawn = np.bincount(law.draw(200_000, Entropy.from_seed(5)), minlength=len(law.table))
+    chances = np.array([mass / 2**64 for mass in law.table])
+    frequent = 200_000 * chances > 10
+    found, expected = drawn[frequent], 200_000 * chances[frequent]
+    expected *= found.sum() / expected.sum()
+    assert stats.chisquare(found, expected).pvalue > 1e-9
+
+
+def test_sums_of_users_draws_are_poisson():
+    law = DummyLaw.from_text("poisson:0.004")
+    entropy = Entropy.from_seed(6)
+    drawn = np.array([law.draw(3, entropy, num_senders=700) for _ in range(3000)])
+    counts = np.bincount(drawn.ravel(), minlength=20)[:20]
+    expected = 9000 * stats.poisson.pmf(np.arange(20), 2.8)
+    frequent = expected > 10
+    total = counts[frequent].sum()
+    expected = expected[frequent] * total / expected[frequent].sum()
+    assert stats.chisquare(counts[frequent], expected).pvalue > 1e-9
+    # Bins of one draw are independent: their covariance is 0 within five deviations.
+    assert abs(np.cov(drawn[:, 0], drawn[:, 1])[0, 1]) < 5 * 2.8 / math.sqrt(3000)
+
+
+def test_one_user_sends_its_share():
+    law = DummyLaw.from_text("poisson:0.5")
+    entropy = Entropy.from_seed(7)
+    totals = np.array([law.draw(2, entropy).sum() for _ in range(20_000)])
+    expected = 20_000 * stats.poisson.pmf(np.arange(5), 1.0)
+    assert np.all(np.abs(np.bincount(totals)[:5] - expected) < 6 * np.sqrt(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("laplace:2", "is no law"),
+        ("laplace:2:a", "is no law"),
+        ("uniform:2:3", "shape = 'uniform'"),
+        ("poisson:1:2", "is no law"),
+        ("laplace:0:3", "scale"),
+        ("laplace:nan:3", "scale"),
+        ("laplace:inf:3", "scale"),
+        ("gaussian:2:0", "half_width"),
+        ("gaussian:2:20001", "half_width"),
+        ("poisson:-1", "scale"),
+    ],
+)
+def test_what_is_no_law_is_refused(text, about):
+    with pytest.raises(ParameterError, match=about):
+        DummyLaw.from_text(text)
+
+
+def test_outcomes_too_rare_for_a_word_never_happen():
+    law = DummyLaw.from_text("laplace:1.0:60")
+    assert law.table[0] == 0
+    assert Fraction(sum(law.table), 2**64) == 1
