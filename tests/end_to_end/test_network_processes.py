@@ -116,6 +116,8 @@ class Processes:
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not (found := condition()):
             assert time.monotonic() < give_up, f"{what}: never\n{self.logs()}"
+            # A traceback: what is waited for will not come.
+            assert all(each.poll() != 1 for each, _ in self.started), self.logs()
             time.sleep(0.02)
         return found
 
@@ -319,14 +321,14 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     # said so yet. A peer: when it has taken mail and not saved it; then with old keys in the log.
     relay, url = processes.relay(*clock, dies=("relay:Relay:accept_batch", "after", 13))
     port = int(url.rpartition(":")[2])
-    dies = ("protocol.peer:Peer:receive", "after", 1)
+    dies = ("peer:Peer:receive", "after", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     second = processes.peers(url, "6-11", "second.db")
     processes.killed(relay)
     dies = ("relay:Relay:forget_hand_ins", "after", 1)
     relay, url = processes.relay(*clock, port=port, dies=dies)
     processes.killed(first)
-    dies = ("stores:PeerStore:wipe_log", "before", 1)
+    dies = ("state_files:PeerStore:wipe_log", "before", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     processes.killed(first)
     first = processes.peers(url, "0-5", "first.db")
@@ -336,7 +338,7 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     # it and not said so; and the analyzer, when it has heard that and not noted it.
     dies = ("relay_client:RelayClient:forget_hand_ins", "before", 1)
     processes.killed(processes.start_collecting(url, dies=dies))
-    dies = ("stores:FetchedStore:note_forgotten", "before", 1)
+    dies = ("state_files:FetchedStore:note_forgotten", "before", 1)
     collecting = processes.start_collecting(url, dies=dies)
     processes.killed(relay)
     relay, url = processes.relay(*clock, port=port)
