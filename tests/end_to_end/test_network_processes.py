@@ -249,7 +249,8 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     assert collection["num_absences"] == 0
     # Somebody holds more than there is room for with a probability that is taken off delta.
     assert result["guarantee"]["epsilon"]["upper"] == pytest.approx(expected, rel=1e-6)
-    assert result["warnings"] == []
+    (caution,) = result["warnings"]  # three rounds are too few
+    assert caution.startswith("Only the local guarantee is left")
     (yes,) = [row for row in result["estimates"] if row["value"] == "yes"]
     assert yes["lower"] <= 0.3 <= yes["upper"]
     written = sorted(entry.name for entry in (processes.folder / "results").iterdir())
@@ -347,7 +348,8 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     collection = result["collection"]
     assert collection["num_reports"] == collection["num_confirmed"] == 12
     assert (collection["rejected"], collection["num_absences"]) == ({}, 0)
-    assert result["warnings"] == []
+    (caution,) = result["warnings"]  # twelve users hide little
+    assert caution.startswith("Only the local guarantee is left")
     # Once more, from the analyzer's file alone.
     kill(relay)
     again = json.loads(processes.finish(processes.start_collecting(url, "--overwrite")))
