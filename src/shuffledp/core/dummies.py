@@ -160,7 +160,7 @@ def _table(shape: str, scale: float, half_width: int) -> tuple[int, ...]:
 
 
 def _poisson(mean: Fraction, entropy: Entropy) -> int:
-    """Return an exact Poisson draw: a sum of those of mean 1, the last one thinned."""
+    """Return an exact Poisson draw: a sum of draws of mean 1, the last one thinned."""
     whole = math.floor(mean)
     draws = _poisson_of_one(whole + 1, entropy)
     kept = sum(_coin(mean - whole, entropy) for _ in range(int(draws[-1])))
