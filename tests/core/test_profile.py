@@ -11,7 +11,7 @@ from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 
-@pytest.mark.parametrize("epsilon0", [math.nan, math.inf, -1e-300, "1", None])
+@pytest.mark.parametrize("epsilon0", [math.nan, -math.inf, -1e-300, "1", None])
 def test_epsilon0_must_be_a_finite_number(epsilon0):
     with pytest.raises(ParameterError, match="epsilon0"):
         LocalProfile(epsilon0=epsilon0)

@@ -172,3 +172,15 @@ def test_codes_are_counted_in_pairs_as_one_by_one(size, num_codes):
     drawn = Entropy.from_seed(7).generator().integers(0, num_codes, 2 * size).astype(np.uint8)
     for codes in (drawn[:size], drawn[::2], drawn[:size].astype(np.uint16)):
         assert np.array_equal(histogram(codes, num_codes), np.bincount(codes, minlength=num_codes))
+
+
+def test_without_noise_reports_are_the_values():
+    bare = KRandomizedResponse(domain_size=3, epsilon0=math.inf)
+    values = np.array([0, 2, 1, 1])
+    reports = bare.randomize(values, Entropy.from_seed(1))
+    assert reports.data.tolist() == values.tolist()
+    assert (bare.threshold, bare.epsilon0, bare.profile.epsilon0) == (0, math.inf, math.inf)
+    assert bare.support_probabilities == (1.0, 0.0)
+    assert bare.channel() == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    assert bare.estimate(reports).values.tolist() == [0.25, 0.5, 0.25]
+    assert KRandomizedResponse(domain_size=3, epsilon0=bare.epsilon0) == bare

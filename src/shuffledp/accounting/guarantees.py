@@ -8,6 +8,7 @@ from shuffledp.amplification.registry import BEST, account_delta, account_epsilo
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
@@ -21,13 +22,15 @@ def guarantee_for(
     delta: float | None = None,
     method: str = BEST,
     with_lower: bool = True,
+    dummies: DummyLaw | None = None,
 ) -> Guarantee:
     """Return the guarantee of ``num_users`` shuffled reports of one randomizer.
 
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
-    cheaper.
+    cheaper. With a shuffler's ``dummies`` one user is enough: the others may do what they like.
     """
     how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
+    how["dummies"] = dummies
     return _bounding(
         partial(account_epsilon, profile, **how),
         partial(account_delta, profile, **how),

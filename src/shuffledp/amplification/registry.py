@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from types import MappingProxyType
 
 from shuffledp.amplification import clones_and_families as families
@@ -16,12 +17,14 @@ from shuffledp.amplification import closed_forms
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET
+from shuffledp.amplification.dummies import dummy_bounds
 from shuffledp.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.amplification.method import Method
 from shuffledp.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
@@ -78,6 +81,7 @@ def account_epsilon(
     delta: float,
     method: str = BEST,
     with_lower: bool = True,
+    dummies: DummyLaw | None = None,
 ) -> Bound:
     """Bound the central epsilon of one uniformly shuffled collection.
 
@@ -93,6 +97,10 @@ def account_epsilon(
         A key of `METHODS`, or ``"best"`` for the smallest sound one.
     with_lower : bool
         False saves the time for the lower end, which is then ``None``.
+    dummies : DummyLaw, optional
+        Law of the reports that belong to nobody and are shuffled with the others, of every possible
+        report: added by the shuffler, when ``num_users=1`` stands for "whoever else lies", or by
+        each of the users. They never raise the bound.
 
     Returns
     -------
@@ -119,8 +127,22 @@ def account_epsilon(
     (0.04320616, 'clones')
     >>> account_epsilon(LocalProfile(epsilon0=1.0), num_users=10_000, delta=0.0).upper
     1.0
+    >>> bare, dummies = LocalProfile(epsilon0=math.inf), DummyLaw.from_text("laplace:2.025:27")
+    >>> bound = account_epsilon(bare, num_users=1, delta=7.9e-7, dummies=dummies)
+    >>> round(bound.lower, 6), round(bound.upper, 6)
+    (0.987654, 0.987654)
     """
     delta = require_delta(delta)
+    if dummies is not None:
+        plain = partial(
+            account_epsilon,
+            profile,
+            num_users=num_users,
+            delta=delta,
+            method=method,
+            with_lower=False,
+        )
+        return _with_dummies(profile, num_users, dummies, plain, method, delta=delta)
     if delta < profile.delta0 and profile.channel is None:
         raise OutOfRegimeError(
             f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
@@ -134,6 +156,11 @@ def account_epsilon(
     if delta == 0.0 or _is_extreme(profile):
         chosen = [LOCAL]  # for delta = 0 see the attack below
     results = _evaluate(chosen, num_users, lambda each, users: each.epsilon(profile, users, delta))
+    if math.isinf(profile.epsilon0) and all(math.isinf(found.upper) for _, found in results):
+        raise OutOfRegimeError(
+            "epsilon0 = inf: without local noise no finite epsilon holds at any number of users "
+            "unless dummies hide the reports; pass dummies, or a finite epsilon0"
+        )
     attack: float | None = None
     if profile.epsilon0 == 0.0:
         attack = 0.0
@@ -156,12 +183,13 @@ def account_delta(
     method: str = BEST,
     with_lower: bool = True,
     width: float = 0.0,
+    dummies: DummyLaw | None = None,
 ) -> Bound:
     """Bound the central delta of one uniformly shuffled collection at a given epsilon.
 
     Parameters
     ----------
-    profile, num_users, method, with_lower
+    profile, num_users, method, with_lower, dummies
         As for `account_epsilon`.
     epsilon : float
         Central epsilon in nats, >= 0.
@@ -187,6 +215,17 @@ def account_delta(
     """
     epsilon = require_non_negative("epsilon", epsilon)
     width = require_non_negative("width", width)
+    if dummies is not None:
+        plain = partial(
+            account_delta,
+            profile,
+            num_users=num_users,
+            epsilon=epsilon,
+            method=method,
+            with_lower=False,
+            width=width,
+        )
+        return _with_dummies(profile, num_users, dummies, plain, method, epsilon=epsilon)
     chosen = applicable_methods(method, profile, num_users, None)
     if _is_extreme(profile):
         chosen = [LOCAL]
@@ -213,6 +252,34 @@ def account_delta(
     found = _smallest(results, attack, with_lower=with_lower)
     logger.debug("%d users, epsilon = %g: delta about %.4g", num_users, epsilon, found.upper)
     return found
+
+
+def _with_dummies(
+    profile: LocalProfile,
+    num_users: int,
+    law: DummyLaw,
+    plain: Callable[[], Bound],
+    method: str,
+    **asked: float,
+) -> Bound:
+    """Return the least of what dummies prove and of what holds without them.
+
+    Dummies do not look at the values: to add them is post-processing. A named method is one of the
+    latter.
+    """
+    require_at_least("num_users", num_users, 1)
+    found = dummy_bounds(profile, num_users, law, **asked) if method == BEST else []
+    with suppress(OutOfRegimeError, PrecisionError):
+        found.append(plain())
+    best = min(found, key=lambda each: each.upper, default=None)
+    if best is None or math.isinf(best.upper):
+        raise OutOfRegimeError(
+            f"dummies = {law} give no finite epsilon here: ask for a larger delta, or give a wider "
+            "law or local noise"
+        )
+    return least_over(
+        found, max((each.lower for each in found if each.lower is not None), default=None)
+    )
 
 
 def _evaluate(

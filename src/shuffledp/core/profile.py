@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
+from shuffledp.core.checks import require_at_least, require_delta, require_extended
 from shuffledp.core.errors import ParameterError
 
 _LARGEST_DOMAIN = 10**15
+_HINT = "give the local loss in nats, inf for values without local noise"
 
 #: Above this epsilon0 no batch of at most 1e15 users amplifies privacy: the probability that even
 #: one other user sends a report that hides the victim's is below 2e15 e^-200 = 3e-72. Squares of
@@ -61,7 +62,8 @@ class LocalProfile:
     Parameters
     ----------
     epsilon0 : float
-        Local privacy loss in nats, of the exact rational law that is drawn; rounded up.
+        Local privacy loss in nats, of the exact rational law that is drawn; rounded up. ``inf``
+        for reports that are the values themselves, which only dummies can hide.
     delta0 : float
         Local failure probability; 0 for pure randomizers.
     participation : float
@@ -99,7 +101,7 @@ class LocalProfile:
 
     def __post_init__(self) -> None:
         set_field = partial(object.__setattr__, self)
-        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
+        set_field("epsilon0", require_extended("epsilon0", self.epsilon0, _HINT))
         set_field("delta0", require_delta(self.delta0, name="delta0"))
         if not self.delta0 <= self.participation <= 1.0:
             raise ParameterError(

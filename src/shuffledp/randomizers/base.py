@@ -1,5 +1,6 @@
 """What all randomizers promise: ``LocalRandomizer``, and the classes that leave little to write."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -191,6 +192,7 @@ class SettledRandomizer(CategoryRandomizer):
     """A `CategoryRandomizer` whose exact law is settled by k and by the loss asked for."""
 
     largest_channel: ClassVar[int] = 8  # largest number of categories with explicit matrices
+    may_be_bare: ClassVar[bool] = False  # whether there is a law without any noise, epsilon0 = inf
 
     domain_size: int
     epsilon0: float
@@ -199,8 +201,9 @@ class SettledRandomizer(CategoryRandomizer):
 
     def __post_init__(self) -> None:
         checks.set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
-        asked = require_non_negative("epsilon0", self.epsilon0)
-        law, epsilon0 = thresholds.settle(asked, self._law_for)
+        if not (self.may_be_bare and self.epsilon0 == math.inf):
+            checks.set_fields(self, epsilon0=require_non_negative("epsilon0", self.epsilon0))
+        law, epsilon0 = thresholds.settle(self.epsilon0, self._law_for)
         fingerprint = checks.fingerprint_of(self.name, k=self.domain_size, **law)
         checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 

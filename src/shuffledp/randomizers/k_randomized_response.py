@@ -1,5 +1,6 @@
 """k-ary randomized response: say the truth, or with some probability any other category."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -33,12 +34,14 @@ class KRandomizedResponse(SettledRandomizer):
     domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
+        Local privacy loss asked for, in nats, in [0, inf]; then of the law drawn, rounded up. At
+        inf there is no noise, and a report is the truth: only dummies hide it.
 
     Attributes
     ----------
     threshold : int
-        T: each category but the true one is reported with probability exactly T / 2^64.
+        T: each category but the true one is reported with probability exactly T / 2^64; 0 without
+        noise.
     fingerprint : str
         Name of the exact law, carried by its reports.
 
@@ -46,7 +49,8 @@ class KRandomizedResponse(SettledRandomizer):
     -----
     Source: Warner 1965 (k = 2); Kairouz, Bonawitz, Ramage, ICML 2016. One 64-bit word w a report:
     if w < (k - 1) T the report is other category number floor(w / T), else the truth. The loss is
-    ln((2^64 - (k - 1) T) / T). It cannot exceed 64 ln 2 = 44.4: there T = 1.
+    ln((2^64 - (k - 1) T) / T). It cannot exceed 64 ln 2 = 44.4, where T = 1, unless
+    it is infinite.
 
     Where T would reach floor(2^64 / k), no different probabilities of denominator 2^64 are close
     enough together. Then the report is w mod k, whatever the truth, and epsilon0 is exactly 0.
@@ -65,8 +69,11 @@ class KRandomizedResponse(SettledRandomizer):
 
     name: ClassVar[str] = "k-rr"
     largest_channel: ClassVar[int] = 64
+    may_be_bare: ClassVar[bool] = True
 
     def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:
+        if math.isinf(epsilon0):
+            return {"threshold": 0}, math.inf
         threshold, loss = response_law(epsilon0, self.domain_size)
         is_blind = threshold == WORD_VALUES // self.domain_size
         return {"threshold": threshold}, 0.0 if is_blind else loss
@@ -92,6 +99,8 @@ class KRandomizedResponse(SettledRandomizer):
         other k - 2 has (1, 1); see Balle, Bell, Gascon, Nissim, arXiv:1903.02837.
         """
         k = self.domain_size
+        if not self.threshold:
+            return self._profile(family=RandomizerFamily.K_RANDOMIZED_RESPONSE)
         ratio = Fraction(1) if self._ignores_input else response_ratio(self.threshold, k)
         mass = 1 / (ratio + k - 1)
         rest = (k - 2) * mass
@@ -102,6 +111,9 @@ class KRandomizedResponse(SettledRandomizer):
         """Return one report for each code. See `CategoryRandomizer`."""
         truth = checks.require_codes(values, self.domain_size)
         out = np.empty(truth.size, dtype=checks.code_type(self.domain_size))
+        if not self.threshold:
+            out[:] = truth
+            return Reports(data=out, fingerprint=self.fingerprint)
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
             block = truth[start : start + _BLOCK]

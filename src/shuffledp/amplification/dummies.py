@@ -1,0 +1,229 @@
+"""Dummies: reports that belong to nobody hide the true ones, whatever the other users do.
+
+Every possible report j is joined by Z_j dummies "j", independent and of one law z. Given the
+reports of all others, one report that is 1 or 2 leaves P = (Z_1 + 1, Z_2) or Q = (Z_1, Z_2 + 1).
+With r(a) = z(a-1)/z(a) the likelihood ratio P/Q of (a, b) is r(a)/r(b), so that
+
+    D(epsilon) = sum_b [ z(b) S1(e r(b)) - e z(b-1) S0(e r(b)) ],   e = exp(epsilon),         (D1)
+
+S1(x) the sum of z(a-1) over the a with r(a) > x, S0(x) that of z(a). It is attained by every pair
+of neighbours whose reports are their values, is the same in both orders, and depends on nobody
+else.
+
+*Local noise.* Let L = e^epsilon0. Any two laws of an epsilon0-LDP report are R = s F + (1-s) G and
+R' = (1-s) F + s G, s = L/(L+1): F = (L R - R')/(L - 1) and G = (L R' - R)/(L - 1) are laws. Draw
+from F and G by their maximal coupling and reveal both; where they are equal nothing depends on the
+value. They differ with probability w = TV(F, G) = TV(R, R') (L+1)/(L-1), and then the view is
+s P + (1-s) Q against (1-s) P + s Q. Its likelihood ratio rises with P/Q, so
+
+    delta(epsilon) <= w (L - e)/(L + 1) D(ln e'),   e' = (e L - 1)/(L - e),                   (D1')
+
+and 0 from epsilon0 on. w <= 1; for k-RR w = (L+1)/(L+k-1). The right-hand side does not fall
+where L grows. Reports that reveal all with probability delta0 cost D(epsilon) times that.
+
+*Error budget.* Tables are whole numbers, sums are exact, and e has 100 digits. Only the comparison
+r(a) > e r(b) is done with floats: whatever may lie on the wrong side, by 8 units in the last place,
+is counted at the upper end. Tables of Poisson laws are cut off where less than 1e-38 is beyond.
+
+Source: docs/results/dummies.md.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import partial
+from itertools import accumulate
+
+import numpy as np
+
+from shuffledp.core.bound import Bound
+from shuffledp.core.dummies import POISSON, DummyLaw
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+_DECIMAL = Context(prec=100, Emin=-999_999, Emax=999_999)
+
+# Relative error of two ratios and of their comparison.
+_TIE = 8.0 * math.ulp(1.0)
+
+# An upper end of a divergence that is possible is never reported below this.
+_SMALLEST = 1e-300
+
+# Beyond this epsilon nothing is computed: D does not increase.
+_LARGEST_EPSILON = 700.0
+
+# Poisson laws: numerators over 2^128, and what may be beyond the ends of a table.
+_POISSON_UNIT, _POISSON_TAIL, _POISSON_EXPONENT = 2**128, 1e-38, 92.0
+_MOST_POISSON = 10**7
+
+
+class PairOfBins:
+    """(D1) for one table: the divergence of one more dummy in either of two bins.
+
+    Parameters
+    ----------
+    table : sequence of int
+        Numerators of the probabilities of 0, 1, 2, ...; they add up to ``unit`` or a little less.
+    missing : float
+        Probability that the table leaves out, at most.
+    """
+
+    def __init__(self, table: Sequence[int], *, missing: float = 0.0) -> None:
+        kept = [i for i, each in enumerate(table) if each > 0]
+        inside = list(table[kept[0] : kept[-1] + 1])
+        self._unit, self._missing = sum(inside), missing
+        own = np.array([*inside, 0], dtype=object)  # z(a) for a = first .. last + 1
+        before = np.array([0, *inside], dtype=object)  # z(a - 1)
+        with np.errstate(divide="ignore"):
+            self._ratios = before.astype(np.float64) / own.astype(np.float64)
+        order = np.argsort(-self._ratios, kind="stable")
+        self._falling = -self._ratios[order]
+        self._sums1 = np.array([0, *accumulate(before[order])], dtype=object)
+        self._sums0 = np.array([0, *accumulate(own[order])], dtype=object)
+        self._own, self._before = own[:-1], before[:-1]
+
+    def enclose(self, epsilon: float) -> Enclosure:
+        """Enclose D at ``epsilon`` >= 0."""
+        e = _DECIMAL.exp(Decimal(min(epsilon, _LARGEST_EPSILON)))
+        limits = float(e) * self._ratios[:-1]
+        narrow = np.searchsorted(self._falling, -limits * (1.0 + _TIE), side="left")
+        wide = np.searchsorted(self._falling, -limits * (1.0 - _TIE), side="right")
+        chance = self._own @ self._sums1[narrow]
+        taken = _DECIMAL.multiply(e, Decimal(self._before @ self._sums0[narrow]))
+        gain, square = _DECIMAL.subtract(Decimal(chance), taken), self._unit**2
+        value = max(float(_DECIMAL.divide(gain, Decimal(square))), 0.0)
+        missed = 2.0 * (1.0 + float(e)) * self._missing
+        ties = float(Fraction(self._own @ self._sums1[wide] - chance, square))
+        upper = round_up(value) + 4.0 * _TIE * ties + missed
+        lower = value * (1.0 - _TIE) - missed if epsilon <= _LARGEST_EPSILON else 0.0
+        return Enclosure(max(lower, 0.0), min(max(upper, _SMALLEST), 1.0))
+
+
+@functools.lru_cache(maxsize=64)
+def pair_of_bins(law: DummyLaw, num_users: int) -> PairOfBins:
+    """Return (D1) of a law: of the shuffler's table, or of the sum of all users' Poisson laws."""
+    if law.shape != POISSON:
+        return PairOfBins(law.table)
+    table = poisson_table(Decimal(repr(law.scale)) * num_users)
+    return PairOfBins(table, missing=_POISSON_TAIL + len(table) / _POISSON_UNIT)
+
+
+def poisson_table(mean: Decimal) -> list[int]:
+    """Return numerators of a Poisson law's probabilities of 0, 1, ... over about 2^128."""
+    if mean > _MOST_POISSON:
+        raise ParameterError(
+            f"dummies: {mean:.6g} in each bin are above {_MOST_POISSON:,}: account for that many, "
+            "more only lower epsilon"
+        )
+    # Chernoff: at most e^-(x^2 / (2 mean + 2 x / 3)) is beyond x on either side.
+    far = math.sqrt(2.0 * _POISSON_EXPONENT * float(mean)) + _POISSON_EXPONENT
+    start = max(math.floor(float(mean) - far), 0)
+    weights = [Decimal(1)]
+    for i in range(start + 1, math.ceil(float(mean) + far) + 1):
+        weights.append(_DECIMAL.divide(_DECIMAL.multiply(weights[-1], mean), Decimal(i)))
+    total = functools.reduce(_DECIMAL.add, weights)
+    scale = _DECIMAL.divide(Decimal(_POISSON_UNIT), total)
+    return [0] * start + [int(_DECIMAL.multiply(each, scale)) for each in weights]
+
+
+def hidden_epsilon(epsilon0: float, epsilon: float) -> float:
+    """Return ln e' of (D1'), rounded down, for epsilon < epsilon0."""
+    if math.isinf(epsilon0):
+        return epsilon
+    below = math.log(-math.expm1(-(epsilon + epsilon0)))
+    moved = epsilon + below - math.log(-math.expm1(epsilon - epsilon0))
+    return max(moved * (1.0 - 1e-14) - 1e-14, epsilon)
+
+
+def hidden_share(profile: LocalProfile, epsilon: float) -> float:
+    """Return w (L - e)/(L + 1) of (D1'), rounded up."""
+    shrink = math.exp(-profile.epsilon0)
+    share = -math.expm1(epsilon - profile.epsilon0) / (1.0 + shrink)
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        size = profile.domain_size or 2
+        share *= (1.0 + shrink) / (1.0 + (size - 1) * shrink)
+    return min(round_up(share, operations=16), 1.0)
+
+
+def _delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
+    """Enclose (D1') at ``epsilon`` >= 0; the lower end is that of bare values, else 0."""
+    pair, found = pair_of_bins(law, num_users), Enclosure(0.0, 0.0)
+    if epsilon < profile.epsilon0:
+        moved = pair.enclose(hidden_epsilon(profile.epsilon0, epsilon))
+        if _is_bare(profile):
+            return moved
+        share = hidden_share(profile, epsilon)
+        found = Enclosure(0.0, max(round_up(share * moved.upper), _SMALLEST))
+    if profile.delta0 == 0.0 and profile.participation == 1.0:
+        return found
+    sent = profile.participation - profile.delta0
+    upper = profile.delta0 * pair.enclose(epsilon).upper + sent * found.upper
+    return Enclosure(0.0, min(round_up(upper), 1.0))
+
+
+def _epsilon(law: DummyLaw, profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
+    """Enclose the least epsilon at which (D1') is at most ``delta``; inf if there is none."""
+    highest = profile.epsilon0 if profile.delta0 == 0.0 else math.inf
+    if delta == 0.0:
+        return Enclosure(0.0, highest)
+    at = functools.cache(partial(_delta, law, profile, num_users))
+    top = min(highest, _LARGEST_EPSILON)
+    if top < highest and at(top).upper > delta:
+        return Enclosure(top if at(top).lower > delta else 0.0, highest)
+    _, upper = last_above_first_below(lambda epsilon: at(epsilon).upper, delta, 0.0, top)
+    if not _is_bare(profile):
+        return Enclosure(0.0, upper)
+    lower, _ = last_above_first_below(lambda epsilon: at(epsilon).lower, delta, 0.0, top)
+    return Enclosure(min(lower, upper), upper)
+
+
+def _is_bare(profile: LocalProfile) -> bool:
+    """Return True if the reports of some pair of values never agree: (D1) is attained."""
+    whole = profile.delta0 == 0.0 and profile.participation == 1.0
+    return whole and math.isinf(profile.epsilon0) and profile.family is not RandomizerFamily.OTHER
+
+
+_SEEN = "The adversary sees the multiset of reports and dummies, and nothing that tells which are "
+_TABLE_ASSUMPTIONS = (
+    f"{_SEEN}which, whose or in which order: the shuffler is uniform and colludes with nobody who "
+    "sees the reports.",
+    "Before it releases a batch the shuffler adds a fresh and secret number of dummies of the "
+    "stated law to every possible report; a batch that is released again has the same dummies.",
+    "Neighbouring datasets differ in one user's value. The other users may do what they like.",
+)
+_POISSON_ASSUMPTIONS = (
+    f"{_SEEN}which, whose or in which order: the shuffle is uniform.",
+    "Each of the counted users is honest: besides its report it sends a fresh and secret number of "
+    "dummies of the stated law, of every possible report. Users who send none do not count.",
+    "Neighbouring datasets differ in one user's value; the number of users is public.",
+)
+
+
+def dummy_bounds(
+    profile: LocalProfile,
+    num_users: int,
+    law: DummyLaw,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> list[Bound]:
+    """Return what dummies alone prove about epsilon, or delta, whichever is not given."""
+    if epsilon is not None:
+        found = _delta(law, profile, num_users, epsilon)
+    else:
+        found = _epsilon(law, profile, num_users, delta or 0.0)
+    exact = _is_bare(profile) and delta != 0.0
+    return [
+        Bound(
+            lower=found.lower if exact else None,
+            upper=found.upper,
+            method=f"{law.sender}-dummies",
+            source="exact divergence of one more dummy in either of two bins; derived in the "
+            "shuffledp documentation",
+            assumptions=_TABLE_ASSUMPTIONS if law.sender == "shuffler" else _POISSON_ASSUMPTIONS,
+        )
+    ]

@@ -1,0 +1,61 @@
+"""The least dummies that meet a target."""
+
+import math
+
+import pytest
+
+from shuffledp.accounting.dummies import least_dummies
+from shuffledp.amplification.registry import account_delta
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
+
+BARE = LocalProfile(epsilon0=math.inf)
+NOISY = LocalProfile(epsilon0=4.0, family="k-rr", domain_size=16)
+
+
+@pytest.mark.parametrize("profile", [BARE, NOISY])
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-2])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("sender", ["shuffler", "users"])
+def test_the_target_is_met_and_hardly_more(profile, delta, epsilon, sender):
+    users = 10 if sender == "users" else 1
+    law = least_dummies(profile, epsilon=epsilon, delta=delta, sender=sender, num_users=users)
+    assert law.sender == sender
+
+    def at(epsilon):
+        return account_delta(profile, num_users=users, epsilon=epsilon, dummies=law).upper
+
+    assert at(epsilon) <= delta < at(0.9 * epsilon)
+
+
+def test_a_trusted_curators_variance():
+    assert least_dummies(BARE, epsilon=1.0, delta=1e-6).variance < 7.84
+    assert least_dummies(BARE, epsilon=0.1, delta=1e-6).variance < 799.9
+
+
+def test_what_no_table_reaches_is_refused_with_what_would_do():
+    with pytest.raises(InfeasibleTargetError, match=r"raise epsilon to 0.00109"):
+        least_dummies(BARE, epsilon=0.001, delta=1e-8)
+    assert least_dummies(BARE, epsilon=0.00110, delta=1e-8).half_width <= 20_000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0.0},
+        {"delta": 0.0},
+        {"sender": "nobody"},
+        {"shapes": ("poisson",)},
+        {"shapes": ()},
+        {"most_half_width": 0},
+    ],
+)
+def test_arguments_are_checked(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        least_dummies(BARE, **({"epsilon": 1.0, "delta": 1e-6} | wrong))
+
+
+def test_no_noise_is_needed_where_local_noise_is_enough():
+    assert least_dummies(NOISY, epsilon=4.0, delta=1e-6).variance < 1e-3
+    rate = least_dummies(NOISY, epsilon=4.0, delta=1e-6, sender="users", num_users=10).scale
+    assert rate == pytest.approx(1e-4, rel=2e-4)
