@@ -6,6 +6,7 @@ import pytest
 
 from shuffledp.accounting.dummies import least_dummies
 from shuffledp.amplification.registry import account_delta
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 
@@ -22,10 +23,13 @@ def test_the_target_is_met_and_hardly_more(profile, delta, epsilon, sender):
     law = least_dummies(profile, epsilon=epsilon, delta=delta, sender=sender, num_users=users)
     assert law.sender == sender
 
-    def at(epsilon):
+    less = DummyLaw(shape=law.shape, scale=0.999 * law.scale, half_width=law.half_width)
+
+    def at(epsilon, law):
         return account_delta(profile, num_users=users, epsilon=epsilon, dummies=law).upper
 
-    assert at(epsilon) <= delta < at(0.9 * epsilon)
+    assert at(epsilon, law) <= delta
+    assert at(epsilon, less) > delta if sender == "users" else at(0.9 * epsilon, law) > delta
 
 
 def test_a_trusted_curators_variance():

@@ -182,5 +182,5 @@ def test_without_noise_reports_are_the_values():
     assert (bare.threshold, bare.epsilon0, bare.profile.epsilon0) == (0, math.inf, math.inf)
     assert bare.support_probabilities == (1.0, 0.0)
     assert bare.channel() == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    assert bare.estimate(reports).values.tolist() == [0.25, 0.5, 0.25]
+    assert bare.estimate(reports).frequency.tolist() == [0.25, 0.5, 0.25]
     assert KRandomizedResponse(domain_size=3, epsilon0=bare.epsilon0) == bare

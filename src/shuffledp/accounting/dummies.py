@@ -101,7 +101,7 @@ def least_dummies(
 
 
 def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float, num_users: int = 1) -> float:
-    """Return what dummies alone prove about delta."""
+    """Return the upper bound on delta by dummies alone."""
     return min(each.upper for each in dummy_bounds(profile, num_users, law, epsilon=epsilon))
 
 
@@ -206,7 +206,7 @@ def _short(number: float) -> float:
 
 
 def _too_wide(profile: LocalProfile, epsilon: float, delta: float, widest: int) -> str:
-    """Return what is wrong with a target that no table reaches, and what would do."""
+    """Return the message for a target that no table reaches, with a target that one does."""
     hidden, allowed = _target(profile, epsilon, delta)
     low, high = 1e-3, 1e6  # scales
     for _ in range(60):

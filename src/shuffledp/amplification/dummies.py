@@ -150,7 +150,7 @@ def hidden_share(profile: LocalProfile, epsilon: float) -> float:
 
 
 def _delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    """Enclose (D1') at ``epsilon`` >= 0; the lower end is that of bare values, else 0."""
+    """Enclose (D1') at ``epsilon`` >= 0; with a lower end above 0 for bare values only."""
     pair, found = pair_of_bins(law, num_users), Enclosure(0.0, 0.0)
     if epsilon < profile.epsilon0:
         moved = pair.enclose(hidden_epsilon(profile.epsilon0, epsilon))
@@ -211,7 +211,7 @@ def dummy_bounds(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> list[Bound]:
-    """Return what dummies alone prove about epsilon, or delta, whichever is not given."""
+    """Return upper bounds by dummies alone on the one of epsilon and delta that is not given."""
     if epsilon is not None:
         found = _delta(law, profile, num_users, epsilon)
     else:
