@@ -103,3 +103,10 @@ def test_outcomes_too_rare_for_a_word_never_happen():
     law = DummyLaw.from_text("laplace:1.0:60")
     assert law.table[0] == 0
     assert Fraction(sum(law.table), 2**64) == 1
+
+
+def test_the_error_of_a_bin_whose_mean_is_known():
+    law = DummyLaw.from_text("laplace:2.025:27")
+    assert law.error_variance(4) == pytest.approx(0.75 * law.variance)
+    assert law.error_variance(4, num_senders=9) == law.error_variance(4)
+    assert DummyLaw.from_text("poisson:0.5").error_variance(2, num_senders=8) == 2.0

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import FingerprintError, ParameterError
 from shuffledp.randomizers import Counts, Reports
 
@@ -50,3 +51,53 @@ def test_a_negative_number_of_reports_is_refused():
 def test_reports_need_an_axis_of_users():
     with pytest.raises(ParameterError, match="one user a row"):
         Reports(data=np.array(3), fingerprint="a")
+
+
+LAPLACE, POISSON = DummyLaw.from_text("laplace:2.025:27"), DummyLaw.from_text("poisson:0.5")
+
+
+class TestDummies:
+    def test_what_is_left_of_all_reports_is_dummies(self):
+        found = counts([35, 40], num_reports=75).less_dummies(LAPLACE, num_users=20)
+        assert (found.num_reports, found.num_dummies) == (20, 55)
+        assert found.dummies == (LAPLACE,)
+
+    def test_users_laws_add_to_one(self):
+        found = counts([35, 40], num_reports=75).less_dummies(POISSON, num_users=60)
+        assert found.dummies[0] == DummyLaw.from_text("poisson:30.0")
+        assert found.num_dummies == 15
+
+    def test_they_add_up_with_counts(self):
+        part = counts([35, 40], num_reports=75).less_dummies(LAPLACE, num_users=20)
+        both = part + part
+        assert (both.num_reports, both.num_dummies) == (40, 110)
+        assert both.dummies == (LAPLACE, LAPLACE)
+
+    def test_supports_may_exceed_reports_by_as_many(self):
+        found = counts([60, 50], num_reports=110).less_dummies(LAPLACE, num_users=10)
+        assert found.support.max() > found.num_reports
+        with pytest.raises(ParameterError, match=r"num_dummies = 110\]"):
+            Counts(
+                support=np.array([111, 0]),
+                num_reports=10,
+                fingerprint="",
+                num_dummies=100,
+                dummies=(LAPLACE,),
+            )
+
+    @pytest.mark.parametrize("num_users", [-1, 76])
+    def test_users_are_some_of_the_reports(self, num_users):
+        with pytest.raises(ParameterError, match="num_users"):
+            counts([35, 40], num_reports=75).less_dummies(LAPLACE, num_users=num_users)
+
+    def test_more_than_the_tables_can_give_are_refused(self):
+        with pytest.raises(ParameterError, match=r"num_dummies = 109 is not in \[0, 108\]"):
+            counts([60, 51], num_reports=111).less_dummies(LAPLACE, num_users=2)
+        with pytest.raises(ParameterError, match=r"the laws \(none\)"):
+            Counts(support=np.array([1, 2]), num_reports=2, fingerprint="", num_dummies=1)
+
+    def test_two_senders_are_counted_apart(self):
+        shufflers = counts([35, 40], num_reports=75).less_dummies(LAPLACE, num_users=20)
+        users = counts([35, 40], num_reports=75).less_dummies(POISSON, num_users=20)
+        with pytest.raises(ParameterError, match="count each apart"):
+            shufflers + users

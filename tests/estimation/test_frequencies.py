@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.estimation import estimate_frequencies, expected_standard_error
 from shuffledp.estimation.intervals import INTERVALS
@@ -174,3 +175,50 @@ def test_the_interval_about_a_population_covers_it(num_users, law, interval):
     assert min(coverage(share, lower, upper) for share in shares) > least
     if p > 0.99 and interval != "clopper-pearson":
         assert coverage(0.3, estimates.lower, estimates.upper) < 0.5
+
+
+class TestDummies:
+    LAW = DummyLaw.from_text("laplace:2.025:27")
+
+    def test_a_kth_of_the_dummies_is_taken_off_each_support(self):
+        found = counts([75, 40, 60, 45], 220).less_dummies(self.LAW, num_users=100)
+        estimates = estimate_frequencies(found, support_probabilities=(1.0, 0.0))
+        assert estimates.count.tolist() == [45.0, 10.0, 30.0, 15.0]
+        assert estimates.num_users == 100
+
+    def test_the_error_is_the_expected_one(self):
+        found = counts([75, 40, 60, 45], 220).less_dummies(self.LAW, num_users=100)
+        estimates = estimate_frequencies(found, support_probabilities=(0.8, 0.05))
+        variance = self.LAW.error_variance(4)
+        wanted = [
+            expected_standard_error(
+                support_probabilities=(0.8, 0.05),
+                num_users=100,
+                frequency=float(np.clip(frequency, 0.0, 1.0)),
+                dummy_variance=variance,
+            )
+            for frequency in estimates.frequency
+        ]
+        assert estimates.standard_error == pytest.approx(wanted)
+
+    def test_bare_values_err_by_the_dummies_alone(self):
+        error = expected_standard_error(
+            support_probabilities=(1.0, 0.0), num_users=10, frequency=0.3, dummy_variance=9.0
+        )
+        assert error == pytest.approx(0.3)
+
+    @pytest.mark.parametrize("variance", [-1.0, math.nan, math.inf])
+    def test_a_variance_out_of_range_is_refused(self, variance):
+        with pytest.raises(ParameterError, match="dummy_variance"):
+            expected_standard_error(
+                support_probabilities=(0.8, 0.2),
+                num_users=10,
+                frequency=0.3,
+                dummy_variance=variance,
+            )
+
+    @pytest.mark.parametrize("num_users", [160, 20])
+    def test_a_number_of_dummies_that_never_comes_is_refused(self, num_users):
+        found = counts([75, 40, 60, 45], 220).less_dummies(self.LAW, num_users=num_users)
+        with pytest.raises(DataError, match=r"cannot be: the laws laplace:2\.025:27 give 4"):
+            estimate_frequencies(found, support_probabilities=(1.0, 0.0))

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import (
     INTERVALS,
+    KnownTotal,
     SupportLaw,
     normal_quantile,
     simultaneous_confidence,
@@ -228,3 +230,126 @@ class TestClopperPearson:
         each = simultaneous_confidence(0.95, 1024)
         found = self.coverage(1000, 0, math.e * q, q, confidence=each)
         assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)
+
+
+def probabilities(law):
+    """Return those of one bin's dummies by the table; of a Poisson law up to where it ends."""
+    if law.shape == "poisson":
+        return poisson.pmf(np.arange(60 + int(4 * law.scale)), law.scale)
+    return np.array([float(each) for each in law.table]) / 2.0**64
+
+
+def number_in_all(law, num_bins):
+    """Return the probabilities of 0, 1, ... dummies in all bins, by direct convolution."""
+    total = np.ones(1)
+    for _ in range(num_bins):
+        total = np.convolve(total, probabilities(law))
+    return total
+
+
+class TestDummies:
+    @pytest.mark.parametrize("text", ["laplace:1.3:4", "gaussian:2:5", "poisson:3"])
+    @pytest.mark.parametrize("num_bins", [1, 2, 3, 5])
+    def test_the_law_given_the_total_is_the_enumerated_one(self, text, num_bins):
+        law = DummyLaw.from_text(text)
+        one, rest = probabilities(law), number_in_all(law, num_bins - 1)
+        for total in range(8 * num_bins):
+            values = np.arange(max(total - rest.size + 1, 0), min(total + 1, one.size))
+            joint = one[values] * rest[total - values]
+            if joint.sum() < 1e-5:
+                continue
+            found = KnownTotal.of((law,), total, num_bins)
+            law_found = np.zeros(total + one.size)
+            law_found[found.first : found.first + found.at_most.size - 1] = np.diff(found.at_most)
+            assert law_found[values] == pytest.approx(joint / joint.sum(), abs=1e-9)
+            spread = (values - total / num_bins) ** 2 @ joint / joint.sum()
+            assert found.variance == pytest.approx(spread, abs=1e-9)
+
+    @pytest.mark.parametrize("text", ["laplace:2.025:27", "gaussian:40:400"])
+    def test_of_many_bins_a_long_circle_is_enough(self, text):
+        # Bins so many hardly depend on each other: only the mean moves.
+        law = DummyLaw.from_text(text)
+        total = int(3000 * law.mean) + 200
+        found = KnownTotal.of((law,), total, 3000)
+        assert found.variance == pytest.approx(law.variance * (1.0 - 1.0 / 3000), rel=0.01)
+        assert found.mean_variance == pytest.approx(law.error_variance(3000))
+        mean = (1.0 - found.at_most[1:]).sum()
+        assert mean == pytest.approx(total / 3000, abs=1e-6)
+
+    def test_dummies_of_two_batches_are_those_of_their_sum(self):
+        law = DummyLaw.from_text("laplace:1.3:4")
+        two = np.convolve(probabilities(law), probabilities(law))
+        found = KnownTotal.of((law, law), 18, 2)
+        values = np.arange(2, 17)
+        joint = two[values] * two[18 - values]
+        wanted = np.concatenate([[0.0, 0.0], np.cumsum(joint / joint.sum())])
+        assert found.at_most[1:] == pytest.approx(wanted, abs=1e-9)
+
+    @staticmethod
+    def coverage(law, users, chances, total, *, num_bins, interval, confidence=0.95):
+        """Return the exact coverage given the number of dummies."""
+        (num_users, num_holders), (p, q) = users, chances
+        known = KnownTotal.of((law,), total, num_bins)
+        noise = np.convolve(
+            binom.pmf(np.arange(num_holders + 1), num_holders, p),
+            binom.pmf(np.arange(num_users - num_holders + 1), num_users - num_holders, q),
+        )
+        chance = np.convolve(noise, np.diff(known.at_most))
+        supports = known.first + np.arange(chance.size)
+        frequency = (supports - known.mean - num_users * q) / (num_users * (p - q))
+        made = SupportLaw(p, q, num_users, 1, known)
+        lower, upper = INTERVALS[interval](made, frequency, confidence)
+        share, slack = num_holders / num_users, 1e-12
+        return float(chance @ ((lower <= share + slack) & (share <= upper + slack)))
+
+    @pytest.mark.parametrize("interval", ["wilson", "clopper-pearson"])
+    @pytest.mark.parametrize("text", ["laplace:2.025:27", "gaussian:6:60", "poisson:40"])
+    @pytest.mark.parametrize("num_users", [20, 100, 1000])
+    def test_bare_values_are_covered_given_any_number_of_dummies(self, text, num_users, interval):
+        # All error is the dummies'; the exact law decides, so that nothing is left to a limit.
+        law = DummyLaw.from_text(text)
+        for num_bins, away in ((2, 0), (2, 9), (3, -5), (16, 13)):
+            total = int(num_bins * law.mean) + away
+            for holders in (0, 1, num_users // 3, num_users):
+                found = self.coverage(
+                    law,
+                    (num_users, holders),
+                    (1.0, 0.0),
+                    total,
+                    num_bins=num_bins,
+                    interval=interval,
+                )
+                assert found >= 0.95 - 1e-9, (num_bins, away, holders)
+
+    @pytest.mark.parametrize("text", ["laplace:2.025:27", "laplace:20:219", "poisson:40"])
+    @pytest.mark.parametrize("num_users", [20, 100, 500])
+    def test_randomized_values_are_covered(self, text, num_users):
+        law = DummyLaw.from_text(text)
+        for p, q in ((0.88, 0.12), (0.33, 0.045)):
+            for num_bins, away in ((2, 9), (16, -13)):
+                total = int(num_bins * law.mean) + away
+                for holders in (0, 1, num_users // 3):
+                    found = self.coverage(
+                        law,
+                        (num_users, holders),
+                        (p, q),
+                        total,
+                        num_bins=num_bins,
+                        interval="wilson",
+                    )
+                    assert found >= 0.95 - 0.05 / 20, (p, num_bins, holders)
+
+    def test_simultaneous_intervals_need_the_law_and_not_its_variance(self):
+        # Discrete Laplace: at a tail of 2.4e-5 the normal law's quantile is far too near.
+        law, each = DummyLaw.from_text("laplace:2.025:27"), simultaneous_confidence(0.95, 1024)
+        how = {"num_bins": 1024, "confidence": each}
+        found = self.coverage(law, (100, 3), (1.0, 0.0), 27_648, interval="wilson", **how)
+        assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)
+        normal = self.coverage(law, (100, 3), (1.0, 0.0), 27_648, interval="wald", **how)
+        assert 1.0 - normal > 10.0 * (1.0 - each)
+
+    def test_a_table_that_never_varies_adds_a_constant(self):
+        law = DummyLaw.from_text("laplace:0.01:5")
+        known = KnownTotal.of((law,), 10, 2)
+        lower, upper = SupportLaw(1.0, 0.0, 10, 1, known).wilson_interval(np.array([0.3]), 0.95)
+        assert [*lower, *upper] == pytest.approx([0.3, 0.3])

@@ -122,6 +122,14 @@ class DummyLaw:
         squares = ((i - self.half_width) ** 2 * mass for i, mass in enumerate(self.table))
         return float(Fraction(sum(squares), _WORD_VALUES))
 
+    def error_variance(self, num_bins: int, *, num_senders: int = 1) -> float:
+        """Variance of the dummies of one of k bins about their known mean, M / k: v (1 - 1 / k).
+
+        Of M dummies in all; of so many users' with "poisson".
+        """
+        senders = num_senders if self.sender == "users" else 1
+        return senders * self.variance * (1.0 - 1.0 / num_bins)
+
     def to_json_dict(self) -> dict[str, Any]:
         """Return shape, scale and half width."""
         return {"shape": self.shape, "scale": self.scale, "half_width": self.half_width}

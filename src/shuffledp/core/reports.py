@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import FingerprintError, ParameterError
 
 
@@ -51,19 +52,25 @@ class Counts:
     Parameters
     ----------
     support : ndarray of int64, shape (k,)
-        How often reports support each category, in [0, num_reports * supports_per_report].
-        Read-only.
+        How often reports support each category, in [0, num_reports * supports_per_report +
+        num_dummies]. Read-only.
     num_reports : int
-        Number of reports counted.
+        Number of users' reports counted.
     fingerprint : str
         Law that the reports were drawn from. Counts of different laws do not add.
     supports_per_report : int
         How often one report can support one category: 1, unless a report has several slots.
+    num_dummies : int
+        How many of the supports counted are dummies', in all categories together; see
+        `less_dummies`.
+    dummies : tuple of DummyLaw
+        Laws that each category's dummies were drawn from, independently, and added up.
 
     Raises
     ------
     ParameterError
-        If a count is negative or above ``num_reports``.
+        If a count is negative or above what so many reports and dummies can support, or if the
+        laws never give so many dummies.
 
     Examples
     --------
@@ -76,29 +83,72 @@ class Counts:
     num_reports: int
     fingerprint: str
     supports_per_report: int = 1
+    num_dummies: int = 0
+    dummies: tuple[DummyLaw, ...] = ()
 
     def __post_init__(self) -> None:
         require_at_least("num_reports", self.num_reports, 0)
         slots = require_at_least("supports_per_report", self.supports_per_report, 1)
         support = np.asarray(self.support)
+        most = self.num_reports * slots + self._require_dummies(support.size)
         if support.ndim != 1 or not np.issubdtype(support.dtype, np.integer):
             raise ParameterError(
                 f"support has shape {support.shape} and dtype {support.dtype}: give integers, (k,)"
             )
-        if (
-            support.size
-            and not 0 <= int(support.min()) <= int(support.max()) <= self.num_reports * slots
-        ):
+        if support.size and not 0 <= int(support.min()) <= int(support.max()) <= most:
             raise ParameterError(
                 f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports * "
-                f"supports_per_report = {self.num_reports * slots}]"
+                f"supports_per_report + num_dummies = {most}]"
             )
         object.__setattr__(self, "support", read_only(support.astype(np.int64, copy=False)))
+
+    def _require_dummies(self, num_bins: int) -> int:
+        """Return the number of dummies if the laws can give it."""
+        number = require_at_least("num_dummies", self.num_dummies, 0)
+        if len({law.sender for law in self.dummies}) > 1:
+            raise ParameterError("dummies are a shuffler's and users': count each apart")
+        most = sum(2 * law.half_width * num_bins for law in self.dummies)
+        if number > most and not any(law.sender == "users" for law in self.dummies):
+            raise ParameterError(
+                f"num_dummies = {number} is not in [0, {most}], the dummies that the laws "
+                f"({', '.join(map(str, self.dummies)) or 'none'}) give {num_bins} categories: "
+                "check num_users, the number of reports without the dummies"
+            )
+        return number
+
+    def less_dummies(self, law: DummyLaw, *, num_users: int) -> "Counts":
+        """Return the same counts, told that all but ``num_users`` of the reports are dummies.
+
+        Of a shuffler's law, drawn once for each category, or of the law of each user. That many
+        reports of users are known exactly, and so is the number of dummies; which are dummies is
+        not.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer reports than users, or more than the law can add.
+
+        Examples
+        --------
+        >>> law = DummyLaw.from_text("laplace:2.025:27")
+        >>> found = Counts(support=np.array([32, 29]), num_reports=61, fingerprint="a")
+        >>> found.less_dummies(law, num_users=10).num_dummies
+        51
+        """
+        number = require_at_least("num_users", num_users, 0, self.num_reports)
+        law = law if law.sender == "shuffler" else replace(law, scale=law.scale * max(number, 1))
+        return replace(
+            self,
+            num_reports=number,
+            num_dummies=self.num_reports - number,
+            dummies=(law,),
+        )
 
     def __add__(self, other: "Counts") -> "Counts":
         if not isinstance(other, Counts):
             return NotImplemented
-        return _added(self, other, "support", "num_reports")
+        both = replace(self, dummies=self.dummies + other.dummies)
+        return _added(both, other, "support", "num_reports", "num_dummies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.intervals import (
     INTERVALS,
     Arrays,
     Interval,
+    KnownTotal,
     SupportLaw,
     simultaneous_confidence,
     with_sampling,
@@ -104,12 +105,14 @@ def estimate_frequencies(
     ParameterError
         If p <= q (at epsilon0 = 0 reports say nothing), or confidence or interval is unknown.
     DataError
-        If there are no reports.
+        If there are no reports, or a number of dummies that their law all but excludes.
 
     Notes
     -----
     Source: Wang, Blocki, Li, Jha, USENIX Security 2017: count = (support - n q) / (p - q), whose
-    expectation is the true count. ``standard_error`` is for the reports' randomness given who the
+    expectation is the true count. Of M dummies, M / k are taken off each support first, and the
+    errors count how far the dummies of one category stray from that. ``standard_error`` is for the
+    randomness of reports and dummies given who the
     users are, which is the whole error where the question is about the people who answered, and so
     are ``lower`` and ``upper``. For the population that they were sampled from, frequency
     (1 - frequency) / n is added to its square, which gives ``population_standard_error``, and
@@ -132,8 +135,10 @@ def estimate_frequencies(
     num_users = counts.num_reports
     if num_users == 0:
         raise DataError("there are no reports, so there is nothing to estimate: collect some")
-    law = SupportLaw(p, q, num_users, counts.supports_per_report)
-    count = (counts.support.astype(np.float64) - num_users * law.num_slots * q) / (p - q)
+    dummies = KnownTotal.of(counts.dummies, counts.num_dummies, counts.support.size)
+    law = SupportLaw(p, q, num_users, counts.supports_per_report, dummies)
+    supports = counts.support.astype(np.float64) - dummies.mean
+    count = (supports - num_users * law.num_slots * q) / (p - q)
     frequency = count / num_users
     each = simultaneous_confidence(confidence, count.size) if simultaneous else confidence
     lower, upper = INTERVALS[interval](law, frequency, each)
@@ -158,6 +163,7 @@ def expected_standard_error(
     num_users: int,
     frequency: float,
     num_slots: int = 1,
+    dummy_variance: float = 0.0,
 ) -> float:
     """Return the standard error that an estimate will have, before any data is seen.
 
@@ -171,6 +177,9 @@ def expected_standard_error(
         Share of users with the value, in [0, 1].
     num_slots : int
         How often one report can support one category.
+    dummy_variance : float
+        Variance of the number of dummies in one category about the known mean M / k, which is
+        ``DummyLaw.error_variance``.
 
     Returns
     -------
@@ -182,7 +191,9 @@ def expected_standard_error(
     >>> expected_standard_error(support_probabilities=(0.75, 0.25), num_users=3, frequency=0.1)
     0.5
     """
-    law = SupportLaw(*_require_informative(support_probabilities), num_users, num_slots)
+    p, q = _require_informative(support_probabilities)
+    extra = KnownTotal(mean_variance=require_non_negative("dummy_variance", dummy_variance))
+    law = SupportLaw(p, q, num_users, num_slots, extra)
     require_at_least("num_users", num_users, 1)
     if not 0.0 <= frequency <= 1.0:
         raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")

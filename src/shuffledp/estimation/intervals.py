@@ -8,6 +8,9 @@ who answered, and it is exact. If the users are themselves a random sample and t
 about the population, sampling adds f (1 - f) / n to the variance of the estimate, so that
 V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
 
+Dummies add to the support, independently: `KnownTotal` is the law of how many, given their number
+in all categories together, which is public. It need not look normal however many reports there are.
+
 `SupportLaw`'s intervals are about the very people who answered; `with_sampling` widens them.
 """
 
@@ -22,17 +25,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_open_unit
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.reports import read_only
 
-# A support's law counts as normal at the quantile z if its standard deviation is this times z^3: a
-# tail then differs by less than a twentieth of itself (Edgeworth, skewness / 6 times z^3).
+# A support's law counts as normal at the quantile z if a tail differs by less than a twentieth of
+# itself, skewness / 6 times z^3 and excess kurtosis / 24 times z^4 together (Edgeworth). For coins,
+# whose skewness is at most one over the deviation, the deviation has to be this times z^3.
 _NORMAL_FROM = 3.3
 
 # Binomial laws are cut this number of deviations, and of outcomes, from the mode: below 1e-20.
 _REACH = 10.0
 _LEAST_REACH = 50
+
+# A number of dummies whose probability is below this, times its deviation, is taken for a mistake.
+_LEAST_LIKELY = 1e-12
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -66,25 +74,119 @@ class Arrays(Frames):
         return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
+class KnownTotal(NamedTuple):
+    """Law of one category's dummies, given their number in all of them together.
+
+    ``at_most`` holds Pr[Z < first], Pr[Z < first + 1], ... and 1; ``third`` and ``fourth`` bound
+    the sizes of cumulants. ``mean_variance`` is the mean of ``variance`` over the number in all.
+    """
+
+    mean: float = 0.0
+    variance: float = 0.0
+    mean_variance: float = 0.0
+    third: float = 0.0
+    fourth: float = 0.0
+    first: int = 0
+    at_most: NDArray[np.float64] = np.array([0.0, 1.0])
+
+    @classmethod
+    def of(cls, laws: tuple[DummyLaw, ...], num_dummies: int, num_bins: int) -> "KnownTotal":
+        """Return the law for so many dummies in so many categories, drawn from all these laws.
+
+        Of Poisson laws it is binomial, whatever their means. Of tables it is proportional to z(i)
+        times the chance that the other bins have the rest; round-off is below 1e-12 of the largest.
+
+        Raises
+        ------
+        DataError
+            If that number has no probability to speak of.
+        """
+        if not laws:
+            return cls()
+        spread = sum(law.variance for law in laws) * num_bins
+        if laws[0].sender == "users":
+            first, law = _binomial_law(num_dummies, 1.0 / num_bins)
+        else:
+            first, law = 0, _given_total(laws, num_dummies, num_bins, spread)
+        if not law.sum() * max(math.sqrt(spread), 1.0) >= _LEAST_LIKELY:
+            raise DataError(
+                f"num_dummies = {num_dummies} cannot be: the laws {', '.join(map(str, laws))} give "
+                f"{num_bins} categories {num_bins * sum(each.mean for each in laws):g} -/+ "
+                f"{math.sqrt(spread):.4g}; check num_users, the reports without the dummies"
+            )
+        law = law / law.sum()
+        mean = num_dummies / num_bins
+        away = first + np.arange(law.size) - mean
+        variance, third, fourth = (float(law @ away**power) for power in (2, 3, 4))
+        return cls(
+            mean=mean,
+            variance=variance,
+            mean_variance=spread * (1.0 - 1.0 / num_bins) / num_bins,
+            # Counts are whole, so no narrower law passes for a normal one than that of coins would.
+            third=max(variance, abs(third)),
+            fourth=abs(fourth - 3.0 * variance**2),
+            first=first,
+            at_most=np.concatenate([[0.0], np.cumsum(law)]),
+        )
+
+    def between(self, tail: float) -> tuple[int, int]:
+        """Return two numbers of dummies; fewer, and more, have probability ``tail`` at most."""
+        last = self.first + self.at_most.size - 2
+        least = self.first + int(np.searchsorted(self.at_most[1:], tail, side="right"))
+        most = self.first + int(np.searchsorted(self.at_most[1:], 1.0 - tail))
+        return min(least, last), min(most, last)
+
+
+def _given_total(
+    laws: tuple[DummyLaw, ...], num_dummies: int, num_bins: int, spread: float
+) -> NDArray[np.float64]:
+    """Return the joint probabilities of 0, 1, ... dummies in a bin and of ``num_dummies`` in all.
+
+    The tables are symmetric, so that their transforms are real. What lies farther out than the
+    circle is long, at least ten deviations, comes back as round-off.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    half = sum(law.half_width for law in laws)
+    reach = math.ceil(_REACH * math.sqrt(spread)) + _LEAST_REACH
+    size = next_fast_len(min(2 * half * num_bins, 2 * (half + reach)) + 1, real=True)
+    transform = np.ones(size // 2 + 1)
+    for law in laws:
+        table = np.zeros(size)
+        table[: 2 * law.half_width + 1] = np.array(law.table, dtype=np.float64) / 2.0**64
+        transform = transform * rfft(np.roll(table, -law.half_width)).real
+    away = np.arange(-half, half + 1)
+    rest = num_dummies - num_bins * half - away
+    is_far = np.abs(rest) > size // 2
+    own, others = irfft(transform, size), irfft(transform ** (num_bins - 1), size)
+    joint = np.where(is_far, 0.0, own[away] * others[np.where(is_far, 0, rest)])
+    return np.maximum(joint, 0.0)
+
+
 class SupportLaw(NamedTuple):
     """Law of a support, Bin(h, p) + Bin(n m - h, q) for h holders among n users, m slots each.
 
     Each of the ``num_slots`` slots of a report may support the category; the true value is in at
-    most one of them, and the others add noise alone.
+    most one of them, and the others add noise alone. Dummies are added to that.
     """
 
     p: float
     q: float
     num_users: int
     num_slots: int = 1
+    dummies: KnownTotal = KnownTotal()
 
     def standard_error(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard error sqrt(V(f) / n) / (p - q) of the unbiased frequency.
+
+        Dummies of variance v a bin add v (1 - 1 / k) / n to V(f): their number in all is known, and
+        is averaged over here.
 
         Frequencies are clipped to [0, 1] here, and only here: V(f) of an impossible f could be
         negative. Source: Wang, Blocki, Li, Jha, USENIX Security 2017, Eq. (2), for fixed users.
         """
         variance = self._variance(np.clip(frequency, 0.0, 1.0), self.num_slots)
+        variance = variance + self.dummies.mean_variance / self.num_users
         result: NDArray[np.float64] = np.sqrt(variance / self.num_users) / (self.p - self.q)
         return result
 
@@ -113,7 +215,8 @@ class SupportLaw(NamedTuple):
         that nobody has with probability 0.905 for a nominal 0.95.) Then the exact law decides, a
         sum of two binomials, which rises with h. So if the first count beyond a root is excluded by
         its tail, (1 - confidence) / 2, all beyond are; if not, the end moves to the last count that
-        is not. No end ever moves inwards.
+        is not. No end ever moves inwards. With dummies V(0) rises by the variance of
+        `KnownTotal` over n, and the exact law is the sum of all three.
         """
         p, q = self.p, self.q
         slope = p * (1.0 - p) - q * (1.0 - q)
@@ -121,6 +224,7 @@ class SupportLaw(NamedTuple):
         centre = frequency + 0.5 * scale * slope
         # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to all digits.
         variance = np.maximum(self.num_slots * (q * (1.0 - q)) + slope * frequency, 0.0)
+        variance = variance + self.dummies.variance / self.num_users
         margin = np.sqrt(scale * variance + (0.5 * scale * slope) ** 2)
         support = self._support(frequency)
         return (
@@ -143,7 +247,8 @@ class SupportLaw(NamedTuple):
         that does not, where Markov's inequality serves instead). So it covers then, too, and the
         more, the more p differs from q: for common values and a large epsilon0 it is far too wide,
         by the share that sampling would add. For rare values, many categories and simultaneous
-        intervals it is the one to take. Cost: a microsecond a category.
+        intervals it is the one to take. With dummies half of each tail goes to the exact law of
+        their number. Cost: a microsecond a category.
         """
         from scipy.special import betainccinv, betaincinv
 
@@ -152,12 +257,18 @@ class SupportLaw(NamedTuple):
                 f"confidence = {confidence} is not in (0.5, 1): this interval bounds tails below "
                 "1/4"
             )
-        count, tail = self._support(frequency), 0.5 * (1.0 - confidence)
+        tail, (fewest, largest) = 0.5 * (1.0 - confidence), (0, 0)
+        if self.dummies.mean:
+            tail *= 0.5
+            fewest, largest = self.dummies.between(tail)
         trials = float(self.num_users) * self.num_slots
+        support = self._support(frequency)
+        count = np.clip(support - largest, 0.0, trials)
         # At the ends the beta law has no density; the limits are 0 and 1 there.
         least = betaincinv(np.maximum(count, 1.0), trials - count + 1.0, tail)
-        most = betainccinv(count + 1.0, np.maximum(trials - count, 1.0), tail)
         least = np.select([count <= 0.0, count == 1.0], [0.0, tail / trials], least)
+        count = np.clip(support - fewest, 0.0, trials)
+        most = betainccinv(count + 1.0, np.maximum(trials - count, 1.0), tail)
         most = np.select([count >= trials, count == trials - 1.0], [1.0, 1.0 - tail / trials], most)
         lower, upper = (self.num_slots * (s - self.q) / (self.p - self.q) for s in (least, most))
         return lower, upper
@@ -165,7 +276,10 @@ class SupportLaw(NamedTuple):
     def _support(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the supports that unbiased frequencies were made of, in whole numbers."""
         mean = self.num_users * (self.num_slots * self.q + frequency * (self.p - self.q))
-        return np.clip(np.rint(mean), 0.0, float(self.num_users) * self.num_slots)
+        most = self.dummies.first + self.dummies.at_most.size - 2
+        return np.clip(
+            np.rint(mean + self.dummies.mean), 0.0, float(self.num_users) * self.num_slots + most
+        )
 
     def _variance(self, holders: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
         """Variance of a support as a function of the trials, or of a mean."""
@@ -181,8 +295,13 @@ class SupportLaw(NamedTuple):
         # The first count of holders that the end leaves out; below 0 and above n there is none.
         beyond = way * (np.floor(way * (end * float(self.num_users))) + 1.0)
         first = np.clip(beyond, 0.0, float(self.num_users))
-        deviation = np.sqrt(self._variance(first, self.num_users * self.num_slots))
-        is_skewed = deviation < _NORMAL_FROM * normal_quantile(confidence) ** 3
+        z, coins = (
+            normal_quantile(confidence),
+            self._variance(first, self.num_users * self.num_slots),
+        )
+        variance = coins + self.dummies.variance
+        skewed = z**3 * (coins + self.dummies.third) * np.sqrt(variance)
+        is_skewed = variance**2 <= _NORMAL_FROM * (skewed + 0.25 * z**4 * self.dummies.fourth)
         moved = end.copy()
         found: dict[int, float | None] = {}
         for index in np.flatnonzero((way * beyond <= way * limit) & is_skewed).tolist():
@@ -221,9 +340,13 @@ class SupportLaw(NamedTuple):
         """
         start, law = _binomial_law(holders, self.p)
         base, other = _binomial_law(self.num_users * self.num_slots - holders, self.q)
-        at_most = np.concatenate([[0.0], np.cumsum(other)])  # of `base` ... and one more each
+        if self.dummies.mean:
+            start, law = start + base, np.convolve(law, other)
+            base, at_most = self.dummies.first, self.dummies.at_most
+        else:
+            at_most = np.concatenate([[0.0], np.cumsum(other)])  # of `base` ... and one more each
         wanted = support - start - np.arange(law.size)  # what the others must add
-        below = np.clip(wanted - base + (0 if is_lower else 1), 0, other.size)
+        below = np.clip(wanted - base + (0 if is_lower else 1), 0, at_most.size - 1)
         chance = float(law @ at_most[below])
         return 1.0 - chance if is_lower else chance
 
