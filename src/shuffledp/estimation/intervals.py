@@ -91,7 +91,7 @@ class KnownTotal(NamedTuple):
 
     @classmethod
     def of(cls, laws: tuple[DummyLaw, ...], num_dummies: int, num_bins: int) -> "KnownTotal":
-        """Return the law for so many dummies in so many categories, drawn from all these laws.
+        """Return the law of a sum of these laws given its total over the categories.
 
         Of Poisson laws it is binomial, whatever their means. Of tables it is proportional to z(i)
         times the chance that the other bins have the rest; round-off is below 1e-12 of the largest.
