@@ -1,0 +1,278 @@
+"""``BitSums``: a number is rounded to a grid without bias, and each of its bits is a message.
+
+A sum of numbers is a sum of their bits with weights, so that the number of ones at each level is
+all that it needs. With dummies at each level, in both bins, that has the error of a trusted
+curator's noise: see docs/results/bit-sums.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.checks import require_at_least, require_extended
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.estimation.intervals import normal_quantile
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.randomizers import checks
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
+from shuffledp.randomizers.number_randomizer import Span, blocks_of, round_to_grid
+
+#: Most bits: grids of numbers have up to 2^20 steps.
+LARGEST_NUM_BITS = 20
+
+# A local loss is shared out over the levels in whole multiples of this part of it.
+_SHARES = 1023
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitSums:
+    """Rounding to a grid of 2^B - 1 steps, then one message for each of the B bits.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of the values: finite, low < high.
+    epsilon0 : float
+        Local privacy loss of all messages of a user, in nats, in (0, inf]; at inf bits are sent as
+        they are, and only dummies hide them.
+    num_bits : int
+        B, in [1, 20].
+
+    Attributes
+    ----------
+    levels : tuple of KRandomizedResponse
+        Randomizer of the bit of each level, the highest bit first.
+
+    Notes
+    -----
+    A message is the code 2 b + bit for the levels b = 0, ..., B - 1. ``Reports.data`` holds
+    messages, *not users*: B for each user, of which each must be shuffled as a report of its own,
+    for the accounts are those of levels that nothing links.
+
+    The loss is shared out over the levels so that the error is least: bit b has the weight
+    w_b = 2^(B - 1 - b) / (2^B - 1) and the noise variance w_b^2 / (4 sinh^2(epsilon0_b / 2)).
+
+    Cost: 8 random bytes a value and, with local noise, 8 a message; one byte a message.
+
+    Examples
+    --------
+    >>> randomizer = BitSums(low=0, high=7, epsilon0=math.inf, num_bits=3)
+    >>> randomizer.randomize(np.array([5.0]), Entropy.from_seed(1)).data.tolist()  # bits 1, 0, 1
+    [1, 2, 5]
+    """
+
+    name: ClassVar[str] = "bit-sums"
+    dimension: ClassVar[int] = 1
+
+    low: float
+    high: float
+    epsilon0: float
+    num_bits: int
+    span: Span = field(init=False, repr=False, compare=False)
+    levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        span = Span(self.low, self.high)
+        num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
+        epsilon0 = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
+        levels = tuple(
+            KRandomizedResponse(domain_size=2, epsilon0=epsilon0 * units / _SHARES)
+            for units in _shares(num_bits, epsilon0)
+        )
+        if not all(level.epsilon0 for level in levels):
+            raise ParameterError(
+                f"epsilon0 = {epsilon0} is too small for {num_bits} bits, some of which would say "
+                "nothing: give a larger one, or fewer bits"
+            )
+        laws = ",".join(str(level.threshold) for level in levels)
+        stated = checks.fingerprint_of(self.name, span=span.stated, thresholds=laws)
+        checks.set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
+        checks.set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """All messages of a user as one report: what is shuffled level by level tells no more."""
+        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
+
+    @property
+    def profiles(self) -> tuple[LocalProfile, ...]:
+        """What the accountant needs to know of each level, the highest bit first."""
+        return tuple(level.profile for level in self.levels)
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes that all messages of a user take."""
+        return self.num_bits
+
+    @property
+    def weights(self) -> Floats:
+        """Share of the range that the bit of each level is worth; 1 in all."""
+        return _weights(self.num_bits)
+
+    @property
+    def gains(self) -> Floats:
+        """For each level the difference between the chances of a 1 given a 1 and given a 0."""
+        chances = np.array([level.support_probabilities for level in self.levels])
+        gains: Floats = chances[:, 0] - chances[:, 1]
+        return gains
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return the messages of each number, those of one user next to each other.
+
+        ``values`` are numbers, shape (n,), n = 0 too; the messages have shape (n B,). Raises as
+        `NumberRandomizer.randomize`.
+        """
+        out = np.empty((*np.shape(values)[:1], self.num_bits), dtype=np.uint8)
+        steps = 2**self.num_bits - 1
+        for where, block in blocks_of(values, self.span):
+            points = round_to_grid(block, self.span, num_steps=steps, entropy=entropy)
+            for b, level in enumerate(self.levels):
+                bits = (points >> (self.num_bits - 1 - b) & 1).astype(np.uint8)
+                out[where, b] = 2 * b + level.randomize(bits, entropy).data
+        return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how often each code was sent; counts of one law add."""
+        size = 2 * self.num_bits
+        codes = checks.require_whole_reports(reports, self.fingerprint, np.dtype(np.uint8), size)
+        return Counts(
+            support=histogram(codes, size), num_reports=codes.size, fingerprint=self.fingerprint
+        )
+
+    def estimate(
+        self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> MeanEstimates:
+        """Return the unbiased mean, and how far it may be off.
+
+        Parameters
+        ----------
+        data : Reports or Counts
+            Messages of this law without dummies; or their counts, which know the dummies.
+        confidence : float
+            Nominal coverage, in (0, 1).
+        simultaneous : bool
+            As for other randomizers; there is one mean.
+
+        Returns
+        -------
+        MeanEstimates
+            Rounding is counted as if every value lay halfway between two points of the grid. For a
+            population the variance of the values counts as mean times distance from the other end,
+            the largest: the messages of a user are not linked, so that it is not known.
+
+        Raises
+        ------
+        DataError
+            If there are no users, or their messages are not one for each level.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
+        num_users = self._num_users(counts)
+        zeros, ones = counts.support.reshape(self.num_bits, 2).T.astype(np.float64)
+        position = 0.5 + float(self.weights @ ((ones - zeros) / self.gains)) / (2.0 * num_users)
+        mean = self.low + self.span.width * position
+        rounding = 0.25 / (2.0**self.num_bits - 1.0) ** 2
+        noise = (self.local_variance + rounding) / num_users
+        noise += self.dummy_variance(counts.dummies) / num_users**2
+        error, quantile = math.sqrt(noise), normal_quantile(confidence)
+        # The largest variance of values in [0, 1] whose mean is as close to 1/2 as it may be.
+        distance = max(abs(position - 0.5) - quantile * error, 0.0)
+        spread = max(0.25 - distance**2, 0.0) / num_users
+        errors, wider = (
+            np.array([self.span.width * math.sqrt(each)]) for each in (noise, noise + spread)
+        )
+        return MeanEstimates(
+            mean=np.array([mean]),
+            standard_error=errors,
+            population_standard_error=wider,
+            lower=mean - quantile * errors,
+            upper=mean + quantile * errors,
+            num_users=num_users,
+            confidence=confidence,
+            is_simultaneous=simultaneous,
+        )
+
+    def less_dummies(
+        self, counts: Counts, dummies: tuple[DummyLaw, ...], *, num_users: int
+    ) -> Counts:
+        """Return counts of all messages, told how many users and which law a level sent them."""
+        if len(dummies) != self.num_bits:
+            raise ParameterError(f"there are {len(dummies)} laws for {self.num_bits} levels")
+        sent = num_users * self.num_bits
+        require_at_least("num_users", num_users, 1, counts.num_reports // self.num_bits)
+        added = counts.num_reports - sent
+        return replace(counts, num_reports=sent, num_dummies=added, dummies=dummies)
+
+    def _num_users(self, counts: Counts) -> int:
+        """Return the number of users who sent the messages, each of whom sends one a level."""
+        num_users, rest = divmod(counts.num_reports, self.num_bits)
+        sizes = counts.support.reshape(self.num_bits, 2).sum(axis=1)
+        if not num_users or rest or (not counts.num_dummies and (sizes != num_users).any()):
+            raise DataError(
+                f"there are {', '.join(map(str, sizes))} messages at the {self.num_bits} levels: "
+                "each user sends one at each, and there is at least one user"
+            )
+        return num_users
+
+    @property
+    def local_variance(self) -> float:
+        """Variance that local noise adds to one user's position in [0, 1]."""
+        return float(self.weights**2 @ (1.0 / self.gains**2 - 1.0)) / 4.0
+
+    def dummy_variance(self, dummies: Sequence[DummyLaw]) -> float:
+        """Variance that the dummies of each level, or none, add to the sum of the positions.
+
+        Half of (w / gain)^2 times the variance a bin: ones less zeros count by half.
+        """
+        variances = np.array([law.variance for law in dummies] or [0.0] * self.num_bits)
+        return float((self.weights / self.gains) ** 2 @ variances) / 2.0
+
+    def mean_report_variance(self) -> float:
+        """Return the variance of one user's decoded value, without dummies, in squared units.
+
+        Averaged over values spread evenly over the range.
+        """
+        rounding = 1.0 / (6.0 * (2.0**self.num_bits - 1.0) ** 2)
+        return self.span.width**2 * (self.local_variance + rounding)
+
+
+def _weights(num_bits: int) -> Floats:
+    """Return 2^(B - 1 - b) / (2^B - 1) for each level b."""
+    weights: Floats = 2.0 ** np.arange(num_bits)[::-1] / (2.0**num_bits - 1.0)
+    return weights
+
+
+@lru_cache(maxsize=64)
+def _shares(num_bits: int, epsilon0: float) -> tuple[int, ...]:
+    """Return how much of the local loss each level gets, in units; less than all by rounding.
+
+    One unit after the other goes where it takes most off the error, which is optimal, for the
+    error of each level is a convex function of its loss.
+    """
+    if math.isinf(epsilon0):
+        return (1,) * num_bits
+
+    def variance(b: int, units: int) -> float:
+        # Squares neither overflow nor underflow; near these ends nothing is gained any more.
+        half = min(max(epsilon0 * units / _SHARES / 2.0, 1e-150), 300.0)
+        return float(weights[b] ** 2 / math.sinh(half) ** 2)
+
+    weights, given = _weights(num_bits).tolist(), [1] * num_bits
+    gains = [variance(b, 1) - variance(b, 2) for b in range(num_bits)]
+    # One unit is left over, for the rounding of products.
+    for _ in range(_SHARES - 1 - num_bits):
+        b = gains.index(max(gains))
+        given[b] += 1
+        gains[b] = variance(b, given[b]) - variance(b, given[b] + 1)
+    return tuple(given)
