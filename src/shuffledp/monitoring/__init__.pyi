@@ -5,6 +5,7 @@ from shuffledp.monitoring.client import MonitorReports as MonitorReports
 from shuffledp.monitoring.design import MonitorDesign as MonitorDesign
 from shuffledp.monitoring.histories import Histories as Histories
 from shuffledp.monitoring.histories import open_histories as open_histories
+from shuffledp.monitoring.memoised import MemoisedReports as MemoisedReports
 from shuffledp.monitoring.plan import MonitorPlan as MonitorPlan
 from shuffledp.monitoring.plan import plan_monitoring as plan_monitoring
 from shuffledp.monitoring.privacy.central import central_delta_upper as central_delta_upper

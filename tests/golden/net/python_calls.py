@@ -45,6 +45,7 @@ NOT_CALLED = {
     "LocalRandomizer": "a protocol, whose implementations are called",
     "MeanEstimates": "a result of the estimates of numbers, which are called",
     "MeanRandomizer": "a base class of randomizers, each of which is called",
+    "MemoisedReports": "keeps the reports of a randomizer, which is called, in a file",
     "MonitorPlan": "a result of plan_monitoring, which is called",
     "MonitorResult": "a result of simulate_monitoring, which is called",
     "MonitoringProfile": "a part of a design, which central_guarantee is asked with",

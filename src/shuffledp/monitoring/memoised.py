@@ -1,0 +1,127 @@
+"""``MemoisedReports``: the one report of each value that a device ever sends, whatever the period.
+
+For a question that is asked again every period under a shuffler's dummies: the releases compose as
+those of the reports themselves, and who saw all reports of a user would see one draw a value, not
+one a period. See docs/results/bit-sums.md.
+"""
+
+import json
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.files import sync_folder
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.base import CategoryRandomizer
+from shuffledp.randomizers.checks import require_same_law
+
+_VERSION = 1
+
+
+class MemoisedReports:
+    """Reports of one user, drawn once for every possible value and kept in a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        State of this device for one question, secret; made if there is none. Remove it, and the
+        next reports are new draws, which cost epsilon0 each once more.
+    randomizer : CategoryRandomizer
+        Law of the reports; a file of another law is refused.
+    entropy : Entropy, optional
+        Source of the draws, the operating system's generator where none is given.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged: it is never replaced.
+    FingerprintError
+        If it is of another law.
+
+    Notes
+    -----
+    All draws are on disk before the first report is handed out, and nothing is written later, so
+    that a device that is stopped at any moment goes on with the same reports or has sent none.
+    Processes that start at once share the draws of the first.
+
+    What links all reports of a user learns *when* a report changed, hence that the value did:
+    epsilon0 for each distinct value is between histories that change in the same periods.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shuffledp.randomizers import KRandomizedResponse
+    >>> law = KRandomizedResponse(domain_size=3, epsilon0=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = MemoisedReports(f"{folder}/state", law).report(2)
+    ...     again = MemoisedReports(f"{folder}/state", law).report(2)
+    >>> bool(first.data[0] == again.data[0])
+    True
+    """
+
+    __slots__ = ("_reports",)
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        randomizer: CategoryRandomizer,
+        *,
+        entropy: Entropy | None = None,
+    ) -> None:
+        location = Path(path)
+        if not location.exists():
+            source = Entropy.from_operating_system() if entropy is None else entropy
+            _write(location, randomizer.randomize(np.arange(randomizer.domain_size), source))
+        self._reports = _read(location, randomizer)
+
+    def report(self, code: SupportsIndex) -> Reports:
+        """Return the report of a value, given as its position in the domain: always the same."""
+        place = require_at_least("code", code, 0, self._reports.num_reports - 1)
+        kept = self._reports
+        return Reports(data=kept.data[place : place + 1], fingerprint=kept.fingerprint)
+
+
+def _write(path: Path, reports: Reports) -> None:
+    """Make the file of these reports, on disk on return, unless there is one by now."""
+    state: dict[str, Any] = {"version": _VERSION, "fingerprint": reports.fingerprint}
+    text = json.dumps(state | {"reports": reports.data.tolist()})
+    partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        with suppress(FileExistsError):  # another process was first: its draws count
+            os.link(partial, path)
+    finally:
+        partial.unlink()
+    sync_folder(path.parent)
+
+
+def _read(path: Path, randomizer: CategoryRandomizer) -> Reports:
+    """Return the reports of a file, once checked."""
+    empty = randomizer.randomize(np.arange(0), Entropy.from_seed(0)).data
+    shape = randomizer.domain_size, *empty.shape[1:]
+    try:
+        state = json.loads(path.read_text(encoding="ascii"))
+        fingerprint, is_whole = str(state["fingerprint"]), state["version"] == _VERSION
+        data = np.array(state["reports"], dtype=empty.dtype).reshape(shape)
+        if is_whole and fingerprint == randomizer.fingerprint:
+            randomizer.aggregate(Reports(data=data, fingerprint=fingerprint))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, ShuffledpError):
+        is_whole = False
+    if not is_whole:
+        raise DataError(
+            f"{path.name} is no state of memoised reports, or damaged: restore a copy, since new "
+            "draws would cost epsilon0 once more"
+        )
+    require_same_law(fingerprint, randomizer.fingerprint)
+    return Reports(data=data, fingerprint=fingerprint)

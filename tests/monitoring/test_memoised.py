@@ -1,0 +1,136 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, FingerprintError, ParameterError
+from shuffledp.monitoring import memoised
+from shuffledp.monitoring.memoised import MemoisedReports
+from shuffledp.randomizers import make_randomizer
+
+LAW = make_randomizer("k-rr", domain_size=5, epsilon0=0.5)
+
+
+def codes(state):
+    return [int(state.report(code).data[0]) for code in range(5)]
+
+
+def test_the_same_value_has_the_same_report_for_ever(tmp_path):
+    path = tmp_path / "state"
+    first = MemoisedReports(path, LAW)
+    assert codes(first) == codes(first) == codes(MemoisedReports(path, LAW))
+    assert first.report(np.int64(3)).fingerprint == LAW.fingerprint
+    drawn = LAW.randomize(np.arange(5), Entropy.from_seed(1)).data.tolist()
+    assert codes(MemoisedReports(tmp_path / "other", LAW, entropy=Entropy.from_seed(1))) == drawn
+    # Another source changes nothing any more.
+    assert codes(MemoisedReports(tmp_path / "other", LAW, entropy=Entropy.from_seed(2))) == drawn
+
+
+def test_only_the_owner_can_read_it_and_nothing_else_is_left(tmp_path):
+    MemoisedReports(tmp_path / "state", LAW)
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]
+    if sys.platform != "win32":
+        assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", ["symmetric-unary", "subset-selection", "hadamard-response"])
+def test_reports_of_any_shape(tmp_path, name):
+    law = make_randomizer(name, domain_size=9, epsilon0=1.0)
+    first = MemoisedReports(tmp_path / "state", law, entropy=Entropy.from_seed(4))
+    again = MemoisedReports(tmp_path / "state", law)
+    drawn = law.randomize(np.arange(9), Entropy.from_seed(4)).data
+    for code in range(9):
+        assert again.report(code).data.dtype == drawn.dtype
+        assert (first.report(code).data == drawn[code]).all()
+        assert (again.report(code).data == drawn[code]).all()
+
+
+# Ends the process at the n-th call that touches the disk.
+KILLED = """
+import os, sys
+from pathlib import Path
+from shuffledp.monitoring import memoised
+from shuffledp.randomizers import make_randomizer
+
+left = int(sys.argv[2])
+def dying(call):
+    def wrapped(*given, **named):
+        global left
+        left -= 1
+        if left == 0:
+            os._exit(9)
+        return call(*given, **named)
+    return wrapped
+
+os.open, os.fsync, os.link = dying(os.open), dying(os.fsync), dying(os.link)
+memoised.sync_folder, Path.unlink = dying(memoised.sync_folder), dying(Path.unlink)
+state = memoised.MemoisedReports(sys.argv[1], make_randomizer("k-rr", domain_size=5, epsilon0=0.5))
+print(*(int(state.report(code).data[0]) for code in range(5)))
+"""
+
+
+@pytest.mark.slow
+def test_killed_anywhere_it_has_sent_nothing_or_goes_on_with_the_same(tmp_path):
+    ended = []
+    for step in range(1, 9):
+        path = tmp_path / str(step) / "state"
+        path.parent.mkdir()
+        how = [sys.executable, "-c", KILLED, str(path), str(step)]
+        done = subprocess.run(how, capture_output=True, text=True, timeout=120, check=False)
+        ended.append(done.returncode)
+        later = codes(MemoisedReports(path, LAW))
+        assert done.returncode == 9 or done.stdout.split() == [str(each) for each in later]
+        assert done.returncode == 0 or not done.stdout
+    assert ended[:5] == [9] * 5  # open, fsync, link, unlink, folder
+    assert ended[-1] == 0
+
+
+def test_two_that_start_at_once_share_one_draw(tmp_path, monkeypatch):
+    path, link, found = tmp_path / "state", os.link, []
+
+    def overtaken(partial, target):
+        if not found:
+            found.append(None)
+            found[0] = codes(MemoisedReports(path, LAW, entropy=Entropy.from_seed(8)))
+        link(partial, target)
+
+    monkeypatch.setattr(memoised.os, "link", overtaken)
+    assert codes(MemoisedReports(path, LAW, entropy=Entropy.from_seed(9))) == found[0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: "",
+        lambda state: "[]",
+        lambda state: json.dumps(state | {"version": 2}),
+        lambda state: json.dumps(state | {"reports": state["reports"][:4]}),
+        lambda state: json.dumps(state | {"reports": [0, 1, 2, 3, 5]}),
+        lambda state: json.dumps(state | {"reports": [0, 1, 2, 3, -1]}),
+        lambda state: json.dumps(state | {"reports": "abc"}),
+        lambda state: json.dumps(state)[:-9],
+    ],
+)
+def test_what_is_damaged_is_never_drawn_anew(tmp_path, damage):
+    path = tmp_path / "state"
+    MemoisedReports(path, LAW)
+    text = damage(json.loads(path.read_text()))
+    path.write_text(text)
+    with pytest.raises(DataError, match="state is no state of memoised reports, or damaged"):
+        MemoisedReports(path, LAW)
+    assert path.read_text() == text
+
+
+def test_another_law_or_value_is_refused(tmp_path):
+    state = MemoisedReports(tmp_path / "state", LAW)
+    other = make_randomizer("k-rr", domain_size=5, epsilon0=2.0)
+    with pytest.raises(FingerprintError, match="these reports carry the fingerprint"):
+        MemoisedReports(tmp_path / "state", other)
+    with pytest.raises(ParameterError, match="code = 5 is above 4"):
+        state.report(5)
+    with pytest.raises(ParameterError, match="code = -1 is below 0"):
+        state.report(-1)
