@@ -2,7 +2,7 @@
 
 For a question that is asked again every period under a shuffler's dummies: the releases compose as
 those of the reports themselves, and who saw all reports of a user would see one draw a value, not
-one a period. See docs/results/bit-sums.md.
+one a period. See docs/results/dummies.md.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A sum of numbers is a sum of their bits with weights, so that the number of ones at each level is
 all that it needs. With dummies at each level, in both bins, that has the error of a trusted
-curator's noise: see docs/results/bit-sums.md.
+curator's noise: see docs/results/dummies.md.
 """
 
 import math
