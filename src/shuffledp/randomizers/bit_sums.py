@@ -249,7 +249,7 @@ class BitSums:
 
 def _weights(num_bits: int) -> Floats:
     """Return 2^(B - 1 - b) / (2^B - 1) for each level b."""
-    weights: Floats = 2.0 ** np.arange(num_bits)[::-1] / (2.0**num_bits - 1.0)
+    weights: Floats = 2.0 ** np.arange(num_bits, dtype=np.float64)[::-1] / (2.0**num_bits - 1.0)
     return weights
 
 
