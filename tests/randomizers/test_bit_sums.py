@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -24,12 +25,9 @@ def with_dummies(law, reports, dummies, entropy, num_users, *, bins=(1, 1)):
     """Return counts of messages with fresh dummies in both bins of each level, or in some."""
     added = np.concatenate([each.draw(2, entropy) * bins for each in dummies])
     counts = law.aggregate(reports)
-    more = Counts(
-        support=counts.support + added,
-        num_reports=counts.num_reports + int(added.sum()),
-        fingerprint=counts.fingerprint,
-    )
-    return law.less_dummies(more, tuple(dummies), num_users=num_users)
+    assert counts.num_reports == num_users * law.num_bits
+    support = counts.support + added
+    return replace(counts, support=support, num_dummies=int(added.sum()), dummies=tuple(dummies))
 
 
 def test_bare_messages_are_the_bits_of_the_grid_point():
@@ -195,11 +193,14 @@ def test_bad_parameters(wrong, message):
         BitSums(**{"low": 0.0, "high": 7.0, "epsilon0": 1.0, "num_bits": 3} | wrong)
 
 
-def test_laws_must_be_one_a_level_and_users_must_have_sent():
+def test_laws_must_be_one_a_level():
     law = bit_sums()
+    dummies = (DummyLaw.from_text("gaussian:2:9"),) * 2
     counts = law.aggregate(law.randomize(np.full(3, 2.5), Entropy.from_seed(1)))
-    dummies = (DummyLaw.from_text("gaussian:2:9"),) * 3
-    with pytest.raises(ParameterError, match="2 laws for 3 levels"):
-        law.less_dummies(counts, dummies[:2], num_users=3)
-    with pytest.raises(ParameterError, match="num_users = 4 is above 3"):
-        law.less_dummies(counts, dummies, num_users=4)
+    with pytest.raises(ParameterError, match="2 laws of dummies for 3 levels"):
+        law.estimate(replace(counts, dummies=dummies))
+
+
+def test_dummies_are_possible_messages():
+    law = bit_sums()
+    assert law.aggregate(law.report_columns()).support.tolist() == [1] * 6

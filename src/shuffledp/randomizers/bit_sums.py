@@ -7,7 +7,7 @@ curator's noise: see docs/results/dummies.md.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -128,7 +128,7 @@ class BitSums:
         return gains
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
-        """Return the messages of each number, those of one user next to each other.
+        """Return the messages of each number, one user after the other.
 
         ``values`` are numbers, shape (n,), n = 0 too; the messages have shape (n B,). Raises as
         `NumberRandomizer.randomize`.
@@ -142,8 +142,14 @@ class BitSums:
                 out[where, b] = 2 * b + level.randomize(bits, entropy).data
         return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
 
+    def report_columns(self) -> Reports:
+        """Return all possible messages, in ascending order: both bits of each level."""
+        return Reports(
+            data=np.arange(2 * self.num_bits, dtype=np.uint8), fingerprint=self.fingerprint
+        )
+
     def aggregate(self, reports: Reports) -> Counts:
-        """Return how often each code was sent; counts of one law add."""
+        """Return the number of messages with each code; counts of one law add."""
         size = 2 * self.num_bits
         codes = checks.require_whole_reports(reports, self.fingerprint, np.dtype(np.uint8), size)
         return Counts(
@@ -158,7 +164,8 @@ class BitSums:
         Parameters
         ----------
         data : Reports or Counts
-            Messages of this law without dummies; or their counts, which know the dummies.
+            Messages of this law without dummies; or counts of them, with the laws of the dummies of
+            each level among ``dummies``, and ``num_reports`` messages of users.
         confidence : float
             Nominal coverage, in (0, 1).
         simultaneous : bool
@@ -203,17 +210,6 @@ class BitSums:
             is_simultaneous=simultaneous,
         )
 
-    def less_dummies(
-        self, counts: Counts, dummies: tuple[DummyLaw, ...], *, num_users: int
-    ) -> Counts:
-        """Return counts of all messages, told how many users and which law a level sent them."""
-        if len(dummies) != self.num_bits:
-            raise ParameterError(f"there are {len(dummies)} laws for {self.num_bits} levels")
-        sent = num_users * self.num_bits
-        require_at_least("num_users", num_users, 1, counts.num_reports // self.num_bits)
-        added = counts.num_reports - sent
-        return replace(counts, num_reports=sent, num_dummies=added, dummies=dummies)
-
     def _num_users(self, counts: Counts) -> int:
         """Return the number of users who sent the messages, each of whom sends one a level."""
         num_users, rest = divmod(counts.num_reports, self.num_bits)
@@ -235,6 +231,10 @@ class BitSums:
 
         Half of (w / gain)^2 times the variance a bin: ones less zeros count by half.
         """
+        if len(dummies) not in (0, self.num_bits):
+            raise ParameterError(
+                f"there are {len(dummies)} laws of dummies for {self.num_bits} levels: give one each"
+            )
         variances = np.array([law.variance for law in dummies] or [0.0] * self.num_bits)
         return float((self.weights / self.gains) ** 2 @ variances) / 2.0
 
@@ -255,7 +255,7 @@ def _weights(num_bits: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _shares(num_bits: int, epsilon0: float) -> tuple[int, ...]:
-    """Return how much of the local loss each level gets, in units; less than all by rounding.
+    """Return the share of each level in the local loss, in units; less than all by rounding.
 
     One unit after the other goes where it takes most off the error, which is optimal, for the
     error of each level is a convex function of its loss.
