@@ -93,9 +93,10 @@ def test_the_local_loss_is_that_of_the_channel():
 def test_estimates_are_the_formula_of_the_weighted_sum():
     law = bit_sums(num_bits=2, low=-1.0, high=5.0)
     dummies = (DummyLaw.from_text("gaussian:2:9"), DummyLaw.from_text("gaussian:3:15"))
-    counts = Counts(support=np.array([12, 17, 22, 16]), num_reports=67, fingerprint=law.fingerprint)
-    found = law.less_dummies(counts, dummies, num_users=10)
-    assert (found.num_reports, found.num_dummies) == (20, 47)
+    support, name = np.array([12, 17, 22, 16]), law.fingerprint
+    found = Counts(
+        support=support, num_reports=20, num_dummies=47, dummies=dummies, fingerprint=name
+    )
     dummy_pairs = (12 + 17 - 10, 22 + 16 - 10)
     total = Fraction(2, 3) * (17 - Fraction(dummy_pairs[0], 2))
     total += Fraction(1, 3) * (16 - Fraction(dummy_pairs[1], 2))
@@ -197,7 +198,7 @@ def test_laws_must_be_one_a_level():
     law = bit_sums()
     dummies = (DummyLaw.from_text("gaussian:2:9"),) * 2
     counts = law.aggregate(law.randomize(np.full(3, 2.5), Entropy.from_seed(1)))
-    with pytest.raises(ParameterError, match="2 laws of dummies for 3 levels"):
+    with pytest.raises(ParameterError, match="of 2 laws, not one for each of 3 levels"):
         law.estimate(replace(counts, dummies=dummies))
 
 

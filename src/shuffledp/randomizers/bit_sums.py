@@ -233,7 +233,7 @@ class BitSums:
         """
         if len(dummies) not in (0, self.num_bits):
             raise ParameterError(
-                f"there are {len(dummies)} laws of dummies for {self.num_bits} levels: give one each"
+                f"dummies are of {len(dummies)} laws, not one for each of {self.num_bits} levels"
             )
         variances = np.array([law.variance for law in dummies] or [0.0] * self.num_bits)
         return float((self.weights / self.gains) ** 2 @ variances) / 2.0
