@@ -14,6 +14,7 @@ import pytest
 
 from oracles import enumeration
 from shuffledp.amplification.registry import account_delta
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph
@@ -25,6 +26,7 @@ from shuffledp.network.privacy import (
     network_walk_epsilon,
 )
 from shuffledp.network.walk import RandomWalk
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 # The enumeration adds doubles; what it may be off by.
 RELATIVE, ABSOLUTE = 1e-10, 1e-14
@@ -470,3 +472,56 @@ def test_epsilon_is_that_of_the_exact_delta():
                 position_law=[float(p) * (1.0 + 1e-15) for p in laws[victim]],
             )
             assert worst_deltas(rows, victim, (bound.upper,))[0] <= delta * (1.0 + RELATIVE)
+
+
+# Poisson tails are cut here, which moves a divergence by less than this where means are below 1.
+MOST_DUMMIES, CUT = 10, 1e-7
+
+
+def with_one_more(masses, law):
+    """Law of counts in cells, an axis each, after one more report of this law over the cells."""
+    total = np.zeros([size + 1 for size in masses.shape])
+    for cell, chance in enumerate(law):
+        place = [slice(int(axis == cell), -1 if axis != cell else None) for axis in range(len(law))]
+        total[tuple(place)] += chance * masses
+    return total
+
+
+@pytest.mark.parametrize("epsilon0", [1.0, 2.5, 30.0])
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_walking_dummies_by_enumeration(rounds, epsilon0):
+    """Three users, two answers: counts of each answer at each place, dummies included."""
+    rate, epsilon = 0.3, 0.4
+    step = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]])
+    laws = np.linalg.matrix_power(step, rounds)
+    randomizer = KRandomizedResponse(domain_size=2, epsilon0=epsilon0)
+    p, q = randomizer.support_probabilities
+    reports = np.array([[p, q], [q, p]])
+    counts = np.arange(MOST_DUMMIES)
+    dummies = np.ones(())
+    for place in range(3):
+        mean = rate * laws[:, place].sum()
+        law = np.exp(-mean) * mean**counts / [math.factorial(each) for each in counts]
+        for _ in range(2):
+            dummies = np.multiply.outer(dummies, law)
+    for victim in range(3):
+        others = [i for i in range(3) if i != victim]
+        kappas = [min(laws[i][laws[victim] > 0] / laws[victim][laws[victim] > 0]) for i in others]
+        bound = network_walk_delta(
+            randomizer.profile,
+            overlaps=np.clip(np.array(kappas) * (1 - 1e-12), 0.0, 1.0),
+            epsilon=epsilon,
+            dummies=DummyLaw(shape="poisson", scale=rate),
+        ).upper
+        worst = 0.0
+        for values in itertools.product(range(2), repeat=2):
+            masses = dummies
+            for i, value in zip(others, values, strict=True):
+                masses = with_one_more(masses, np.outer(laws[i], reports[value]).ravel())
+            first, second = (
+                with_one_more(masses, np.outer(laws[victim], reports[value]).ravel())
+                for value in range(2)
+            )
+            worst = max(worst, float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum()))
+        assert worst <= bound + CUT
+        assert bound <= 2.0 * worst

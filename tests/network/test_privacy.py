@@ -11,6 +11,7 @@ import pytest
 
 from oracles import enumeration
 from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -25,6 +26,7 @@ from shuffledp.network.privacy import (
     published_all_thinned_epsilon,
     published_single_epsilon,
 )
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 ANY = LocalProfile(epsilon0=1.0)
 BINARY = LocalProfile(epsilon0=1.0, family=RandomizerFamily.K_RANDOMIZED_RESPONSE, domain_size=2)
@@ -57,6 +59,36 @@ def test_nobody_hides(overlaps, protocol):
         assert found.method == "local" or not overlaps
     found = network_walk_delta(ANY, overlaps=overlaps, epsilon=0.5, protocol=protocol)
     assert found.upper == account_delta(ANY, num_users=1, epsilon=0.5).upper
+
+
+def test_dummies_walk_too():
+    """Once mixed it is a uniform shuffle with dummies; where nobody hides the victim's own do."""
+    law = DummyLaw.from_text("poisson:0.02")
+    krr = KRandomizedResponse(domain_size=4, epsilon0=3.0).profile
+    for n in (50, 2000):
+        uniform = account_epsilon(krr, num_users=n, delta=1e-6, dummies=law)
+        found = network_walk_epsilon(krr, overlaps=np.ones(n - 1), delta=1e-6, dummies=law)
+        assert (found.upper, found.lower) == (uniform.upper, uniform.lower)
+    found = network_walk_delta(krr, overlaps=np.zeros(99), epsilon=0.5, dummies=law)
+    alone = account_delta(krr, num_users=1, epsilon=0.5, dummies=law)
+    assert found.upper == pytest.approx(alone.upper, rel=1e-9)
+    half = [
+        network_walk_epsilon(krr, overlaps=np.full(1999, 0.5), delta=1e-6, dummies=each).upper
+        for each in (None, law, DummyLaw.from_text("poisson:0.2"))
+    ]
+    assert half[0] > half[1] > half[2]
+    single = {"protocol": "single", "overlaps": np.full(199, 0.5), "delta": 1e-6}
+    without = network_walk_epsilon(krr, **single)
+    assert network_walk_epsilon(krr, **single, dummies=law).upper == without.upper
+    liars = network_walk_epsilon(
+        krr, overlaps=np.full(1999, 0.5), delta=1e-6, dummies=law, num_dishonest=1000
+    )
+    honest = network_walk_epsilon(krr, overlaps=np.full(999, 0.5), delta=1e-6, dummies=law)
+    assert liars.upper == honest.upper
+    with pytest.raises(ParameterError, match="shuffler's law"):
+        network_walk_epsilon(
+            krr, overlaps=[0.5], delta=1e-6, dummies=DummyLaw.from_text("laplace:2:20")
+        )
 
 
 def test_odd_numbers():

@@ -10,6 +10,7 @@ import numpy as np
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.positions.bounds import FEW_ROUNDINGS, PositionBounds
 from shuffledp.network.privacy import (
@@ -30,6 +31,7 @@ class Terms(TypedDict, total=False):
     delta: Required[float]  # Central failure probability
     protocol: ReportingProtocol  # Whether holders hand in all they hold, the default, or one
     num_dishonest: int  # Users whose reports hide nobody; by default none
+    dummies: DummyLaw | None  # Of each honest user; by default none
 
 
 # Part of the claim where positions are not followed exactly.

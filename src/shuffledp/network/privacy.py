@@ -8,7 +8,10 @@ rho = P'_v / Q, V_j i.i.d. of law Q, and G_j i.i.d. of the randomizer's blanket 
 
     delta(eps) <= (1 - a) E_N[W(N + 1)] + a D(1),   W(m) = (1/m) E(sum_{j <= m} rho(V_j) G_j)_+. (W)
 
-Both D and W do not increase with m, so `random_crowd` bounds the mean over N. "Single" can be made
+Both D and W do not increase with m, so `random_crowd` bounds the mean over N. Where each user also
+sends Poisson many dummies of the blanket's law, which walk like reports, those of user i hide with
+the chance kappa_i too, and the victim's own with 1: D(m) is then a uniform shuffle of m users and
+Poisson(rate (1 + sum kappa_i)) dummies. W takes them for no help. "Single" can be made
 from what "all" hands in, and is sharper by sampling. Beside them the published theorems of Liew,
 Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via Random
 Walks", SIGMOD 2022, arXiv:2204.03919, in forms that are proved, under their hypotheses.
@@ -18,8 +21,9 @@ docs/results/network.md has all proofs.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +41,7 @@ from shuffledp.core.checks import (
     require_non_negative,
     require_open_unit,
 )
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
@@ -70,6 +75,9 @@ _SAME_SIZE = 0.98
 
 _ROUNDING = 1e-14
 
+# Room for rounding in sums of probabilities.
+_SUM_ROUNDING = 1e-13
+
 
 class _Walk(NamedTuple):
     """Checked overlaps of the honest, and where labels fall.
@@ -80,6 +88,14 @@ class _Walk(NamedTuple):
     overlaps: Floats
     labels: Floats | None
     is_all: bool  # whether holders hand in all they hold
+    dummies: DummyLaw | None  # of each user, for whoever hands in all
+
+    def dummies_of(self, num_users: int) -> DummyLaw | None:
+        """Return the dummies that hide the victim, as an even share of each of some users."""
+        if self.dummies is None:
+            return None
+        hiding = self.dummies.scale * (1.0 + math.fsum(self.overlaps))
+        return replace(self.dummies, scale=hiding / num_users * (1.0 - _SUM_ROUNDING))
 
 
 def _require_unit(name: str, values: ArrayLike) -> Floats:
@@ -91,7 +107,11 @@ def _require_unit(name: str, values: ArrayLike) -> Floats:
 
 
 def _checked_walk(
-    overlaps: ArrayLike, protocol: str, position_law: ArrayLike | None, num_dishonest: int
+    overlaps: ArrayLike,
+    protocol: str,
+    position_law: ArrayLike | None,
+    num_dishonest: int,
+    dummies: DummyLaw | None,
 ) -> _Walk:
     """Return the decomposition, checked, without the dishonest users who hide best."""
     if protocol not in NETWORK_PROTOCOLS:
@@ -111,8 +131,13 @@ def _checked_walk(
             "position_law is no list of upper bounds on probabilities that add up to 1: give the "
             "law of the victim's last holder, an entry for each user"
         )
+    if dummies is not None and dummies.sender != "users":
+        raise ParameterError(
+            f"dummies = {dummies} is a shuffler's law, and a network has none: give poisson:MEAN"
+        )
     honest = np.sort(chances)[: chances.size - num_dishonest]
-    return _Walk(honest, law if protocol == "single" else None, protocol == "all")
+    is_all = protocol == "all"
+    return _Walk(honest, None if is_all else law, is_all, dummies if is_all else None)
 
 
 def _least(
@@ -128,7 +153,12 @@ def _least(
     ``account`` is that of a uniform shuffle. ``curved`` takes its bounds for all users and for one,
     and returns a bound that names the method, and the upper end, for any other walk.
     """
-    uniform = account(num_users=walk.overlaps.size + 1, with_lower=with_lower and walk.is_all)
+    size = walk.overlaps.size + 1
+    uniform = account(
+        num_users=size,
+        dummies=walk.dummies,
+        with_lower=with_lower and walk.is_all,
+    )
     best = single = account(num_users=1, with_lower=False)
     upper, method = single.upper, "local"
     if hides and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):
@@ -153,6 +183,7 @@ def network_walk_epsilon(
     protocol: str = "all",
     position_law: ArrayLike | None = None,
     num_dishonest: int = 0,
+    dummies: DummyLaw | None = None,
     with_lower: bool = True,
 ) -> Bound:
     """Bound the central epsilon of reports that walk along a graph before they are handed in.
@@ -173,6 +204,9 @@ def network_walk_epsilon(
     num_dishonest : int
         So many of the others may tell the adversary their reports: they hide nobody, and the
         largest overlaps are left out. What they learn by relaying is not accounted here.
+    dummies : DummyLaw, optional
+        Law of the dummies that each honest user sends beside the report, which walk like it; with
+        "single" they count as no help.
     with_lower : bool
         False saves the time for the lower end, which is then ``None``.
 
@@ -208,12 +242,13 @@ def network_walk_epsilon(
     'local'
     """
     delta = require_delta(delta)
-    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
+    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest, dummies)
     account = partial(account_epsilon, profile, delta=delta)
 
     def curved(_: Bound, single: Bound) -> tuple[Bound, float]:
         curve = _Curve(profile, walk, delta)
-        guess = account(num_users=curve.law.sizes[0], with_lower=False)
+        size = curve.law.sizes[0]
+        guess = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
         return guess, random_crowd.crowd_epsilon(
             curve.delta, delta, highest=single.upper, guess=guess.upper
         )
@@ -229,13 +264,14 @@ def network_walk_delta(
     protocol: str = "all",
     position_law: ArrayLike | None = None,
     num_dishonest: int = 0,
+    dummies: DummyLaw | None = None,
     with_lower: bool = True,
 ) -> Bound:
     """Bound the central delta of reports that walk along a graph, at a given epsilon.
 
     Parameters
     ----------
-    profile, overlaps, protocol, position_law, num_dishonest, with_lower
+    profile, overlaps, protocol, position_law, num_dishonest, dummies, with_lower
         As for `network_walk_epsilon`.
     epsilon : float
         Central epsilon in nats, >= 0.
@@ -257,14 +293,15 @@ def network_walk_delta(
     0.0
     """
     epsilon = require_non_negative("epsilon", epsilon)
-    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest)
+    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest, dummies)
     account = partial(account_delta, profile, epsilon=epsilon)
 
     def curved(uniform: Bound, _: Bound) -> tuple[Bound, float]:
         # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
         everybody = _Curve(profile, walk._replace(overlaps=np.ones_like(walk.overlaps)), 1.0)
         curve = _Curve(profile, walk, min(uniform.upper, everybody.delta(epsilon)))
-        named = account(num_users=curve.law.sizes[0], with_lower=False)
+        size = curve.law.sizes[0]
+        named = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
         return named, max(curve.delta(epsilon), atom_law.SMALLEST_DELTA)
 
     return _least(walk, account, curved, with_lower=with_lower)
@@ -274,7 +311,7 @@ class _Curve:
     """Upper bounds of delta for one decomposition, as a function of epsilon."""
 
     def __init__(self, profile: LocalProfile, walk: _Walk, delta: float) -> None:
-        self._profile = profile
+        self._profile, self._walk = profile, walk
         self.law = random_crowd.crowd_of(walk.overlaps, delta=delta)
         self._taken = {} if walk.labels is None else _places_taken(walk.labels, self.law.sizes)
 
@@ -284,7 +321,8 @@ class _Curve:
         return random_crowd.crowd_delta(self.law, conditional, self._uniform(epsilon, 1))
 
     def _uniform(self, epsilon: float, size: int) -> float:
-        return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
+        how: Any = {"epsilon": epsilon, "dummies": self._walk.dummies_of(size), "with_lower": False}
+        return account_delta(self._profile, num_users=size, **how).upper
 
     def _conditional(self, epsilon: float, size: int) -> float:
         """Return d(m): for every crowd of at least m."""
@@ -441,9 +479,6 @@ _PUBLISHED_ASSUMPTIONS = (
 
 # From here on e^epsilon0 is no comfortable float, and the formulas say nothing.
 _LARGEST_EPSILON0 = 100.0
-
-# Room for rounding in sums of probabilities.
-_SUM_ROUNDING = 1e-13
 
 
 def _published(

@@ -176,7 +176,7 @@ class NetworkMixing:
         **terms
             ``delta``, the central failure probability, in [0, 1); ``protocol``, "all" by default or
             "single": whether holders hand in all reports they hold, or one; ``num_dishonest``,
-            users whose reports hide nobody, by default 0.
+            users whose reports hide nobody, by default 0; ``dummies``, those of each honest user.
         """
         if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
             delta = terms["delta"]
@@ -340,7 +340,7 @@ def _question(rounds: SupportsIndex, profile: LocalProfile, terms: Terms) -> obj
     """Return a key of all that epsilon depends on besides the walk."""
     rows = None if profile.channel is None else np.asarray(profile.channel(), np.float64).tobytes()
     asked = terms["delta"], terms.get("protocol", "all"), terms.get("num_dishonest", 0)
-    return int(rounds), profile, rows, asked
+    return int(rounds), profile, rows, asked, terms.get("dummies")
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:
