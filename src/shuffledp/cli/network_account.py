@@ -41,6 +41,7 @@ def _up(value: float | None, digits: int = 6) -> str:
     --components [connected|largest]
         A graph in pieces: refuse it, or take the largest.  [default: connected]
     {shared.DISHONEST}
+    --dummies LAW     What each honest user sends beside the report, such as poisson:0.001.
     {shared.USERS}
     --randomizer NAME  As for `shuffledp account`; by default any.
     {shared.K}
@@ -129,6 +130,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),
         ("graph", f"{found.num_users:,} users, {found.num_edges:,} edges, {pieces}, {shape}"),
+        ("dummies", None if found.dummies is None else f"{found.dummies} a user and answer"),
         ("left out", left_out or None),
         ("Gamma", f"{found.irregularity:.4f}"),
         ("spectral gap", f"{found.spectral_gap:.6f}"),

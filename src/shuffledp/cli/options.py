@@ -154,6 +154,19 @@ def duration(text: str) -> int:
     return int(found[1]) * {"m": 60, "h": 3600, "d": 86_400}.get(found[2], 1)
 
 
+def dummy_law(text: str) -> Any:
+    """Return the law of dummies that a text such as ``laplace:2.025:27`` names.
+
+    Examples
+    --------
+    >>> dummy_law("poisson:0.5").sender
+    'users'
+    """
+    from shuffledp.core.dummies import DummyLaw
+
+    return DummyLaw.from_text(text)
+
+
 def rounds_or_auto(text: str) -> int | str:
     """Return a number of rounds, or the word auto."""
     return text if text == "auto" else whole_number(text)
@@ -213,6 +226,7 @@ _KINDS: dict[str, Any] = {
         rounds_or_auto: "T|auto",
         several_rounds: "T|T,T,...|auto",
         share: "SHARE",
+        dummy_law: "LAW",
         duration: "DURATION",
         digest: "HEX",
         PATH: "FILE FOLDER PATH",

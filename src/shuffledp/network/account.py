@@ -7,6 +7,7 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, Unpack, get_args,
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
@@ -85,6 +86,8 @@ class NetworkAccount(Shown):
         ``"exact"`` or ``"spectral"``.
     num_dishonest : int
         Users who hide nobody.
+    dummies : DummyLaw or None
+        What each honest user sends beside the report.
     epsilon_of_shares : tuple of (float, float)
         Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
         users, rounded up. Empty unless asked for.
@@ -112,13 +115,16 @@ class NetworkAccount(Shown):
     worst_user: str
     method: str
     num_dishonest: int
+    dummies: DummyLaw | None = None
     epsilon_of_shares: tuple[tuple[float, float], ...] = ()
     rounds_for_most: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
         plain = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        law = plain.pop("dummies")
         return plain | {
+            **({} if law is None else {"dummies": str(self.dummies)}),
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
             "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
             "uniform_epsilon": self.uniform_epsilon.upper,
@@ -193,6 +199,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     positions: Positions = "auto",
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
+    dummies: DummyLaw | None = None,
     users: Users = "worst",
     with_lower: bool = True,
     on_progress: Progress | None = None,
@@ -222,6 +229,8 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         A graph in several pieces is refused, or its largest piece is taken.
     num_dishonest : int
         So many users may tell the adversary their own reports; they hide nobody.
+    dummies : DummyLaw, optional
+        Law of the dummies that each honest user sends beside the report; they walk like reports.
     users : {"worst", "all"}
         "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
         have at most, and with rounds "auto" how few are enough for 99 %.
@@ -278,6 +287,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         "delta": require_delta(delta),
         "protocol": protocol,
         "num_dishonest": dishonest,
+        "dummies": dummies,
     }
     shares, for_most = SHARES if users == "all" else (), None
     if not several:
@@ -289,10 +299,14 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         numbers = [asked]
     mixing.position_bounds_at(numbers)  # one pass for all, which are kept
     honest = max(mixing.graph.num_users - dishonest, 1)
-    about = _about(mixing) | {
+    about: dict[str, Any] = _about(mixing) | {
         "num_components": graph.num_components if components == "largest" else 1,
         "uniform_epsilon": account_epsilon(
-            profile, num_users=honest, delta=of_walk["delta"], with_lower=with_lower
+            profile,
+            num_users=honest,
+            delta=of_walk["delta"],
+            dummies=dummies,
+            with_lower=with_lower,
         ),
         "published_source": _PUBLISHED[protocol],
         "rounds_for_most": for_most,
