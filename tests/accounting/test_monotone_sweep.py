@@ -75,13 +75,15 @@ def sweep(name, epsilon0s, all_users, deltas):
                 found = ends[i, j, m] = bound.upper
                 cells += 1
                 if j and found > (fewer := ends[i, j - 1, m] * room):
-                    # A curve may be flat up to round-off: then delta tells whether users count.
+                    # A curve may be flat up to round-off: then delta tells.
                     there = account_delta(profile, num_users=users, epsilon=fewer, with_lower=False)
                     assert there.upper <= delta * (1.0 + FLAT), where
                 if m:
                     assert found >= ends[i, j, m - 1] / room, where
-                if i and name not in CHANGING:
-                    assert found >= ends[i - 1, j, m] / room, where
+                if i and name not in CHANGING and found < ends[i - 1, j, m] / room:
+                    quieter = FAMILIES[name](epsilon0s[i - 1])
+                    there = account_delta(quieter, num_users=users, epsilon=found, with_lower=False)
+                    assert there.upper <= delta * (1.0 + FLAT), where
                 for before in range(j):
                     lower = bound.lower
                     assert lower is None or lower <= ends[i, before, m] * room, where
