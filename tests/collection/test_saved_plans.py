@@ -2,13 +2,23 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.cautions import without_shuffler
-from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.collection.choices import Target, guarantees
+from shuffledp.collection.questions.question import chosen_candidates
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import (
+    DataError,
+    InfeasibleTargetError,
+    OutOfRegimeError,
+    ParameterError,
+)
 from shuffledp.core.profile import LocalProfile
 from shuffledp.groups import Groups, GroupShuffling, MallowsShuffler
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -170,6 +180,80 @@ def test_other_files_are_refused_in_one_line(tmp_path, change, message):
     assert "\n" not in str(error.value)
     with pytest.raises(DataError, match="No such file"):
         sdp.Plan.load(tmp_path / "none.json")
+
+
+# ---------------------------------------------------------------- dummies
+def with_dummies(question=QUESTION, *, text="laplace:2.0:27", epsilon0=math.inf, **asked):
+    """Return a plan with dummies of this law, made by hand."""
+    target = Target(**{"num_users": 1000, "epsilon": 1.0, "delta": 1e-6} | asked)
+    law = question.dummy_candidates()["k-rr"](epsilon0)
+    dummies = (DummyLaw.from_text(text),)
+    return replace(
+        sdp.plan(question, num_users=target.num_users, epsilon=1.0, delta=target.delta),
+        randomizer=law,
+        alternatives=(),
+        asked_epsilon0=epsilon0,
+        dummies=dummies,
+        binding="no_local_noise" if math.isinf(epsilon0) else "max_epsilon0",
+        **guarantees(law, target, dummies),
+    )
+
+
+def test_three_lines_of_a_plan_with_dummies():
+    bare, noisy = with_dummies(), with_dummies(epsilon0=4.0)
+    assert bare.guarantee.epsilon_upper == pytest.approx(1.0, rel=1e-5)
+    assert noisy.guarantee.epsilon_upper < bare.guarantee.epsilon_upper
+    assert (bare.guarantee.num_users, bare.guarantee.bound.method) == (1, "shuffler-dummies")
+    assert bare.without_dummies.epsilon_upper == bare.without_shuffler.odds == math.inf
+    crowd = account_epsilon(noisy.randomizer.profile, num_users=1000, delta=1e-6)
+    assert noisy.without_dummies.bound == crowd
+    assert noisy.without_shuffler.epsilon0 == noisy.randomizer.epsilon0
+    assert planned().without_dummies is None
+    printed = bare.to_json_dict()
+    assert printed["dummies"] == ["laplace:2.0:27"]
+    assert printed["without_dummies"]["epsilon"]["upper"] is None
+    assert "dummies" not in planned().to_json_dict()
+
+
+@pytest.mark.parametrize(("text", "senders"), [("laplace:2.0:27", 1)])
+def test_errors_with_dummies_by_closed_form(text, senders):
+    plan = with_dummies(text=text)
+    variance = senders * plan.dummies[0].variance * 2.0 / 3.0
+    assert plan.expected_standard_error == pytest.approx(math.sqrt(variance) / 1000)
+    noisy = with_dummies(text=text, epsilon0=4.0)
+    p, q = noisy.randomizer.support_probabilities
+    variance += 1000 * (q * (1.0 - q) + (p - q) * (1.0 - p - q) / 3.0)
+    assert noisy.expected_standard_error == pytest.approx(math.sqrt(variance) / 1000 / (p - q))
+
+
+@pytest.mark.parametrize("asked", [{}, {"epsilon0": 4.0}])
+def test_a_plan_with_dummies_survives_its_file(tmp_path, asked):
+    plan = with_dummies(**asked)
+    assert sdp.Plan.load(plan.save(tmp_path / "plan.json")) == plan
+    assert json.loads((tmp_path / "plan.json").read_text())["schema"] == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"schema": 2', '"schema": 1', "has schema 1, not 2"),
+        ("laplace:2.0:27", "laplace:1.9:27", "dummies that miss its target"),
+        ("laplace:2.0:27", "laplace:2.0:20", "dummies .* give no finite epsilon"),
+        ("laplace:2.0:27", "laplace:2.0", "is no plan .* is no law"),
+        ('"k-rr"', '"optimized-unary"', "which are those for frequencies with dummies"),
+    ],
+)
+def test_files_whose_dummies_miss_the_target_are_refused(tmp_path, old, new, message):
+    path = with_dummies().save(tmp_path / "plan.json")
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises((DataError, ParameterError, OutOfRegimeError), match=message):
+        sdp.Plan.load(path)
+
+
+def test_dummies_are_for_answers():
+    for kind in (KINDS["words"], KINDS["answer-sets"]):
+        with pytest.raises(ParameterError, match=f"none for {kind.question.kind}"):
+            chosen_candidates(kind.question, None, with_dummies=True)
 
 
 # ---------------------------------------------------------------- frames

@@ -1,5 +1,6 @@
 """Guarantees of one shuffled batch and of everything that is released about the same people."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,6 +39,23 @@ def guarantee_for(
         delta,
         num_users=num_users,
     )
+
+
+def guarantee_of_crowd(profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+    """Return what n honest users give without dummies: infinite without local noise, not an error.
+
+    At epsilon0 = inf no finite epsilon holds below delta = 1, however many users there are.
+    """
+    if not math.isinf(profile.epsilon0):
+        return guarantee_for(profile, num_users, delta=delta)
+    bound = Bound(
+        lower=None,
+        upper=math.inf,
+        method="none",
+        source="without local noise and without dummies the adversary sees every report",
+        assumptions=(),
+    )
+    return Guarantee(epsilon=bound, delta=delta, num_users=num_users)
 
 
 def guarantee_of(

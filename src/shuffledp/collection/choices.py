@@ -11,9 +11,9 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
-from shuffledp.collection.questions.question import Candidates, Question
+from shuffledp.collection.questions.question import Candidates, Laws, Question
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.guarantee import Guarantee
@@ -108,21 +108,34 @@ def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> flo
     return min(found, target.max_epsilon0)
 
 
-def guarantee_within(randomizer: LocalRandomizer, target: Target) -> Guarantee:
+def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> dict[str, Any]:
+    """Return the guarantee with dummies, if any, and that without them, by name of the field."""
+    without = None
+    if dummies:
+        without = guarantee_of_crowd(randomizer.profile, target.num_users, delta=target.delta)
+    guarantee = guarantee_within(randomizer, target, dummies)
+    return {"guarantee": guarantee, "without_dummies": without}
+
+
+def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws = ()) -> Guarantee:
     """Return the guarantee of all rounds at a target's delta, with at most its epsilon.
 
     Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
-    *above* the root, which must not read as a miss.
+    *above* the root, which must not read as a miss. A shuffler's dummies need no honest users.
     """
     law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
+    hidden: Any = {}
+    if dummies:
+        (hidden["dummies"],) = dummies
+        num_users = 1 if dummies[0].sender == "shuffler" else num_users
     if target.rounds > 1:  # calibrated by the very epsilon that is computed here
         release = ShuffledRelease(profile=law, num_users=num_users)
         return guarantee_of(release * target.rounds, delta=target.delta)
-    guarantee = guarantee_for(law, num_users, delta=target.delta)
+    guarantee = guarantee_for(law, num_users, delta=target.delta, **hidden)
     bound = guarantee.bound
     if bound.upper <= epsilon:
         return guarantee
-    found = account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False)
+    found = account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False, **hidden)
     if found.upper > target.delta:
         return guarantee
     lower = None if bound.lower is None else min(bound.lower, epsilon)

@@ -25,12 +25,14 @@ from shuffledp.collection.questions import KINDS, question_from_json
 from shuffledp.collection.questions.question import (
     Candidates,
     Estimates_co,
+    Laws,
     Question,
     chosen_candidates,
 )
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -38,8 +40,8 @@ from shuffledp.core.progress import logger
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
 
-PLAN_SCHEMA = 1
-"""Of a saved plan; changes where what a file holds does."""
+PLAN_SCHEMA, SCHEMA_WITH_DUMMIES = 1, 2
+"""Of a saved plan; changes where what a file holds does, and for readers that know no dummies."""
 
 _SAVED = ("num_users", "target_epsilon", "target_delta", "rounds", "binding", "asked_epsilon0")
 
@@ -71,7 +73,8 @@ class Plan(Shown, Generic[Estimates_co]):
     randomizer : LocalRandomizer
         What each user runs on their own value.
     guarantee : Guarantee
-        What holds for n honest users: epsilon as a `Bound`, at most the target.
+        What holds for n honest users: epsilon as a `Bound`, at most the target. With a shuffler's
+        dummies it holds whatever the other users do.
     alternatives : tuple of Alternative
         The other randomizers, least error first; the first is the runner-up. One with an error
         up to 2 % smaller but larger reports may be among them.
@@ -84,6 +87,11 @@ class Plan(Shown, Generic[Estimates_co]):
         fixed.
     asked_epsilon0 : float
         What the randomizer was made for; its own epsilon0 is at most that.
+    dummies : tuple of DummyLaw
+        Laws of the reports that belong to nobody; empty: there are none.
+    without_dummies : Guarantee, optional
+        What is left for n honest users where the reports are shuffled and dummies are not added;
+        epsilon is infinite without local noise. None where the plan has no dummies.
     """
 
     num_users: int
@@ -97,6 +105,8 @@ class Plan(Shown, Generic[Estimates_co]):
     shuffling: Shuffling = UNIFORM
     binding: str = "epsilon"
     asked_epsilon0: float
+    dummies: Laws = ()
+    without_dummies: Guarantee | None = None
     _makers: Candidates = field(repr=False, compare=False)
 
     @property
@@ -108,9 +118,10 @@ class Plan(Shown, Generic[Estimates_co]):
     def expected_standard_error(self) -> float:
         """Standard error of an estimate about these users: randomization alone, values held fixed.
 
-        In the case that ``question.expected_for`` names, as ``standard_error`` of a result.
+        In the case that ``question.expected_for`` names, as ``standard_error`` of a result. With
+        that of the dummies.
         """
-        return self.question.expected_error(self.randomizer, self.num_users)
+        return self.question.expected_error(self.randomizer, self.num_users, self.dummies)
 
     @property
     def worst_standard_error(self) -> float | None:
@@ -210,6 +221,15 @@ class Plan(Shown, Generic[Estimates_co]):
             "binding": self.binding,
             "without_shuffler": asdict(self.without_shuffler),
             "warnings": list(self.warnings),
+            **({} if self.without_dummies is None else self._dummies_json()),
+        }
+
+    def _dummies_json(self) -> dict[str, object]:
+        """Return the keys of `to_json_dict` that are there with dummies only."""
+        without: Any = self.without_dummies
+        return {
+            "dummies": [str(law) for law in self.dummies],
+            "without_dummies": without.to_json_dict(),
         }
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -235,13 +255,14 @@ class Plan(Shown, Generic[Estimates_co]):
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
         written = {
-            "schema": PLAN_SCHEMA,
+            "schema": SCHEMA_WITH_DUMMIES if self.dummies else PLAN_SCHEMA,
             "shuffledp_version": __version__,
             "question": self.question.to_json_dict(),
             "domain": list(self.domain),
             "randomizer": self.randomizer.name,
             "fingerprint": self.randomizer.fingerprint,
             **{name: getattr(self, name) for name in _SAVED},
+            **({"dummies": [str(law) for law in self.dummies]} if self.dummies else {}),
         }
         with whole_file(path) as partial:
             partial.write_text(json_text(written, indent=2) + "\n", encoding="utf-8")
@@ -263,9 +284,12 @@ class Plan(Shown, Generic[Estimates_co]):
             written = json.loads(location.read_text(encoding="utf-8"))
             schema = written["schema"]
             question: Any = question_from_json(written["question"], written["domain"])
-            makers = chosen_candidates(question, written["randomizer"])
-            law = makers[written["randomizer"]](written["asked_epsilon0"])
+            dummies = tuple(map(DummyLaw.from_text, written.get("dummies", ())))
+            makers = chosen_candidates(question, written["randomizer"], with_dummies=bool(dummies))
             saved = {name: written[name] for name in _SAVED}
+            if saved["asked_epsilon0"] is None:  # JSON has no infinity
+                saved["asked_epsilon0"] = math.inf
+            law = makers[written["randomizer"]](saved["asked_epsilon0"])
             fingerprint = written["fingerprint"]
         except OSError as error:
             raise DataError(f"cannot read {location}: {error.strerror or error}") from None
@@ -273,14 +297,24 @@ class Plan(Shown, Generic[Estimates_co]):
             raise DataError(
                 f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"
             ) from None
-        if schema != PLAN_SCHEMA:
-            raise DataError(f"{location.name} has schema {schema!r}, not {PLAN_SCHEMA}: plan again")
+        if schema != (known := SCHEMA_WITH_DUMMIES if dummies else PLAN_SCHEMA):
+            raise DataError(f"{location.name} has schema {schema!r}, not {known}: plan again")
         if law.fingerprint != fingerprint:
             raise DataError(
                 f"{location.name} names the law {fingerprint!r}, not {law.fingerprint!r}"
             )
-        guarantee = choices.guarantee_within(law, Target(*(saved[name] for name in _SAVED[:4])))
-        return cls(question=question, randomizer=law, guarantee=guarantee, _makers=makers, **saved)
+        target = Target(*(saved[name] for name in _SAVED[:4]))
+        guarantees = choices.guarantees(law, target, dummies)
+        if dummies and guarantees["guarantee"].epsilon_upper > target.epsilon:
+            raise DataError(f"{location.name} names dummies that miss its target: plan again")
+        return cls(
+            question=question,
+            randomizer=law,
+            dummies=dummies,
+            _makers=makers,
+            **guarantees,
+            **saved,
+        )
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)

@@ -79,9 +79,11 @@ class AnswerSets(question.Shares):
         """For which case the expected error is."""
         return f"for an answer that one user in {len(self.domain)} gives"
 
-    def expected_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
+    def expected_error(
+        self, randomizer: answer_sets.SetRandomizer, num_users: int, dummies: question.Laws = ()
+    ) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
-        return question.error_at(randomizer, num_users, 1.0 / len(self.domain))
+        return question.error_at(randomizer, num_users, 1.0 / len(self.domain), dummies)
 
     def worst_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
         """Return the largest standard error that a share has: the variance is linear in it."""

@@ -21,6 +21,9 @@ MAX_DISCOVERED = 10_000
 
 OTHER_LABEL = "other"
 
+#: The randomizer whose reports are answers, as dummies are.
+DUMMIES_GO_WITH = "k-rr"
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Categories(question.Shares):
@@ -71,13 +74,20 @@ class Categories(question.Shares):
         own = {_name_of(make): make for make in self.own}
         return question.candidates_of(own or registry.RANDOMIZERS, domain_size=len(self.domain))
 
-    def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
+    def dummy_candidates(self) -> question.Candidates:
+        """Return k-ary randomized response: a dummy is a report of one of the answers."""
+        make = registry.RANDOMIZERS[DUMMIES_GO_WITH]
+        return question.candidates_of({DUMMIES_GO_WITH: make}, domain_size=len(self.domain))
+
+    def expected_error(
+        self, randomizer: CategoryRandomizer, num_users: int, dummies: question.Laws = ()
+    ) -> float:
         """Return the standard error of a frequency, root mean square over the answers.
 
         The variance is linear in the frequency and frequencies sum to one, so this mean is the
         variance at 1/k, whatever the data.
         """
-        return question.error_at(randomizer, num_users, 1.0 / randomizer.domain_size)
+        return question.error_at(randomizer, num_users, 1.0 / randomizer.domain_size, dummies)
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return answers that are in memory as a checked column."""

@@ -11,6 +11,7 @@ from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_open_unit
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
@@ -33,6 +34,9 @@ else:
     from typing import TypeVar
 
     Estimates_co = TypeVar("Estimates_co", covariant=True)
+
+Laws: TypeAlias = tuple[DummyLaw, ...]
+"""Laws of the dummies of a collection; empty without dummies."""
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""
@@ -107,11 +111,14 @@ class Question(Protocol[Estimates_co]):
         Sampling of a population adds an n-th of it to the squared standard error.
         """
 
-    def expected_error(self, randomizer: Any, num_users: int) -> float:
+    def expected_error(self, randomizer: Any, num_users: int, dummies: Laws = ()) -> float:
         """Return the standard error to expect of an estimate; infinite if reports say nothing.
 
-        Of these users, their values held fixed: the randomization alone.
+        Of these users, their values held fixed: randomization and dummies.
         """
+
+    def dummy_candidates(self) -> Candidates:
+        """Return the randomizers whose reports dummies can be; empty where there are none."""
 
     def worst_error(self, randomizer: Any, num_users: int) -> float | None:
         """Return the largest standard error over all values; None where that is not stated."""
@@ -172,12 +179,17 @@ def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object
     return {name: maker(name) for name in makers}
 
 
-def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
+def chosen_candidates(
+    question: Question, randomizer: str | None, *, with_dummies: bool = False
+) -> Candidates:
     """Return the randomizers that answer a question, or the one of that name."""
-    makers = question.candidates()
+    makers = question.dummy_candidates() if with_dummies else question.candidates()
+    if not makers:
+        raise ParameterError(f"dummies: there are none for {question.kind}; leave them out")
     if randomizer is None:
         return makers
-    require_name(randomizer, makers, f", which are those for {question.kind}")
+    what = f"{question.kind} with dummies" if with_dummies else question.kind
+    require_name(randomizer, makers, f", which are those for {what}")
     return {randomizer: makers[randomizer]}
 
 
@@ -190,6 +202,10 @@ class Shares:
     has_one_label: ClassVar[bool] = False
     #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
     useless_error: ClassVar[float] = 0.25
+
+    def dummy_candidates(self) -> Candidates:
+        """Return nothing: no dummies are known for such reports."""
+        return {}
 
     @property
     def expected_spread(self: Question) -> float:
@@ -236,13 +252,19 @@ class Means:
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
     worst_error = Shares.worst_error
+    dummy_candidates = Shares.dummy_candidates
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
         if steps:
             raise ParameterError(f"post-processing {', '.join(steps)}: means are left as estimated")
 
-    def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
+    def expected_error(
+        self,
+        randomizer: MeanRandomizer,
+        num_users: int,
+        dummies: Laws = (),  # noqa: ARG002  # there are none for them
+    ) -> float:
         """Return the standard error of a mean; of vectors the root mean square over coordinates."""
         if randomizer.epsilon0 == 0.0:
             return math.inf
@@ -264,7 +286,7 @@ def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:
     return spelt.require_two_answers(spelt.checked_domain(domain), "domain")
 
 
-def error_at(randomizer: Any, num_users: int, frequency: float) -> float:
+def error_at(randomizer: Any, num_users: int, frequency: float, dummies: Laws = ()) -> float:
     """Return the standard error of a frequency; infinite where both probabilities are the same."""
     chances = randomizer.support_probabilities
     if not chances[0] > chances[1]:
@@ -274,4 +296,7 @@ def error_at(randomizer: Any, num_users: int, frequency: float) -> float:
         num_users=num_users,
         frequency=frequency,
         num_slots=getattr(randomizer, "num_slots", 1),
+        dummy_variance=sum(
+            law.error_variance(randomizer.domain_size, num_senders=num_users) for law in dummies
+        ),
     )

@@ -69,9 +69,11 @@ class Words(question.Shares):
         """Return all registered randomizers of texts, under this key."""
         return question.candidates_of(registry.STRING_RANDOMIZERS, key=self.key)
 
-    def expected_error(self, randomizer: CountMeanSketch, num_users: int) -> float:
+    def expected_error(
+        self, randomizer: CountMeanSketch, num_users: int, dummies: question.Laws = ()
+    ) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
-        return question.error_at(randomizer, num_users, 0.0)
+        return question.error_at(randomizer, num_users, 0.0, dummies)
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return texts that are in memory as a checked column."""
