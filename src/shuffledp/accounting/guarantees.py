@@ -42,7 +42,7 @@ def guarantee_for(
 
 
 def guarantee_of_crowd(profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
-    """Return what n honest users give without dummies: infinite without local noise, not an error.
+    """Return the guarantee of n honest users without dummies: infinite without local noise.
 
     At epsilon0 = inf no finite epsilon holds below delta = 1, however many users there are.
     """
