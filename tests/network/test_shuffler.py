@@ -27,7 +27,7 @@ WALK = RandomWalk(GRAPH)
 def with_holders(monkeypatch, holders):
     """Let every walk end at these holders."""
     fixed = np.array(holders, dtype=np.int32)
-    monkeypatch.setattr(network, "simulate_positions", lambda *arguments: fixed)
+    monkeypatch.setattr(network, "simulate_positions", lambda *arguments, starts: fixed)
 
 
 def is_rejected(outcomes, counts):
@@ -53,6 +53,20 @@ def test_without_rounds_everybody_hands_in_their_own(protocol):
     assert batch.reports.tolist() == [7, 5, 7, 9, 1]
     assert batch.holders.tolist() == [0, 1, 2, 3, 4]
     assert (batch.num_dummies, batch.rounds) == (0, 0)
+
+
+def test_dummies_begin_at_uniform_users():
+    shuffler = NetworkShuffler(walk=WALK, rounds=0)
+    reports = np.concatenate([np.arange(5), np.full(5_000, 9)])
+    batch = shuffler.shuffle(reports, Entropy.from_seed(11))
+    assert len(batch.reports) == 5_005
+    holders = batch.holders[batch.reports == 9]
+    # False alarms: 1e-11 in all, by the normal law at seven deviations.
+    assert np.all(np.abs(np.bincount(holders, minlength=5) - 1_000) < 7 * np.sqrt(800))
+    assert batch.holders[batch.reports < 5].tolist() == [0, 1, 2, 3, 4]
+    single = NetworkShuffler(walk=WALK, rounds=0, protocol="single")
+    with pytest.raises(ParameterError, match="with protocol 'all'"):
+        single.shuffle(reports, Entropy.from_seed(1))
 
 
 def test_reports_stay_with_who_holds_them(monkeypatch):

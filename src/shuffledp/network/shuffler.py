@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.uniform_shuffler import UniformShuffler, require_plain_rows
 from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.network.walk import RandomWalk, simulate_positions
@@ -111,7 +111,9 @@ class NetworkShuffler:
         Parameters
         ----------
         reports : ndarray
-            Row i is the report of user i; any number of axes may follow. Not changed.
+            Row i is the report of user i; any number of axes may follow. Rows beyond the users are
+            dummies, which begin at uniformly random users, as those of Poisson laws do. Not
+            changed.
         entropy : Entropy
             Where the walks and the order within holders come from; from the operating system
             unless this is a simulation.
@@ -124,27 +126,30 @@ class NetworkShuffler:
         Raises
         ------
         ParameterError
-            If there is not one report for each user of the walk, or rows hold Python objects.
+            If there is not a report for each user of the walk, if there are dummies with "single",
+            or rows hold Python objects.
         """
         require_plain_rows(reports)
-        num_users = self.walk.num_users
-        if len(reports) != num_users:
+        num_users, most = self.walk.num_users, len(reports)
+        if most < num_users or (most > num_users and self.protocol == "single"):
             raise ParameterError(
-                f"reports has {len(reports):,} rows and the graph {num_users:,} users: give one "
-                "report for each user, in their order"
+                f"reports has {most:,} rows and the graph {num_users:,} users: give one report for "
+                "each user, in their order, and dummies, if any, after them, with protocol 'all'"
             )
-        holders = simulate_positions(self.walk, self.rounds, entropy)
+        extra = draw_below(entropy, most - num_users, num_users).astype(np.int64)
+        starts = np.concatenate([np.arange(num_users), extra])
+        holders = simulate_positions(self.walk, self.rounds, entropy, starts=starts)
         order = _order_by_holder(holders, entropy)
         sorted_holders = holders[order]
         if self.protocol == "single":
             # The first of a holder's reports is a uniform one of them, for their order is uniform.
-            is_first = np.ones(num_users, dtype=np.bool_)
+            is_first = np.ones(most, dtype=np.bool_)
             np.not_equal(sorted_holders[1:], sorted_holders[:-1], out=is_first[1:])
             order, sorted_holders = order[is_first], sorted_holders[is_first]
         return NetworkBatch(
             reports=np.ascontiguousarray(reports)[order],
             holders=sorted_holders,
-            num_dummies=num_users - len(order),
+            num_dummies=most - len(order),
             rounds=self.rounds,
         )
 
