@@ -10,6 +10,7 @@ from shuffledp.accounting.account import Terms, account
 from shuffledp.accounting.calibration import calibrate
 from shuffledp.accounting.guarantees import guarantee_for, single_batch
 from shuffledp.accounting.profiles import named_profile
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 
@@ -257,3 +258,29 @@ def test_numbers_alone_give_what_they_always_gave():
 def test_arrays_that_do_not_do_are_named(arrays, message):
     with pytest.raises(ParameterError, match=message):
         account(**{"epsilon0": 1.0, "delta": 1e-6, **arrays})
+
+
+def test_dummies_of_the_shuffler_need_no_crowd():
+    law = "laplace:2.025:27"
+    found = account(epsilon0=math.inf, dummies=law, epsilon=1.0)
+    assert found.num_users == 1
+    assert found.delta_upper == pytest.approx(7.839348804e-7, rel=1e-9)
+    assert account(epsilon0=math.inf, dummies=DummyLaw.from_text(law), epsilon=1.0) == found
+    twice = account(epsilon0=math.inf, dummies=law, delta=1e-5, rounds=2)
+    assert 1.9 < twice.epsilon_upper < 2.0
+    with pytest.raises(ParameterError, match="num_users"):
+        account(epsilon0=math.inf, dummies="poisson:40", epsilon=1.0)
+    with pytest.raises(ParameterError, match="is no law"):
+        account(epsilon0=1.0, num_users=1, dummies="laplace:2", epsilon=1.0)
+    with pytest.raises(ParameterError, match="leave it out"):
+        account(epsilon0=1.0, num_users=1, dummies=law, epsilon=1.0, method="local")
+
+
+def test_a_ledger_knows_dummies():
+    pair = Terms(epsilon0=math.inf, dummies="gaussian:30.0:210").releases()
+    for adaptive in (True, False):
+        ledger = accounting.Ledger(epsilon=1.0, delta=1e-6, adaptive=adaptive).spend(pair)
+        assert 0.15 < ledger.spent.upper < (0.5 if adaptive else 0.3)
+        assert 2 <= ledger.fits(pair) <= 30
+        assert accounting.Ledger.from_json_dict(ledger.to_json_dict()) == ledger
+    assert ledger.fits(Terms(epsilon0=math.inf, num_users=9).releases()) == 0

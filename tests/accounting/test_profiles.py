@@ -166,3 +166,15 @@ def test_a_long_file_is_no_schedule(written, monkeypatch):
     monkeypatch.setattr(schedules, "_MOST_ROWS", 3)
     with pytest.raises(DataError, match="more than 3 rows"):
         written("epsilon0,num_users\n" + "1,10\n" * 4)
+
+
+def test_a_schedule_of_different_pairs_of_dummies(tmp_path):
+    path = tmp_path / "levels.csv"
+    path.write_text(
+        "epsilon0,num_users,dummies\ninf,1,laplace:4.0:50\ninf,1,gaussian:9.0:60\n1,5,\n"
+    )
+    laws = [getattr(release.dummies, "shape", None) for release, _ in read_schedule(path).parts]
+    assert laws == ["laplace", "gaussian", None]
+    path.write_text("epsilon0,num_users,dummies\ninf,1,laplace\n")
+    with pytest.raises(DataError, match="line 2: dummies = 'laplace' is no law"):
+        read_schedule(path)

@@ -8,6 +8,7 @@ import shuffledp as sdp
 from oracles import profiles
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile
 
@@ -127,3 +128,59 @@ def test_honest_users_are_rounded_down_from_the_decimal(users, percent):
 def test_impossible_shares_are_refused(users, fraction):
     with pytest.raises(ParameterError):
         honest_users(users, fraction)
+
+
+BARE = LocalProfile(epsilon0=math.inf, family="k-rr", domain_size=2)
+
+
+def bare(text, **how):
+    return ShuffledRelease(profile=BARE, num_users=1, dummies=DummyLaw.from_text(text), **how)
+
+
+def test_dummies_go_with_a_release_and_say_so():
+    release = bare("laplace:2.0:27")
+    assert repr(release).endswith("num_users=1, dummies='laplace:2.0:27')")
+    bound = release.epsilon(1e-6)
+    assert bound.method == "shuffler-dummies"
+    assert len(set(bound.assumptions)) == len(bound.assumptions) == 3
+    assert "laplace:2.0:27" in bound.assumptions[-1]
+    assert release != bare("laplace:2.0:28")
+
+
+def test_failure_is_the_chance_of_an_infinite_loss_of_bare_values():
+    release = bare("laplace:2.0:27")
+    atom = release.dummies.table[0] / 2**64
+    assert release.failure == pytest.approx(2 * atom - atom * atom, rel=1e-12)
+    assert release.highest == pytest.approx(1.0, rel=1e-6)
+    assert bare("poisson:40.0").failure == 0.0
+    assert bare("laplace:2.0:27", participation=0.5).failure == 0.0
+
+
+@pytest.mark.parametrize("how", [{"participation": 0.5}, {"sampled_from": 2}, {}])
+@pytest.mark.parametrize("text", ["laplace:8.0:99", "gaussian:9.0:60", "poisson:80.0"])
+def test_dummies_compose_and_rare_users_are_hidden_better(text, how):
+    release, always = bare(text, **how), bare(text)
+    one, three = release.epsilon(1e-5), (release * 3).epsilon(1e-5)
+    assert one.upper <= three.upper <= 3.2 * one.upper
+    assert one.upper <= always.epsilon(1e-5).upper
+    if not how:
+        assert three.lower == pytest.approx(three.upper, rel=3e-3)
+
+
+def test_dummies_beside_local_noise_and_a_crowd():
+    noisy = profiles.k_rr(2.0, 4)
+    law = DummyLaw.from_text("laplace:4.0:50")
+    alone = ShuffledRelease(profile=noisy, num_users=1, dummies=law)
+    many = ShuffledRelease(profile=noisy, num_users=10_000, dummies=law)
+    plain = ShuffledRelease(profile=noisy, num_users=10_000)
+    for times in (1, 4):
+        least = min((alone * times).epsilon(1e-6).upper, (plain * times).epsilon(1e-6).upper)
+        assert (many * times).epsilon(1e-6).upper <= least * (1.0 + 1e-3)
+
+
+def test_composed_bare_values_have_no_epsilon_without_dummies():
+    release = ShuffledRelease(profile=BARE, num_users=100)
+    with pytest.raises(OutOfRegimeError, match="dummies"):
+        (release * 2).epsilon(1e-6)
+    with pytest.raises(OutOfRegimeError, match="dummies hide nothing"):
+        (bare("laplace:2.0:5") * 2).epsilon(1e-6)

@@ -17,6 +17,7 @@ from shuffledp.accounting.ledger import (
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition.composition import Composable, Composition
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -33,6 +34,8 @@ def with_channel(rows):
 RELEASES = [
     ShuffledRelease(epsilon0=0.1 + 0.2, num_users=10**15),
     ShuffledRelease(epsilon0=0.0, num_users=1),
+    ShuffledRelease(epsilon0=math.inf, num_users=1, dummies=DummyLaw.from_text("laplace:2.0:27")),
+    ShuffledRelease(epsilon0=2.0, num_users=9, dummies=DummyLaw.from_text("poisson:0.25")),
     ShuffledRelease(profile=profiles.k_rr(2.0, 4), num_users=5, sampled_from=50),
     ShuffledRelease(profile=profiles.symmetric_unary(2.0), num_users=5, participation=0.1),
     ShuffledRelease(profile=LocalProfile(epsilon0=1.0, delta0=1e-9), num_users=5),

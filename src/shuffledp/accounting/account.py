@@ -15,6 +15,7 @@ from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease, honest_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
@@ -82,6 +83,7 @@ class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
     sampled: WholeT | None
     participation: NumberT
     honest_fraction: NumberT
+    dummies: DummyLaw | str | None
     method: str
 
 
@@ -129,6 +131,10 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
         Chance that each user takes part, by a secret coin of their own.
     honest_fraction : float
         Share of the users that is honest for certain; only these count.
+    dummies : DummyLaw or str, optional
+        Law of the reports that belong to nobody, such as ``"laplace:2.025:27"``. Where the shuffler
+        adds them, ``num_users`` is 1 by default: the others may do what they like. With
+        ``epsilon0=math.inf`` reports are the values.
     method : str
         Name of a method of the accountant; the smallest sound one by default. For single rounds.
 
@@ -159,6 +165,9 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     >>> table = account(epsilon0=[1.0, 2.0], num_users=[[1_000], [10_000]], delta=1e-6)
     >>> table.to_dict()["num_users"], [round(each, 3) for each in table.to_dict()["epsilon_upper"]]
     ([1000, 1000, 10000, 10000], [0.149, 0.397, 0.043, 0.114])
+    >>> bare = account(epsilon0=float("inf"), dummies="laplace:2:27", epsilon=1.0)
+    >>> f"{bare.delta_upper:.5g}"
+    '6.7155e-07'
     """
     terms = Terms(profile=profile, **settings)
     arrays = _broadcast(terms)
@@ -187,6 +196,7 @@ class Terms:
     sampled: Any = None
     participation: Any = 1.0
     honest_fraction: Any = 1.0
+    dummies: DummyLaw | str | None = None
     method: str = BEST
 
     def guarantee(self) -> Guarantee:
@@ -198,8 +208,13 @@ class Terms:
     def releases(self) -> Composition:
         """Return everything that is published."""
         times = require_at_least("rounds", self.rounds, 1)
+        law = self.dummies
+        dummies = DummyLaw.from_text(law) if isinstance(law, str) else law
         if self.schedule is not None:
-            if self._given("profile", "num_users", "sampled", *_LAW) or self.participation != 1.0:
+            if (
+                self._given("profile", "num_users", "sampled", "dummies", *_LAW)
+                or self.participation != 1.0
+            ):
                 raise ParameterError(
                     "schedule says all there is about each round: leave out all but rounds"
                 )
@@ -208,16 +223,17 @@ class Terms:
                     "honest_fraction does not go with a schedule: write honest users into that"
                 )
             return read_schedule(self.schedule) * times
-        if self.num_users is None:
+        alone = dummies is not None and dummies.sender == "shuffler"
+        if self.num_users is None and not alone:
             raise ParameterError(
                 "num_users is missing: give the number of users in a shuffled batch"
             )
         profile = self.law()
-        users = require_at_least("num_users", self.num_users, 1)
+        users = require_at_least("num_users", 1 if self.num_users is None else self.num_users, 1)
         honest = honest_users(users, self.honest_fraction)
         if self.sampled is None:
-            how = {"num_users": honest, "participation": self.participation}
-            return ShuffledRelease(profile=profile, **how) * times
+            how: Any = {"num_users": honest, "participation": self.participation}
+            return ShuffledRelease(profile=profile, dummies=dummies, **how) * times
         # Whoever draws does not know who is honest, so a batch holds about that share of them.
         # Only batches of honest users have a size that is certain.
         if self.honest_fraction != 1.0:
@@ -226,7 +242,8 @@ class Terms:
                 "as sampled the fewest of them that a batch holds, which else is left to chance"
             )
         batch = require_at_least("sampled", self.sampled, 1)
-        return ShuffledRelease(profile=profile, num_users=batch, sampled_from=honest) * times
+        drawn: Any = {"num_users": batch, "sampled_from": honest, "dummies": dummies}
+        return ShuffledRelease(profile=profile, **drawn) * times
 
     def law(self) -> LocalProfile:
         """Return the law of one report, which only one of the arguments tells."""

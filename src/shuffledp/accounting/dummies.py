@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from statistics import NormalDist
 
-from shuffledp.amplification.dummies import dummy_bounds, hidden_epsilon, hidden_share
+from shuffledp.amplification.dummies import dummy_curve, hidden_epsilon, hidden_share
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH, TABLES, DummyLaw
@@ -102,7 +102,7 @@ def least_dummies(
 
 def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float, num_users: int = 1) -> float:
     """Return the upper bound on delta by dummies alone."""
-    return min(each.upper for each in dummy_bounds(profile, num_users, law, epsilon=epsilon))
+    return dummy_curve(law, profile, num_users).forward(epsilon).upper
 
 
 def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float, float]:

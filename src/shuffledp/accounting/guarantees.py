@@ -112,9 +112,10 @@ def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
         and isinstance(release, ShuffledRelease)
         and release.sampled_from is None
         and release.participation == 1.0
+        and release.dummies is None
     ):
         return release.law, release.num_users
     raise ParameterError(
         f"{what} is for one batch in which everybody takes part: leave it out, or leave out "
-        "rounds, schedule, sampled and participation"
+        "rounds, schedule, sampled, participation and dummies"
     )

@@ -36,6 +36,7 @@ from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.composition.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_finite, require_positive
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_within
@@ -499,6 +500,8 @@ def _release_to_json(release: Release, times: int) -> dict[str, Any]:
         )
     names = ("num_users", "sampled_from", "participation")
     drawn = {name: getattr(release, name) for name in names}
+    if release.dummies is not None:
+        drawn["dummies"] = str(release.dummies)
     return {"kind": "shuffled", "count": times, **drawn, "profile": _profile_to_json(release.law)}
 
 
@@ -515,7 +518,8 @@ def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
         if isinstance(stored, StoredChannel)
         else None,
     }
-    return {"epsilon0": profile.epsilon0} | {name: each for name, each in written.items() if each}
+    epsilon0 = None if math.isinf(profile.epsilon0) else profile.epsilon0
+    return {"epsilon0": epsilon0} | {name: each for name, each in written.items() if each}
 
 
 def releases_from_json(written: object) -> Composition:
@@ -531,8 +535,11 @@ def _release_from_json(written: object) -> tuple[Release, int]:
         fields = _fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
     elif kind == "shuffled":
         drawn = {"num_users": int, "sampled_from": int | None, "participation": _NUMBER}
-        fields = _fields_of(written, kind=str, count=int, **drawn, profile=Mapping)
+        texts = {"kind": str, "dummies": str | None}
+        fields = _fields_of(written, **texts, count=int, **drawn, profile=Mapping)
         fields["profile"] = _profile_from_json(fields["profile"])
+        if fields["dummies"] is not None:
+            fields["dummies"] = DummyLaw.from_text(fields["dummies"])
     else:
         raise ParameterError(f"{written!r:.40} is no release of a kind 'shuffled' or 'stated'")
     make = StatedRelease if fields.pop("kind") == "stated" else ShuffledRelease
@@ -541,10 +548,16 @@ def _release_from_json(written: object) -> tuple[Release, int]:
 
 
 def _profile_from_json(written: object) -> LocalProfile:
-    numbers = {"epsilon0": _NUMBER, "delta0": _NUMBER | None, "domain_size": int | None}
+    bare = isinstance(written, Mapping) and written.get("epsilon0", 0.0) is None
+    numbers = {
+        "epsilon0": _NUMBER | None if bare else _NUMBER,
+        "delta0": _NUMBER | None,
+        "domain_size": int | None,
+    }
     lists = {"blanket": list | None, "attack": list | None, "channel": list | None}
     fields = _fields_of(written, family=str | None, **numbers, **lists)
     given = {name: value for name, value in fields.items() if value is not None}
+    given.setdefault("epsilon0", math.inf)  # JSON has no infinity
     try:
         for name in {"blanket", "attack"} & given.keys():
             rows = [[require_finite(name, float(entry)) for entry in atom] for atom in given[name]]

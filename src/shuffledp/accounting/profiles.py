@@ -11,6 +11,7 @@ rounds           how often, 1 if there is no such column or the field is empty
 randomizer, k    name of the randomizer and its number of answers; empty for any
 sampled_from     the num_users are drawn from so many
 participation    chance that each user takes part
+dummies          law of the reports that belong to nobody, such as laplace:2.025:27
 epsilon, delta   a release with a stated guarantee instead, with no epsilon0
 ===============  ======================================================================
 """
@@ -25,6 +26,7 @@ from typing import Any
 from shuffledp.composition.composition import Composition, Release
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -86,7 +88,8 @@ def _whole(text: str) -> int:
 
 # Possible columns, columns of whole numbers, and columns of a stated guarantee.
 _STATED = ("epsilon", "delta")
-_SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", "sampled_from", "participation")
+_DRAWN = ("sampled_from", "participation", "dummies")
+_SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", *_DRAWN)
 _COLUMNS = (*_SHUFFLED, "rounds", *_STATED)
 _WHOLE = ("num_users", "k", "sampled_from", "rounds")
 
@@ -153,7 +156,7 @@ def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
     for name, text in texts.items():
         try:
             parse = _whole if name in _WHOLE else float
-            fields[name] = text if name == "randomizer" else parse(text)
+            fields[name] = text if name in ("randomizer", "dummies") else parse(text)
         except ValueError:
             kind = "whole number" if name in _WHOLE else "number"
             raise DataError(f"{where}, column {name}: {text!r} is no {kind}") from None
@@ -179,6 +182,8 @@ def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
                 epsilon0=fields.pop("epsilon0"),
                 domain_size=fields.pop("k", None),
             )
+            if "dummies" in fields:
+                fields["dummies"] = DummyLaw.from_text(fields["dummies"])
             release = ShuffledRelease(profile=law, **fields)
         return release, require_at_least("rounds", rounds, 0)
     except ShuffledpError as error:

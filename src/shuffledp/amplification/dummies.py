@@ -31,6 +31,7 @@ Source: docs/results/dummies.md.
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
@@ -38,10 +39,11 @@ from itertools import accumulate
 
 import numpy as np
 
+from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.bound import Bound
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
@@ -53,8 +55,8 @@ _TIE = 8.0 * math.ulp(1.0)
 # An upper end of a divergence that is possible is never reported below this.
 _SMALLEST = 1e-300
 
-# Beyond this epsilon nothing is computed: D does not increase.
-_LARGEST_EPSILON = 700.0
+# Beyond these nothing is computed, since D does not increase: of any law, and of Poisson laws.
+_LARGEST_EPSILON, _LARGEST_POISSON = 700.0, 40.0
 
 # Poisson laws: numerators over 2^128, and what may be beyond the ends of a table.
 _POISSON_UNIT, _POISSON_TAIL, _POISSON_EXPONENT = 2**128, 1e-38, 92.0
@@ -74,33 +76,47 @@ class PairOfBins:
 
     def __init__(self, table: Sequence[int], *, missing: float = 0.0) -> None:
         kept = [i for i, each in enumerate(table) if each > 0]
-        inside = list(table[kept[0] : kept[-1] + 1])
-        self._unit, self._missing = sum(inside), missing
-        own = np.array([*inside, 0], dtype=object)  # z(a) for a = first .. last + 1
-        before = np.array([0, *inside], dtype=object)  # z(a - 1)
-        with np.errstate(divide="ignore"):
-            self._ratios = before.astype(np.float64) / own.astype(np.float64)
-        order = np.argsort(-self._ratios, kind="stable")
-        self._falling = -self._ratios[order]
+        inside = np.array(table[kept[0] : kept[-1] + 1], dtype=object)
+        own, before = inside[1:], inside[:-1]  # z(a) and z(a - 1) where neither is 0
+        ratios = before.astype(np.float64) / own.astype(np.float64)
+        order = np.argsort(-ratios, kind="stable")
+        self._ratios, self._falling = ratios, -ratios[order]
         self._sums1 = np.array([0, *accumulate(before[order])], dtype=object)
         self._sums0 = np.array([0, *accumulate(own[order])], dtype=object)
-        self._own, self._before = own[:-1], before[:-1]
+        self._own, self._before = own, before
+        whole, ends = sum(inside), (inside[0], inside[-1])
+        self._finite = (whole - ends[0]) * (whole - ends[1])
+        #: Probability of a likelihood ratio that is infinite, and what the table leaves out.
+        self.infinite = 1 - Fraction(self._finite, whole**2)
+        self._missing = missing
+        #: Largest loss that is finite, rounded up.
+        spread = float(ratios.max(initial=1.0) / ratios.min(initial=1.0))
+        self.highest = math.log(spread) * (1.0 + _TIE) + _TIE if self._finite else 0.0
 
     def enclose(self, epsilon: float) -> Enclosure:
         """Enclose D at ``epsilon`` >= 0."""
-        e = _DECIMAL.exp(Decimal(min(epsilon, _LARGEST_EPSILON)))
-        limits = float(e) * self._ratios[:-1]
+        if self._missing and epsilon > _LARGEST_POISSON:
+            return Enclosure(0.0, self.enclose(_LARGEST_POISSON).upper)
+        rest, chance = self.enclose_finite(epsilon), float(self.infinite)
+        missed = 2.0 * (1.0 + math.exp(epsilon)) * self._missing if self._missing else 0.0
+        lower = round_down(chance + (1.0 - chance) * rest.lower) - missed
+        upper = round_up(chance + (1.0 - chance) * rest.upper) + missed
+        return Enclosure(max(lower, 0.0), min(max(upper, _SMALLEST), 1.0))
+
+    def enclose_finite(self, epsilon: float) -> Enclosure:
+        """Enclose D given that the likelihood ratio is not infinite; 0 from ``highest`` on."""
+        if epsilon >= self.highest:
+            return Enclosure(0.0, 0.0)
+        e = _DECIMAL.exp(Decimal(epsilon))
+        limits = float(e) * self._ratios
         narrow = np.searchsorted(self._falling, -limits * (1.0 + _TIE), side="left")
         wide = np.searchsorted(self._falling, -limits * (1.0 - _TIE), side="right")
         chance = self._own @ self._sums1[narrow]
         taken = _DECIMAL.multiply(e, Decimal(self._before @ self._sums0[narrow]))
-        gain, square = _DECIMAL.subtract(Decimal(chance), taken), self._unit**2
-        value = max(float(_DECIMAL.divide(gain, Decimal(square))), 0.0)
-        missed = 2.0 * (1.0 + float(e)) * self._missing
-        ties = float(Fraction(self._own @ self._sums1[wide] - chance, square))
-        upper = round_up(value) + 4.0 * _TIE * ties + missed
-        lower = value * (1.0 - _TIE) - missed if epsilon <= _LARGEST_EPSILON else 0.0
-        return Enclosure(max(lower, 0.0), min(max(upper, _SMALLEST), 1.0))
+        gain = _DECIMAL.subtract(Decimal(chance), taken)
+        value = max(float(_DECIMAL.divide(gain, Decimal(self._finite))), 0.0)
+        ties = float(Fraction(self._own @ self._sums1[wide] - chance, self._finite))
+        return Enclosure(round_down(value), min(round_up(value) + 4.0 * _TIE * ties, 1.0))
 
 
 @functools.lru_cache(maxsize=64)
@@ -149,12 +165,26 @@ def hidden_share(profile: LocalProfile, epsilon: float) -> float:
     return min(round_up(share, operations=16), 1.0)
 
 
+@functools.lru_cache(maxsize=64)
+def dummy_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyStickCurve:
+    """Return (D1') for all epsilon; both ends are those of data where reports are the values."""
+    at = partial(_delta, law, profile, num_users)
+    return HockeyStickCurve(
+        at,
+        at,
+        profile.epsilon0 if profile.delta0 == 0.0 else math.inf,
+        method=f"{law.sender}-dummies",
+        source="exact divergence of one more dummy in either of two bins; derived in the "
+        "shuffledp documentation",
+    )
+
+
 def _delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
     """Enclose (D1') at ``epsilon`` >= 0; with a lower end above 0 for bare values only."""
     pair, found = pair_of_bins(law, num_users), Enclosure(0.0, 0.0)
     if epsilon < profile.epsilon0:
         moved = pair.enclose(hidden_epsilon(profile.epsilon0, epsilon))
-        if _is_bare(profile):
+        if is_bare(profile):
             return moved
         share = hidden_share(profile, epsilon)
         found = Enclosure(0.0, max(round_up(share * moved.upper), _SMALLEST))
@@ -165,65 +195,78 @@ def _delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: float)
     return Enclosure(0.0, min(round_up(upper), 1.0))
 
 
-def _epsilon(law: DummyLaw, profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
-    """Enclose the least epsilon at which (D1') is at most ``delta``; inf if there is none."""
-    highest = profile.epsilon0 if profile.delta0 == 0.0 else math.inf
-    if delta == 0.0:
-        return Enclosure(0.0, highest)
-    at = functools.cache(partial(_delta, law, profile, num_users))
-    top = min(highest, _LARGEST_EPSILON)
-    if top < highest and at(top).upper > delta:
-        return Enclosure(top if at(top).lower > delta else 0.0, highest)
-    _, upper = last_above_first_below(lambda epsilon: at(epsilon).upper, delta, 0.0, top)
-    if not _is_bare(profile):
-        return Enclosure(0.0, upper)
-    lower, _ = last_above_first_below(lambda epsilon: at(epsilon).lower, delta, 0.0, top)
-    return Enclosure(min(lower, upper), upper)
+@functools.lru_cache(maxsize=64)
+def finite_curve(law: DummyLaw) -> HockeyStickCurve:
+    """Return (D1) of a table given that the likelihood ratio is not infinite."""
+    at = pair_of_bins(law, 1).enclose_finite
+    return replace(
+        dummy_curve(law, LocalProfile(epsilon0=math.inf), 1),
+        forward=at,
+        backward=at,
+        highest=pair_of_bins(law, 1).highest,
+    )
 
 
-def _is_bare(profile: LocalProfile) -> bool:
+def is_bare(profile: LocalProfile) -> bool:
     """Return True if the reports of some pair of values never agree: (D1) is attained."""
     whole = profile.delta0 == 0.0 and profile.participation == 1.0
     return whole and math.isinf(profile.epsilon0) and profile.family is not RandomizerFamily.OTHER
 
 
+def curve_epsilon(curve: HockeyStickCurve, delta: float) -> Enclosure:
+    """Enclose the least epsilon at which a curve is at most ``delta``; inf if there is none."""
+    highest = min(curve.highest, _LARGEST_EPSILON)
+    if delta == 0.0:
+        return Enclosure(0.0, curve.highest)
+    at = functools.cache(curve.forward)
+    if highest < curve.highest and (end := at(highest)).upper > delta:
+        return Enclosure(highest if end.lower > delta else 0.0, math.inf)
+    _, upper = last_above_first_below(lambda epsilon: at(epsilon).upper, delta, 0.0, highest)
+    lower, _ = last_above_first_below(lambda epsilon: at(epsilon).lower, delta, 0.0, highest)
+    return Enclosure(min(lower, upper), upper)
+
+
 _SEEN = "The adversary sees the multiset of reports and dummies, and nothing that tells which are "
-_TABLE_ASSUMPTIONS = (
-    f"{_SEEN}which, whose or in which order: the shuffler is uniform and colludes with nobody who "
-    "sees the reports.",
-    "Before it releases a batch the shuffler adds a fresh and secret number of dummies of the "
-    "stated law to every possible report; a batch that is released again has the same dummies.",
-    "Neighbouring datasets differ in one user's value. The other users may do what they like.",
-)
-_POISSON_ASSUMPTIONS = (
-    f"{_SEEN}which, whose or in which order: the shuffle is uniform.",
-    "Each of the counted users is honest: besides its report it sends a fresh and secret number of "
-    "dummies of the stated law, of every possible report. Users who send none do not count.",
-    "Neighbouring datasets differ in one user's value; the number of users is public.",
-)
+_ADDED = {
+    "shuffler": "Before it releases a batch the shuffler adds a fresh and secret number of dummies "
+    "of the law {} to every possible report; a batch that is released again has the same dummies.",
+    "users": "Each of the counted users is honest: besides its report it sends a fresh and secret "
+    "number of dummies of the law {}, of every possible report. Users who send none do not count.",
+}
+_OTHERS = {
+    "shuffler": (
+        f"{_SEEN}which, whose or in which order: the shuffler is uniform and colludes with nobody "
+        "who sees the reports.",
+        "Neighbouring datasets differ in one user's value. The other users may do what they like.",
+    ),
+    "users": (
+        f"{_SEEN}which, whose or in which order: the shuffle is uniform.",
+        "Neighbouring datasets differ in one user's value; the number of users is public.",
+    ),
+}
 
 
-def dummy_bounds(
+def added_sentence(law: DummyLaw) -> str:
+    """Return the assumption about who adds the dummies."""
+    return _ADDED[law.sender].format(law)
+
+
+def dummy_bound(
     profile: LocalProfile,
     num_users: int,
     law: DummyLaw,
     *,
     epsilon: float | None = None,
-    delta: float | None = None,
-) -> list[Bound]:
-    """Return upper bounds by dummies alone on the one of epsilon and delta that is not given."""
-    if epsilon is not None:
-        found = _delta(law, profile, num_users, epsilon)
-    else:
-        found = _epsilon(law, profile, num_users, delta or 0.0)
-    exact = _is_bare(profile) and delta != 0.0
-    return [
-        Bound(
-            lower=found.lower if exact else None,
-            upper=found.upper,
-            method=f"{law.sender}-dummies",
-            source="exact divergence of one more dummy in either of two bins; derived in the "
-            "shuffledp documentation",
-            assumptions=_TABLE_ASSUMPTIONS if law.sender == "shuffler" else _POISSON_ASSUMPTIONS,
-        )
-    ]
+    delta: float = 0.0,
+) -> Bound:
+    """Return the bound by dummies alone on delta at an epsilon, or else on epsilon at a delta."""
+    curve = dummy_curve(law, profile, num_users)
+    found = curve_epsilon(curve, delta) if epsilon is None else curve.forward(epsilon)
+    exact = is_bare(profile) and (delta > 0.0 or epsilon is not None)
+    return Bound(
+        lower=found.lower if exact else None,
+        upper=found.upper,
+        method=curve.method,
+        source=curve.source,
+        assumptions=(*_OTHERS[law.sender], added_sentence(law)),
+    )

@@ -17,7 +17,7 @@ from shuffledp.amplification import closed_forms
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET
-from shuffledp.amplification.dummies import dummy_bounds
+from shuffledp.amplification.dummies import dummy_bound
 from shuffledp.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.amplification.method import Method
@@ -268,7 +268,7 @@ def _with_dummies(
     latter.
     """
     require_at_least("num_users", num_users, 1)
-    found = dummy_bounds(profile, num_users, law, **asked) if method == BEST else []
+    found = [dummy_bound(profile, num_users, law, **asked)] if method == BEST else []
     with suppress(OutOfRegimeError, PrecisionError):
         found.append(plain())
     best = min(found, key=lambda each: each.upper, default=None)
@@ -277,9 +277,7 @@ def _with_dummies(
             f"dummies = {law} give no finite epsilon here: ask for a larger delta, or give a wider "
             "law or local noise"
         )
-    return least_over(
-        found, max((each.lower for each in found if each.lower is not None), default=None)
-    )
+    return least_over(found, found[0].lower)
 
 
 def _evaluate(

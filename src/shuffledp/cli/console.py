@@ -4,6 +4,7 @@ rich is imported when something is printed, since ``--json`` and ``--help`` do w
 """
 
 import codecs
+import math
 import os
 import re
 import sys
@@ -58,6 +59,8 @@ def _plain(value: object) -> object:
     """Return the value of an option as JSON has it."""
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
+    if value == math.inf:  # which JSON has not
+        return None
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 

@@ -185,7 +185,7 @@ class Composable:
         if allowed < failure:
             raise OutOfRegimeError(
                 f"delta = {allowed:.6g} is below {failure:.6g}, the chance that a stated guarantee "
-                "fails: no epsilon is known there; ask for a larger delta"
+                "fails or dummies hide nothing: no epsilon is known there; ask for a larger delta"
             )
         left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
         pure = pure_epsilon_of(parts)

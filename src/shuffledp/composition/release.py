@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, SupportsFloat
+from typing import Any, ClassVar, Literal, SupportsFloat
 
 import numpy as np
 
@@ -18,14 +18,22 @@ from shuffledp.amplification import local, sampling
 from shuffledp.amplification.atom_law import atom_delta, mirrored
 from shuffledp.amplification.clones_and_families import attack_atoms
 from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.dummies import (
+    added_sentence,
+    dummy_curve,
+    finite_curve,
+    is_bare,
+    pair_of_bins,
+)
 from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, float_above
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
@@ -187,6 +195,9 @@ class ShuffledRelease(Composable):
         this many users.
     participation : float
         Chance that each user takes part, by an independent secret coin; 1 where all do.
+    dummies : DummyLaw, optional
+        Law of the reports that belong to nobody and are shuffled with the others; see
+        `account_epsilon`.
 
     Raises
     ------
@@ -207,11 +218,11 @@ class ShuffledRelease(Composable):
     profile: LocalProfile | None = None
     sampled_from: int | None = None
     participation: float = 1.0
+    dummies: DummyLaw | None = None
     law: LocalProfile = field(init=False, repr=False, compare=False)
     # Profiles compare equal whatever their channels; releases that are counted together must not,
     # where the accountant may look at the channel: a family's follows from its name.
     _channel: Callable[[], object] | None = field(init=False, repr=False, default=None)
-    failure: ClassVar[float] = 0.0  # nothing is counted apart
 
     def __post_init__(self) -> None:
         set_field = functools.partial(object.__setattr__, self)
@@ -247,7 +258,23 @@ class ShuffledRelease(Composable):
         drawn = "" if self.sampled_from is None else f", sampled_from={self.sampled_from}"
         if self.participation < 1.0:
             drawn = f", participation={self.participation:.6g}"
+        if self.dummies is not None:
+            drawn += f", dummies={str(self.dummies)!r}"
         return f"ShuffledRelease({what}, num_users={self.num_users}{drawn})"
+
+    @property
+    def _table(self) -> DummyLaw | None:
+        """The table whose infinite losses are counted apart: where reports are the values."""
+        plain = self.dummies is not None and self.dummies.sender == "shuffler"
+        return (
+            self.dummies if plain and self.fraction == 1.0 and is_bare(_effective(self)) else None
+        )
+
+    @property
+    def failure(self) -> float:
+        """Probability that dummies hide nothing, apart from the curve; 0 with local noise."""
+        table = self._table
+        return 0.0 if table is None else float_above(pair_of_bins(table, 1).infinite)
 
     @property
     def fraction(self) -> float:
@@ -259,11 +286,20 @@ class ShuffledRelease(Composable):
         """An epsilon at which delta is 0, rounded up; ``inf`` where there is none."""
         if self.law.delta0 > 0.0:
             return math.inf
+        if self._table is not None:
+            return finite_curve(self._table).highest
         return sampling.amplified_epsilon(self.law.epsilon0, self.fraction)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed beyond the assumptions of every shuffled release."""
+        if self.dummies is not None:
+            return (*self._drawing, added_sentence(self.dummies))
+        return self._drawing
+
+    @property
+    def _drawing(self) -> tuple[str, ...]:
+        """What is assumed about how users are drawn."""
         if self.sampled_from is not None:
             return (
                 f"The {self.num_users} users of a release are drawn uniformly from "
@@ -279,9 +315,8 @@ class ShuffledRelease(Composable):
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound the central epsilon of this release on its own; see `account_epsilon`."""
         if self.sampled_from is None:
-            bound = account_epsilon(
-                _effective(self), num_users=self.num_users, delta=delta, with_lower=with_lower
-            )
+            law = _effective(self)
+            bound = account_epsilon(law, delta=delta, with_lower=with_lower, **self._batch)
             return self._assuming(bound)
         inner = checks.require_delta(delta) / self.fraction
         if inner >= 1.0:  # nobody is drawn often enough to matter at this delta
@@ -292,9 +327,8 @@ class ShuffledRelease(Composable):
                 source="delta is at least the probability of being drawn",
                 assumptions=self.assumptions,
             )
-        bound = account_epsilon(
-            self.law, num_users=self.num_users, delta=inner * (1.0 - _ROUNDING), with_lower=False
-        )
+        level = inner * (1.0 - _ROUNDING)
+        bound = account_epsilon(self.law, delta=level, with_lower=False, **self._batch)
         upper = sampling.amplified_epsilon(bound.upper, self.fraction)
         lower: float | None = 0.0
         if delta > 0.0 and upper > 0.0 and with_lower:
@@ -308,13 +342,12 @@ class ShuffledRelease(Composable):
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
         """Bound the central delta of this release on its own; see `account_delta`."""
         if self.sampled_from is None:
-            bound = account_delta(
-                _effective(self), num_users=self.num_users, epsilon=epsilon, with_lower=with_lower
-            )
+            law = _effective(self)
+            bound = account_delta(law, epsilon=epsilon, with_lower=with_lower, **self._batch)
             return self._assuming(bound)
         asked = checks.require_non_negative("epsilon", epsilon)
         inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
-        bound = account_delta(self.law, num_users=self.num_users, epsilon=inner, with_lower=False)
+        bound = account_delta(self.law, epsilon=inner, with_lower=False, **self._batch)
         upper = bound.upper
         if upper > 0.0:
             upper = min(max(upper * self.fraction * (1.0 + _ROUNDING), _SMALLEST), 1.0)
@@ -323,9 +356,15 @@ class ShuffledRelease(Composable):
             lower = max((curve.strength(asked) for curve in self.attacks()), default=None)
         return self._subsampled(bound, lower if with_lower else None, upper)
 
+    @property
+    def _batch(self) -> dict[str, Any]:
+        """What the accountant is told of the batch beside the law of a report."""
+        return {"num_users": self.num_users, "dummies": self.dummies}
+
     def _assuming(self, bound: Bound) -> Bound:
         """Return the bound with further assumptions, if there are any."""
-        return replace(bound, assumptions=bound.assumptions + self.assumptions)
+        told = dict.fromkeys(bound.assumptions + self.assumptions)
+        return replace(bound, assumptions=tuple(told))
 
     def _subsampled(self, bound: Bound, lower: float | None, upper: float) -> Bound:
         """Return the bound of a release whose users are drawn from all."""
@@ -342,8 +381,12 @@ class ShuffledRelease(Composable):
         """Return upper ends: of the method that is best near ``delta``, and of the one for 0.01.
 
         Where these are two methods, the smaller at each epsilon: in many rounds each matters, the
-        one for the rare large losses, the other for the frequent small ones.
+        one for the rare large losses, the other for the frequent small ones. With dummies the
+        smaller of theirs and of this.
         """
+        if self.dummies is not None:
+            table = self._table
+            return _dummy_curve(self, delta) if table is None else finite_curve(table)
         found = []
         for level in (min(delta / self.fraction, 0.5), _FREQUENT):
             # Reports that may reveal all have an epsilon from some delta on only.
@@ -356,6 +399,11 @@ class ShuffledRelease(Composable):
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return the curves of explicit data, whose lower ends no analysis can go below."""
+        if self.dummies is not None:
+            if self._table is not None:
+                return (finite_curve(self._table),)
+            exact = is_bare(_effective(self)) and self.fraction == 1.0
+            return (dummy_curve(self.dummies, self.law, self.num_users),) if exact else ()
         if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= LARGEST_EPSILON0:
             return ()
         return _attacks(self) if self.sampled_from is None else _sampled_attacks(self)
@@ -439,6 +487,24 @@ def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeySti
     sources = "; ".join(METHODS[name].source for name in names)
     curve = HockeyStickCurve(both, both, highest, method=", ".join(names), source=sources)
     return sampling.subsampled_curve(curve, release.fraction)
+
+
+@functools.lru_cache(maxsize=64)
+def _dummy_curve(release: ShuffledRelease, delta: float) -> HockeyStickCurve:
+    """Return the smaller of the curve with dummies and the one without, if that can be smaller."""
+    if release.dummies is None:
+        return release.curve(delta)
+    alone = dummy_curve(release.dummies, _effective(release), release.num_users)
+    alone = sampling.subsampled_curve(alone, release.fraction)
+    if release.num_users == 1 or math.isinf(release.law.epsilon0):
+        return alone
+    plain = replace(release, dummies=None, epsilon0=None).curve(delta)
+
+    def both(epsilon: float) -> Enclosure:
+        return Enclosure(0.0, min(alone.forward(epsilon).upper, plain.forward(epsilon).upper))
+
+    names, sources = f"{alone.method}, {plain.method}", f"{alone.source}; {plain.source}"
+    return HockeyStickCurve(both, both, alone.highest, method=names, source=sources)
 
 
 @functools.lru_cache(maxsize=64)
