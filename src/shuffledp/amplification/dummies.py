@@ -167,7 +167,7 @@ def hidden_share(profile: LocalProfile, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def dummy_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyStickCurve:
-    """Return (D1') for all epsilon; both ends are those of data where reports are the values."""
+    """Return (D1') for all epsilon; both ends are attained where reports are the values."""
     at = partial(_delta, law, profile, num_users)
     return HockeyStickCurve(
         at,
