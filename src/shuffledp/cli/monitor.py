@@ -59,6 +59,11 @@ def monitor() -> None:
     --protocol [{"|".join(PROTOCOLS)}]
         How clients randomize; by default the first, up to 62 changes.
     {_CONFIDENCE}
+    --dummies [none|shuffler]
+        Compare with the same question every period, whose reports the shuffler hides
+        among its own.  [default: none]
+    --max-epsilon0 FLOAT  With --dummies: local privacy loss of each distinct value, in nats.
+    --no-local-noise      With --dummies: reports are the values.
     {shared.JSON}
     """,
 )
@@ -96,7 +101,7 @@ def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
     click.echo()
     console.print_table(words.HEADINGS, words.comparison_rows(planned))
     click.echo()
-    console.print_facts([("advice", planned.advice)])
+    console.print_facts([*words.dummy_facts(planned), ("advice", planned.advice)])
     click.echo()
     console.print_facts([("method", central.method), ("source", central.source)])
     console.print_list("assumptions", central.assumptions)

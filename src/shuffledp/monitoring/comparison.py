@@ -15,6 +15,13 @@ of (estimate - c) / s, plus n c, is unbiased, and its variance is
 (bit - c)^2 averaged over users: 1/4 for binary values with c = 1/2, and on average over k values
 (1/k) (1 - 1/k) with c = 1/k. For r = d only the first term is left.
 
+A fourth needs no secret and no crowd: everybody answers in every period, and the shuffler adds
+dummies to each period's reports. A report is drawn once for each value and used again, so that the
+draws, once revealed, are data like any other, and the periods compose as those of bare reports. The
+guarantee is of the whole history, however often values change. But nothing is hidden from whoever
+links the reports of a user: when they change is told, and so no local epsilon holds between
+histories that change at different times.
+
 Two comparisons decide, both of the root mean square standard error of a count over all periods: at
 the same local and central guarantee, and at the same central one only, for whoever is trusted not
 to look at the reports before they are shuffled.
@@ -32,9 +39,11 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
+from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
@@ -42,6 +51,7 @@ from shuffledp.randomizers.registry import make_randomizer
 
 EVERYBODY_LOCAL = "everybody, every period, same local total"
 EVERYBODY_CENTRAL = "everybody, every period, same central guarantee"
+WITH_DUMMIES = "everybody, every period, under a shuffler's dummies"
 FEW_ANSWERS = "few answers each, in periods drawn in secret"
 
 # For one out of several values: the ones with the least error at small and at large epsilon0.
@@ -120,6 +130,7 @@ class RepeatedCollection:
     standard_error: float
     # No analysis of the same collection allows less noise; None where nothing is known.
     least_standard_error: float | None
+    dummies: DummyLaw | None = None  # Added by the shuffler to each possible report every period
 
     @property
     def least(self) -> float:
@@ -134,12 +145,18 @@ class RepeatedCollection:
             "name": self.name,
             "randomizer": self.randomizer,
             "answers_per_user": self.answers_per_user,
-            "epsilon0_per_answer": self.epsilon0_per_answer,
-            "local_epsilon": self.local_epsilon,
+            "epsilon0_per_answer": _finite(self.epsilon0_per_answer),
+            "local_epsilon": _finite(self.local_epsilon),
             "central_epsilon": {"lower": self.central.lower, "upper": self.central.upper},
-            "standard_error": self.standard_error if finite else None,
+            "standard_error": _finite(self.standard_error),
             "least_standard_error": self.least_standard_error if finite else None,
+            **({} if self.dummies is None else {"dummies": str(self.dummies)}),
         }
+
+
+def _finite(value: float) -> float | None:
+    """Return None for infinity, which JSON has not."""
+    return value if math.isfinite(value) else None
 
 
 def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollection:
@@ -217,6 +234,38 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     )
 
 
+def everybody_with_dummies(
+    task: RepeatedTask, *, epsilon: float, epsilon0: float
+) -> RepeatedCollection:
+    """Return the collection in which everybody answers always, under the least dummies.
+
+    By k-RR with ``epsilon0`` for each distinct value, infinite without local noise. The dummies are
+    those for reports without noise: draws that are used again hide nothing every time.
+    """
+    bare, asked = LocalProfile(epsilon0=math.inf), {"delta": task.delta, "rounds": task.periods}
+    (law,) = least_level_dummies([bare], [1.0], epsilon=epsilon, **asked)
+    randomizer = make_randomizer("k-rr", domain_size=task.domain_size, epsilon0=epsilon0)
+    error = math.inf
+    if randomizer.epsilon0 > 0.0:
+        error = task.num_users * expected_standard_error(
+            support_probabilities=randomizer.support_probabilities,
+            num_users=task.num_users,
+            frequency=1.0 / task.domain_size,
+            dummy_variance=law.error_variance(task.domain_size),
+        )
+    return RepeatedCollection(
+        name=WITH_DUMMIES,
+        randomizer=randomizer.name,
+        answers_per_user=task.periods,
+        epsilon0_per_answer=randomizer.epsilon0,
+        local_epsilon=math.inf,
+        central=level_guarantee([bare], [law], **asked).bound,
+        standard_error=error,
+        least_standard_error=None,
+        dummies=law,
+    )
+
+
 def _numbers_of_answers(most: int) -> Iterator[int]:
     """Yield 1, 2, ... and then ever larger steps, up to ``most``."""
     number = 1
@@ -279,11 +328,14 @@ class MonitorComparison:
     everybody_central: RepeatedCollection
     # Each user answers in a few periods, at the same total local loss and central guarantee.
     few_answers: RepeatedCollection
+    # Everybody answers in every period, under a shuffler's dummies; None where not asked for.
+    with_dummies: RepeatedCollection | None = None
 
     @property
     def collections(self) -> tuple[RepeatedCollection, ...]:
         """All that monitoring is compared with."""
-        return (self.everybody_local, self.everybody_central, self.few_answers)
+        known = (self.everybody_local, self.everybody_central, self.few_answers)
+        return known if self.with_dummies is None else (*known, self.with_dummies)
 
     @property
     def best_at_both(self) -> RepeatedCollection:
@@ -301,12 +353,13 @@ class MonitorComparison:
         least errors that any analysis could allow, or as proved.
         """
         both, local, central = self.best_at_both, self.everybody_local, self.everybody_central
+        dummies = math.inf if self.with_dummies is None else self.with_dummies.standard_error
         errors = {
             "factor_at_both": both.standard_error,
             "least_factor_at_both": min(both.standard_error, local.least, self.few_answers.least),
             "factor_at_local": local.standard_error,
-            "factor_at_central": central.standard_error,
-            "least_factor_at_central": central.least,
+            "factor_at_central": min(central.standard_error, dummies),
+            "least_factor_at_central": min(central.least, dummies),
         }
         return {name: error / self.standard_error for name, error in errors.items()}
 
@@ -337,8 +390,9 @@ class MonitorComparison:
             "advice": self.advice,
             "standard_error": self.standard_error,
             "smoothed_standard_error": self.smoothed_standard_error,
-            **{name: each if math.isfinite(each) else None for name, each in factors},
+            **{name: _finite(each) for name, each in factors},
             "everybody_local": self.everybody_local.to_dict(),
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),
+            **({} if self.with_dummies is None else {"with_dummies": self.with_dummies.to_dict()}),
         }

@@ -4,6 +4,7 @@ Mechanisms and privacy meet here: the design of clients and server, the errors t
 then have, the guarantee of the whole time, and the same for collections that are repeated instead.
 """
 
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, SupportsIndex
@@ -19,7 +20,12 @@ from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring import comparison, running_counts
-from shuffledp.monitoring.comparison import MonitorComparison, RepeatedTask, Verdict
+from shuffledp.monitoring.comparison import (
+    MonitorComparison,
+    RepeatedCollection,
+    RepeatedTask,
+    Verdict,
+)
 from shuffledp.monitoring.design import (
     LARGEST_NUM_SIGNS,
     Encoding,
@@ -174,7 +180,7 @@ class MonitorPlan(Shown):
         }
 
 
-def plan_monitoring(
+def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     *,
     periods: SupportsIndex,
     max_changes: SupportsIndex,
@@ -185,6 +191,9 @@ def plan_monitoring(
     domain: Iterable[Hashable] | None = None,
     protocol: str | None = None,
     confidence: float = 0.95,
+    dummies: str = "none",
+    max_epsilon0: float | None = None,
+    no_local_noise: bool = False,
 ) -> MonitorPlan:
     """Plan to follow a changing statistic over many periods under one privacy budget.
 
@@ -211,6 +220,13 @@ def plan_monitoring(
         have the smaller error at the same local loss, and the sampled change beyond.
     confidence : float
         Of the bands, in (0, 1).
+    dummies : {"none", "shuffler"}
+        Whether to compare with one more way: everybody answers in every period, and the shuffler
+        adds reports that belong to nobody.
+    max_epsilon0 : float, optional
+        With dummies, the local privacy loss of each distinct value that a user ever has, > 0.
+    no_local_noise : bool
+        With dummies, instead of ``max_epsilon0``: reports are the values.
 
     Returns
     -------
@@ -223,6 +239,8 @@ def plan_monitoring(
         If an argument is out of range, or not exactly one of epsilon0 and epsilon is given.
     DomainError
         If the domain cannot be used.
+    InfeasibleTargetError
+        If the central guarantee needs more dummies than a table has.
 
     Notes
     -----
@@ -246,6 +264,7 @@ def plan_monitoring(
     delta = require_open_unit("delta", delta)
     confidence = require_open_unit("confidence", confidence)
     encoding = Encoding.of(domain)
+    loss_of_value = _loss_of_value(dummies, max_epsilon0, no_local_noise=no_local_noise)
     if protocol is None:
         protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
     crowd: dict[str, Any] = {
@@ -282,16 +301,37 @@ def plan_monitoring(
         standard_errors=read_only(errors),
         smoothed_standard_errors=read_only(smoothed),
         proven_errors=read_only(proven),
-        comparison=_compared(design, published, errors, smoothed, crowd),
+        comparison=_compared(design, published, (errors, smoothed), crowd, loss_of_value),
     )
+
+
+def _loss_of_value(
+    dummies: str, max_epsilon0: float | None, *, no_local_noise: bool
+) -> float | None:
+    """Return the local loss of each distinct value under dummies, None without any; or raise."""
+    if dummies not in ("none", "shuffler"):
+        raise ParameterError(f"dummies = {dummies!r} is not one of none, shuffler")
+    if dummies == "none":
+        if no_local_noise or max_epsilon0 is not None:
+            raise ParameterError(
+                "max_epsilon0 and no_local_noise go with dummies = 'shuffler': give that too"
+            )
+        return None
+    if (max_epsilon0 is None) != no_local_noise:
+        raise ParameterError(
+            f"dummies = 'shuffler' with max_epsilon0 = {max_epsilon0} and no_local_noise = "
+            f"{no_local_noise}: give exactly one of them, the local loss of each distinct value, "
+            "or values that only the shuffler's dummies protect"
+        )
+    return math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
 
 
 def _compared(
     design: MonitorDesign,
     published: Bound,
-    errors: NDArray[np.float64],
-    smoothed: NDArray[np.float64],
+    errors: tuple[NDArray[np.float64], NDArray[np.float64]],
     crowd: dict[str, Any],
+    loss_of_value: float | None,
 ) -> MonitorComparison:
     """Return the plan beside repeated collections with the same guarantees."""
     # Whoever has no value yet needs one more answer, which is left out in favour of these.
@@ -302,15 +342,19 @@ def _compared(
         delta=crowd["delta"],
     )
     local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
+    dummies: RepeatedCollection | None = None
+    if loss_of_value is not None:
+        dummies = comparison.everybody_with_dummies(task, epsilon=target, epsilon0=loss_of_value)
     return MonitorComparison(
         periods=design.periods,
-        standard_error=root_mean_square(errors),
-        smoothed_standard_error=root_mean_square(smoothed),
+        standard_error=root_mean_square(errors[0]),
+        smoothed_standard_error=root_mean_square(errors[1]),
         local_epsilon=local,
         central_epsilon=target,
         everybody_local=comparison.everybody_at_local(task, epsilon0=local),
         everybody_central=comparison.everybody_at_central(task, epsilon=target),
         few_answers=comparison.few_answers(task, epsilon0=local, epsilon=target),
+        with_dummies=dummies,
     )
 
 

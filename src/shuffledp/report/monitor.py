@@ -150,6 +150,31 @@ def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
     ]
 
 
+def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
+    """Return what the shuffler adds to a repeated question, and its lines of guarantee."""
+    found = planned.comparison.with_dummies
+    if found is None or found.dummies is None:
+        return []
+    each, periods = found.dummies.half_width, planned.design.periods
+    size = max(planned.design.encoding.domain_size, 2)
+    epsilon = rounded(found.central.upper, up=True)
+    linked = "Whoever sees whose reports are whose sees every answer."
+    if math.isfinite(found.epsilon0_per_answer):
+        linked = (
+            f"Each user's report of a value is drawn once: epsilon0 <= "
+            f"{rounded(found.epsilon0_per_answer, up=True)} for each distinct value, between "
+            "histories that change in the same periods. Whoever sees whose reports are whose sees "
+            "when they change."
+        )
+    return [
+        ("dummies", f"{each:,} for each answer and period on average, {found.dummies}"),
+        ("", f"{each * size * periods:,} in all, of which nobody but the shuffler knows any"),
+        ("they hide", f"epsilon <= {epsilon} of all periods together, however often values change"),
+        ("", "and whoever else lies, while the shuffler adds them and colludes with nobody"),
+        ("without them", linked),
+    ]
+
+
 def _error(error: float, num_users: int) -> tuple[str, str]:
     """Return an error in users, and what share of all this is."""
     if math.isinf(error):
