@@ -97,3 +97,15 @@ def test_bad_requests(capsys, arguments, message):
     assert printed.err.startswith("error: ")
     assert message in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_dummies(capsys):
+    asked = ("--periods", 4, "--max-changes", 1, "--epsilon0", 6, "--dummies", "shuffler")
+    status, printed = plan(capsys, *asked, "--max-epsilon0", 2)
+    assert status == 0
+    order = ("under a shuffler's", "\ndummies ", "\nwith them ", "\nwithout ", "\nadvice ")
+    places = [printed.out.index(text) for text in order]
+    assert places == sorted(places)
+    status, printed = plan(capsys, *asked)
+    assert status != 0
+    assert "give exactly one of them" in printed.err

@@ -13,7 +13,8 @@ import pytest
 from shuffledp.accounting import ShuffledRelease
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.monitoring.comparison import (
     FEW_ANSWERS,
@@ -23,6 +24,7 @@ from shuffledp.monitoring.comparison import (
     Verdict,
     everybody_at_central,
     everybody_at_local,
+    everybody_with_dummies,
     few_answers,
 )
 from shuffledp.monitoring.design import SIGN_LAWS, sign_law
@@ -506,3 +508,110 @@ def test_what_programs_read_of_advice():
     assert record["advice"] == COMPARED.advice
     assert record["few_answers"] == COMPARED.few_answers.to_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+# ------------------------------------------------------------- under a shuffler's dummies
+def seen_of_memoised(history, law, flip):
+    """Return the law of (ones, zeros) of each period, of one user who draws one report a value."""
+    table = [each / 2**64 for each in law.table]
+    size, total = len(table) + 1, 0.0
+    for drawn in itertools.product((0, 1), repeat=2):  # the reports of the values 0 and 1
+        chance, joint = 1.0, np.ones(1)
+        for value, report in enumerate(drawn):
+            chance *= flip if report != value else 1.0 - flip
+        for value in history:
+            period = np.zeros((size, size))
+            period[drawn[value] :, 1 - drawn[value] :][: size - 1, : size - 1] = np.outer(
+                table, table
+            )
+            joint = np.outer(joint, period).ravel()
+        total = total + chance * joint
+    return total
+
+
+@pytest.mark.parametrize("epsilon0", [0.3, 3.0, math.inf])
+def test_memoised_reports_are_hidden_as_bare_ones(epsilon0):
+    law = DummyLaw.from_text("gaussian:1.2:2")
+    randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=epsilon0)
+    seen = {
+        history: seen_of_memoised(history, law, randomizer.threshold / 2**64)
+        for history in itertools.product((0, 1), repeat=2)
+    }
+    for epsilon in (0.0, 0.7, 1.5):
+        found = max(
+            np.maximum(one - math.exp(epsilon) * other, 0.0).sum()
+            for one, other in itertools.permutations(seen.values(), 2)
+        )
+        proved, fresh = (
+            (ShuffledRelease(profile=each, num_users=1, dummies=law) * 2).delta(epsilon).upper
+            for each in (LocalProfile(epsilon0=math.inf), randomizer.profile)
+        )
+        assert found <= proved * (1.0 + 1e-9)
+        if epsilon0 < 1.0 and epsilon > 0.0:
+            # Accounts of fresh reports would be too small: 2 epsilon0 in all. So would epsilon0
+            # for each distinct value: histories that change at different times are told apart.
+            assert found > 0.01 > 1.1 * fresh
+
+
+def test_the_same_question_every_period_under_dummies():
+    # 34 users' error for 64 periods at epsilon = 1: sqrt(64) / mu, as a normal law would have.
+    task = RepeatedTask(domain_size=2, periods=64, num_users=10**6, delta=1e-6)
+    found = everybody_with_dummies(task, epsilon=1.0, epsilon0=math.inf)
+    variance = found.dummies.variance
+    assert found.standard_error == pytest.approx(math.sqrt(variance / 2))
+    assert found.standard_error == pytest.approx(33.8, abs=0.1)
+    assert 0.99 < found.central.lower <= found.central.upper <= 1.0
+    assert math.isinf(found.local_epsilon)
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert record["local_epsilon"] is record["epsilon0_per_answer"] is None
+    assert DummyLaw.from_text(record["dummies"]) == found.dummies
+
+    noisy = everybody_with_dummies(task, epsilon=1.0, epsilon0=6.0)
+    assert noisy.dummies == found.dummies
+    flip = 1 / (math.exp(6.0) + 1)
+    noise = (10**6 * flip * (1 - flip) + variance / 2) / (1 - 2 * flip) ** 2
+    assert noisy.standard_error == pytest.approx(math.sqrt(noise))
+    assert noisy.epsilon0_per_answer == pytest.approx(6.0)
+    assert math.isinf(everybody_with_dummies(task, epsilon=1.0, epsilon0=1e-20).standard_error)
+
+
+def test_a_plan_is_compared_with_it():
+    asked = {"periods": 4, "num_users": 2_000, "max_changes": 1}
+    found = planned(**asked, dummies="shuffler", max_epsilon0=20.0).comparison
+    repeated = found.with_dummies
+    assert repeated is found.collections[-1]
+    assert repeated.central.upper <= found.central_epsilon
+    assert repeated is not found.best_at_both
+    plain = planned(**asked).comparison
+    own = repeated.standard_error / found.standard_error
+    assert found.factors["factor_at_central"] == min(own, plain.factors["factor_at_central"])
+    assert found.factors["least_factor_at_central"] <= own
+    assert found.to_dict()["with_dummies"]["name"] == repeated.name
+
+
+def test_without_dummies_nothing_is_said_of_them(plan):
+    assert plan.comparison.with_dummies is None
+    assert len(plan.comparison.collections) == 3
+    assert "with_dummies" not in plan.to_dict()["comparison"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"dummies": "users"}, "dummies = 'users' is not one of none, shuffler"),
+        ({"dummies": "shuffler"}, "give exactly one of them"),
+        ({"dummies": "shuffler", "max_epsilon0": 1.0, "no_local_noise": True}, "give exactly one"),
+        ({"dummies": "shuffler", "max_epsilon0": 0.0}, "max_epsilon0 = 0.0 is not in"),
+        ({"max_epsilon0": 1.0}, "go with dummies = 'shuffler'"),
+        ({"no_local_noise": True}, "go with dummies = 'shuffler'"),
+    ],
+)
+def test_options_of_dummies_that_do_not_go_together(given, words):
+    with pytest.raises(ParameterError, match=words):
+        plan_monitoring(**ASKED, **given)
+
+
+def test_dummies_beyond_a_table_are_refused():
+    task = RepeatedTask(domain_size=2, periods=4096, num_users=10**6, delta=1e-8)
+    with pytest.raises(InfeasibleTargetError, match="half width"):
+        everybody_with_dummies(task, epsilon=0.01, epsilon0=1.0)

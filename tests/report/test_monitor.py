@@ -6,6 +6,7 @@ import math
 import polars as pl
 import pytest
 
+from shuffledp.monitoring.comparison import RepeatedTask, everybody_with_dummies
 from shuffledp.monitoring.histories import open_histories
 from shuffledp.monitoring.plan import plan_monitoring
 from shuffledp.monitoring.simulation import simulate_monitoring
@@ -14,6 +15,7 @@ from shuffledp.report.monitor import (
     band_text,
     comparison_rows,
     design_facts,
+    dummy_facts,
     error_facts,
     result_facts,
     users_and_share,
@@ -105,3 +107,23 @@ def test_what_says_nothing_has_an_infinite_error(planned):
     )
     without = dataclasses.replace(planned, comparison=useless)
     assert comparison_rows(without)[2][1:4] == ("infinite", "-", "infinite")
+
+
+@pytest.mark.parametrize("epsilon0", [3.0, math.inf])
+def test_dummies_have_a_row_and_their_lines_of_guarantee(planned, epsilon0):
+    assert dummy_facts(planned) == []
+    task = RepeatedTask(domain_size=2, periods=8, num_users=2_000, delta=1e-6)
+    repeated = everybody_with_dummies(task, epsilon=0.9876, epsilon0=epsilon0)
+    compared = dataclasses.replace(planned.comparison, with_dummies=repeated)
+    found = dataclasses.replace(planned, comparison=compared)
+    row = comparison_rows(found)[-1]
+    assert row[0] == repeated.name
+    assert row[HEADINGS.index("epsilon0")] == "infinity"
+    facts = dict(dummy_facts(found))
+    width = repeated.dummies.half_width
+    assert facts["dummies"].startswith(f"{width:,} for each answer and period on average, ")
+    assert f" {width * 2 * 8:,} in all; law gaussian:" in facts["dummies"]
+    assert facts["with them"].startswith("epsilon <= 0.987")
+    assert "however often it changes and whoever else lies" in facts["with them"]
+    said = "every answer" if math.isinf(epsilon0) else "epsilon0 <= 3.000 for each distinct value"
+    assert said in facts["without"]

@@ -158,20 +158,25 @@ def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     each, periods = found.dummies.half_width, planned.design.periods
     size = max(planned.design.encoding.domain_size, 2)
     epsilon = rounded(found.central.upper, up=True)
-    linked = "Whoever sees whose reports are whose sees every answer."
+    linked = "whoever sees whose reports are whose sees every answer"
     if math.isfinite(found.epsilon0_per_answer):
         linked = (
-            f"Each user's report of a value is drawn once: epsilon0 <= "
-            f"{rounded(found.epsilon0_per_answer, up=True)} for each distinct value, between "
-            "histories that change in the same periods. Whoever sees whose reports are whose sees "
-            "when they change."
+            f"epsilon0 <= {rounded(found.epsilon0_per_answer, up=True)} for each distinct value "
+            "that a user ever has, between histories that change in the same periods; whoever sees "
+            "whose reports are whose sees when they change"
         )
     return [
-        ("dummies", f"{each:,} for each answer and period on average, {found.dummies}"),
-        ("", f"{each * size * periods:,} in all, of which nobody but the shuffler knows any"),
-        ("they hide", f"epsilon <= {epsilon} of all periods together, however often values change"),
-        ("", "and whoever else lies, while the shuffler adds them and colludes with nobody"),
-        ("without them", linked),
+        (
+            "dummies",
+            f"{each:,} for each answer and period on average, {each * size * periods:,} "
+            f"in all; law {found.dummies}",
+        ),
+        (
+            "with them",
+            f"epsilon <= {epsilon} for a user's whole history, however often it changes "
+            "and whoever else lies, while the shuffler adds them and colludes with nobody",
+        ),
+        ("without", linked),
     ]
 
 
