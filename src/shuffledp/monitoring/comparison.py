@@ -242,7 +242,8 @@ def everybody_with_dummies(
     By k-RR with ``epsilon0`` for each distinct value, infinite without local noise. The dummies are
     those for reports without noise: draws that are used again hide nothing every time.
     """
-    bare, asked = LocalProfile(epsilon0=math.inf), {"delta": task.delta, "rounds": task.periods}
+    bare, asked = LocalProfile(epsilon0=math.inf), dict[str, Any](delta=task.delta)
+    asked["rounds"] = task.periods
     (law,) = least_level_dummies([bare], [1.0], epsilon=epsilon, **asked)
     randomizer = make_randomizer("k-rr", domain_size=task.domain_size, epsilon0=epsilon0)
     error = math.inf
