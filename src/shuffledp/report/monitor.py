@@ -151,7 +151,7 @@ def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
 
 
 def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return what the shuffler adds to a repeated question, and its lines of guarantee."""
+    """Return the dummies of the repeated question, and its lines of guarantee."""
     found = planned.comparison.with_dummies
     if found is None or found.dummies is None:
         return []
