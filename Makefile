@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 # Python compiles what is imported, when it is: a third of all modules.
 PIP := $(BIN)/python -m pip install -qq --no-compile
 DEMO := demo-results
-SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees
+SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q -d docs/_build/doctrees
 
 # Compiled loops are kept here between runs, so that sources may be read-only.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
@@ -33,16 +33,16 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@rm -rf $(DEMO)
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
-# Checks take one core each, and Debian's packages the network: these run side by side, and tests after them.
-SIDE_BY_SIDE := $(MAKE) --jobs 3 --output-sync=target
+# Set-up takes one core, and so does each check: these run side by side, and tests after them.
+SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && $(MAKE) --jobs 3 --output-sync=target check
 
-test: $(VENV)/.dev ## set up, then run everything that continuous integration runs
-	@$(SIDE_BY_SIDE) check programs
+test: ## set up, then run everything that continuous integration runs
+	@$(SET_UP_AND_CHECK)
 	@$(MAKE) quick
 	@echo "All checks passed."
 
-test-all: $(VENV)/.dev ## the same with the long tests and the thresholds of coverage, before a release
-	@$(SIDE_BY_SIDE) check programs
+test-all: ## the same with the long tests and the thresholds of coverage, before a release
+	@$(SET_UP_AND_CHECK)
 	@for step in docs pytest coverage; do $(MAKE) $$step; done
 	@echo "All checks passed, the long ones too."
 
@@ -86,11 +86,12 @@ changelog: $(VENV)/.dev ## the fragments in changelog.d are well formed
 	@draft=$$($(BIN)/towncrier build --draft --version next 2>&1) || { echo "$$draft"; exit 1; }
 
 # Two thirds of the time would go into writing HTML, which finds nothing but code that has no lexer.
+# In one process, which takes half as much of a processor as several: other checks have the rest.
 docs-check: $(VENV)/.dev ## read the whole documentation, every warning an error, and write nothing
 	@$(SPHINX) -b dummy docs docs/_build/html
 
 docs: $(VENV)/.dev ## build the documentation into docs/_build/html, every warning an error
-	@$(SPHINX) docs docs/_build/html
+	@$(SPHINX) -j auto docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
 # ---------------------------------------------------------------- tests

@@ -2,16 +2,13 @@
 
 import multiprocessing
 import os
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.make_vectors import ANALYZER_KEY, make_task
-from deploy.roles import SMALL, analyzer_for, key_of, shuffler_for
+from deploy.make_vectors import ANALYZER_KEY
+from deploy.roles import analyzer_for, key_of, shuffler_for
 from deploy.steps import advance, take
-from shuffledp.collection.output import write_results
-from shuffledp.deploy.analyzer import Opened, result_of
 from shuffledp.deploy.analyzer_server import publish
 from shuffledp.deploy.client import Client
 
@@ -19,7 +16,7 @@ from shuffledp.deploy.client import Client
 # that process looks for it as any other does.
 os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
 _START = multiprocessing.get_context("forkserver")
-_START.set_forkserver_preload(["deploy.killed"])
+_START.set_forkserver_preload(["deploy.ready_to_fork"])
 
 
 def run_shuffler(pipe, task, folder, database):
@@ -52,19 +49,6 @@ def run_client(pipe, task, folder, _database):
             else:
                 client.done()
                 pipe.send(client.is_done)
-
-
-# The first guarantee and the first page load much: once here, and not in each process.
-TASK = make_task(**SMALL)
-_ANY = Opened(
-    number=1,
-    root=b"",
-    reports=TASK.asked.codec.decode([b"\0"] * 3),
-    guarantee=TASK.guarantee(3),
-    counts=dict.fromkeys(("num_held", "num_kept", "num_earlier"), 0),
-)
-with tempfile.TemporaryDirectory() as _folder:
-    write_results(result_of(TASK, _ANY), Path(_folder))
 
 
 class Victim:

@@ -57,7 +57,13 @@ WRITTEN = written_results()
 NOT_RUN: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("name", CALLS)
+# Two take many seconds: a single report a user is exchanged in one, and accounted for in seconds.
+LONG = {name for name in CALLS if "--shuffler network" in name and "--protocol" not in name}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in CALLS]
+)
 def test_a_call_returns_what_it_did(name):
     before = len(PRINTED)
     assert changes({name: WRITTEN[name]}, {name: result_of(CALLS[name])}) == []
