@@ -13,6 +13,7 @@ from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, taken
 from shuffledp.cli.shuffles import GROUPING, SHUFFLED, SHUFFLER, take_shuffle
+from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
@@ -163,8 +164,10 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
 
     guarantee = result.guarantee
     release: Composable
-    if result.shuffling == UNIFORM:
-        release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=result.num_users)
+    if result.shuffling == UNIFORM and len(result.dummies) <= 1:
+        how: Any = {"dummies": result.dummies[0]} if result.dummies else {}
+        users = guarantee.num_users if result.dummies else result.num_users
+        release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=users, **how)
     else:
         release = sdp.StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
     return sdp.accounting.spend(ledger, release, f"shuffledp run {table.name}").remaining
@@ -178,6 +181,7 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     {shared.OUT.format("results")}
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     {shared.READING}
+    --num-users N  How many reports are users', where dummies are among them; the shuffler tells.
     --strict  Refuse where so few reports keep less than was planned.
     {shared.ESTIMATING}
     {shared.OVERWRITE}
@@ -220,7 +224,9 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     spent = {} if left is None else {"ledger_left": left}
     if console.print_json(result.to_json_dict() | beside | spent):
         return
-    facts = [("no shuffler", without_shuffler_line(result.randomizer.profile))]
+    # With dummies it is one of three lines of guarantee, which the result prints.
+    line = without_shuffler_line(result.randomizer.profile)
+    facts = [] if result.dummies else [("no shuffler", line)]
     if guessed is not None and (line := run_line(guessed)):
         facts.append(("best guess", line))
     facts += words_of_result(result).rows()
@@ -233,6 +239,7 @@ def print_estimates(result: "sdp.Result", facts: list[tuple[str, str]], out: Pat
     """Print the estimates, the guarantee, further facts and where the report is."""
     click.echo(report.terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
-    found = [*guarantee_facts(result.guarantee), *facts]
+    alone = protect_alone(result.dummies)
+    found = [*guarantee_facts(result.guarantee, is_for_any=alone), *facts]
     lines = [(name[0].lower() + name[1:], value) for name, value in found]
     console.print_facts([*lines, ("report", str(out / REPORT_FILE))])

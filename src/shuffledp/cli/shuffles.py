@@ -187,12 +187,13 @@ def _how(asked: Any) -> dict[str, str]:
 
 
 def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
-    """Return the shuffle of everybody."""
+    """Return the shuffle of everybody. A file with dummies tells how many users there are."""
     from shuffledp.collection.report_files import reports_writer
 
     def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
         if not asked.save_reports:
             return None
-        return reports_writer(folder / REPORTS_FILE, plan, **_how(asked))
+        told = {"num_users": num_users} if plan.dummies else {}
+        return reports_writer(folder / REPORTS_FILE, plan, **_how(asked), **told)
 
     return Shuffle(partial(sdp.plan, num_users=num_users), sink)

@@ -79,7 +79,12 @@ def plan_cautions(
             f"a user may change by a factor of {math.exp(min(epsilon, 709.0)):.3g}, which promises "
             "little; ask for a smaller one."
         )
-    if local.epsilon0 > _LARGE_EPSILON0:
+    if math.isinf(local.epsilon0):
+        found.append(
+            "Without local noise only the shuffler and its dummies protect: it and the analyst "
+            "together would see every answer; a finite max_epsilon0 limits that."
+        )
+    elif local.epsilon0 > _LARGE_EPSILON0:
         found.append(
             f"epsilon0 = {local.epsilon0:.4g} is above {_LARGE_EPSILON0:g}: only the shuffler "
             "protects. Whoever sees a report with its sender's name guesses the answer right with "

@@ -61,6 +61,12 @@ _WORST_PLACED = (
     "reference order): nobody's answer is guessed more often."
 )
 
+_DUMMIES = (
+    "Chances after this release are upper bounds: the least of what its guarantee permits and of "
+    "what the same reports give away without dummies, which never tell more, for they are added "
+    "without looking at the answers."
+)
+
 # Computed once for each result that is still in use.
 _FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
 
@@ -151,6 +157,8 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
             accounts.append(release.account(adversary, belief))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
             notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
+    if result.dummies:
+        notes.append(_DUMMIES)
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
 
 
@@ -181,12 +189,17 @@ class _Release:
         return self.shuffling.leakage()
 
     @cached_property
+    def how(self) -> dict[str, Any]:
+        """Return the dummies' law for the accountant, if there is one."""
+        return {"dummies": self.result.dummies[0]} if self.result.dummies else {}
+
+    @cached_property
     def points(self) -> list[tuple[float, float]]:
         """Some pairs of epsilon and delta that the release guarantees."""
         profile, found = self.result.randomizer.profile, [self.result.guarantee]
         for delta in _DELTAS:
-            users = self.result.guarantee.num_users
-            found.append(self.shuffling.guarantee(profile, users, delta=delta, with_lower=False))
+            users, how = self.result.guarantee.num_users, {"delta": delta, **self.how}
+            found.append(self.shuffling.guarantee(profile, users, with_lower=False, **how))
         return [(each.epsilon_upper, each.delta_upper) for each in found]
 
     def by_guarantee(self, prior: Floats) -> float:
@@ -195,13 +208,15 @@ class _Release:
         if self.concealment is None:
             profile = self.result.randomizer.profile
             for epsilon in any_shuffler.telling_losses(prior)[:1]:
-                more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False)
+                more = guarantee_for(profile, users, epsilon=epsilon, with_lower=False, **self.how)
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
         return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
     def account(self, adversary: Adversary, belief: "PriorKnowledge | None") -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
+        if self.result.dummies:  # a shuffler's count on one user, and without them on all
+            users = self.result.num_users
         require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
         require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
@@ -226,6 +241,8 @@ class _Release:
             ends = Enclosure(account.prior, max(upper, account.prior))
             unknown = ends.bound("local guarantee", SOURCE, (_LOCAL,))
             account = _unplaced(account, randomizer=unknown, both=unknown, truth=None)
+        if self.result.dummies:
+            account = replace(account, both=replace(account.both, lower=account.prior))
         if self.concealment is not None:
             return self._concealed(account, self.concealment, matrix, prior)
         if account.both.gap is None or account.both.gap > _TIGHT:

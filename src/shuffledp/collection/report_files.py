@@ -73,6 +73,7 @@ def write_reports(
     labels: tuple[str, ...] | None = None,
     beside: Callable[[int, int], "pl.DataFrame"] | None = None,
     collected_by: str = "devices",
+    num_users: int | None = None,
 ) -> None:
     """Write a stream of reports to a Parquet file, in memory bounded by a block.
 
@@ -91,6 +92,8 @@ def write_reports(
         the reports there; asked once the first block has been read.
     collected_by : {"devices", "table", "simulation"}
         Where true answers were randomized, for who reads the file.
+    num_users : int, optional
+        How many of the reports are users', where there are dummies among them.
 
     Raises
     ------
@@ -118,6 +121,7 @@ def write_reports(
         "law": repr(randomizer),
         "collected_by": collected_by,
         "shuffledp_version": __version__,
+        **({} if num_users is None else {"num_users": num_users}),
     }
     with writing(Path(path)):
         source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
@@ -139,6 +143,8 @@ class ReportFile:
     path: Path
     fingerprint: str
     collected_by: str = "devices"
+    #: How many of the reports are users', where the file tells since there are dummies.
+    num_users: int | None = None
     _frame: "pl.LazyFrame" = field(repr=False)
 
     def blocks(self) -> Iterator[Reports]:
@@ -179,7 +185,7 @@ def open_reports(
     """
     tables.require_missing(missing, unless="reports")
     location = Path(path)
-    fingerprint, by = None, "devices"
+    fingerprint, by, num_users = None, "devices", None
     source = tables.open_source(location, COLUMN, **ways)
     frame, labels = source.frame, () if plan is None else plan.question.labels
     with tables.reading(location.name):
@@ -188,6 +194,7 @@ def open_reports(
             with suppress(ValueError, KeyError, TypeError):
                 fingerprint = str(json.loads(facts)["fingerprint"])
                 by = str(json.loads(facts).get("collected_by", by))
+                num_users = int(json.loads(facts)["num_users"])
         if missing == "drop":
             held = pl.col(COLUMN)
             if source.dtypes[0] == pl.String:
@@ -201,7 +208,8 @@ def open_reports(
             )
         frame = frame.with_columns(_as_encoded(source, plan))
         fingerprint = plan.randomizer.fingerprint
-    return ReportFile(path=location, fingerprint=fingerprint, collected_by=by, _frame=frame)
+    how: Any = {"collected_by": by, "num_users": num_users}
+    return ReportFile(path=location, fingerprint=fingerprint, _frame=frame, **how)
 
 
 def _as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.questions.question import Estimates_co, Question
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
@@ -67,13 +68,14 @@ class Result(Frames, Generic[Estimates_co]):
     Parameters
     ----------
     num_users : int
-        Number of users, hence of reports.
+        Number of users, hence of reports but for dummies.
     question : Question
         What was asked.
     randomizer : LocalRandomizer
         What each user ran on their own value.
     guarantee : Guarantee
-        What holds for the shuffled reports of this run.
+        What holds for the shuffled reports of this run; with a shuffler's dummies for any number of
+        users, whoever else lies.
     estimates : FrequencyEstimates or MeanEstimates
         Unbiased estimates, one for each label of the question, in their order.
     collected_by : {"devices", "table", "simulation"}
@@ -99,6 +101,13 @@ class Result(Frames, Generic[Estimates_co]):
         That of a simulation.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
+    dummies : tuple of DummyLaw
+        Laws of the reports that belong to nobody and were shuffled with the users'.
+    num_dummies : int
+        How many there were in all, which is public.
+    without_dummies : Guarantee, optional
+        What holds if the reports were shuffled with no dummies; None also for reports without
+        local noise, which nothing hides then.
     interval_about : {"respondents", "population"}
         Whose intervals tables and sentences show.
     about : About
@@ -126,6 +135,9 @@ class Result(Frames, Generic[Estimates_co]):
     shuffling: "Shuffling | None" = None
     seed: int | None = None
     prior: "PriorKnowledge | None" = None
+    dummies: tuple[DummyLaw, ...] = ()
+    num_dummies: int = 0
+    without_dummies: Guarantee | None = None
     interval_about: str = "respondents"
     about: About = About()
 
@@ -180,14 +192,16 @@ class Result(Frames, Generic[Estimates_co]):
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
             ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
             ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
-            within groups ``groups``, through a network ``network``. Plain Python values only.
+            within groups ``groups``, through a network ``network``; with dummies their laws,
+            ``num_dummies`` and the guarantee ``without_dummies``. Plain Python values only; None
+            for an epsilon0 that is infinite.
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
         facts: Any = self.facts
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
-            "epsilon0": self.randomizer.epsilon0,
+            "epsilon0": finite(self.randomizer.epsilon0),
             "guarantee": self.guarantee.to_json_dict(),
             "estimates": [
                 dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
@@ -202,9 +216,22 @@ class Result(Frames, Generic[Estimates_co]):
             "collected_by": self.collected_by,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
-            "without_shuffler": asdict(self.without_shuffler),
+            "without_shuffler": {
+                name: finite(value) for name, value in asdict(self.without_shuffler).items()
+            },
+            **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),
+        }
+
+    def _dummies_json(self) -> dict[str, object]:
+        """Return the part about dummies, empty where there are none."""
+        if not self.dummies:
+            return {}
+        return {
+            "dummies": [str(law) for law in self.dummies],
+            "num_dummies": self.num_dummies,
+            "without_dummies": self.without_dummies and self.without_dummies.to_json_dict(),
         }
 
     def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:
@@ -236,10 +263,15 @@ class Result(Frames, Generic[Estimates_co]):
     def __repr__(self) -> str:
         return (
             f"Result(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
-            f"epsilon0={self.randomizer.epsilon0:.6g}, "
+            f"epsilon0={finite(self.randomizer.epsilon0)!r:.8}, "
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
             f"collected_by={self.collected_by!r})"
         )
+
+
+def finite(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return None if value == math.inf else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

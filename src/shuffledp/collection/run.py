@@ -5,10 +5,11 @@ they would be in a deployment: values are randomized block by block, each once; 
 shuffled as a whole, as chosen; the analyst sees shuffled reports only.
 """
 
+import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
+from shuffledp.collection import dummies as added
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
 from shuffledp.collection.plan import Plan, log_collection, require_plan
 from shuffledp.collection.questions.question import EstimateOptions, Question, require_column
@@ -27,8 +29,9 @@ from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError, PlanWarning
+from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, PlanWarning
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Reports
@@ -58,8 +61,8 @@ _HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
 _OF_TABLE = (
-    "Whoever holds the true answers keeps them secret: each was randomized and shuffled by the one "
-    "program that read them all."
+    "Whoever holds the true answers keeps them secret: each was {} by the one program that read "
+    "them all."
 )
 
 
@@ -174,15 +177,18 @@ def run(  # noqa: PLR0913  # one keyword an option
         sink=sink,
         scratch=scratch,
         on_progress=on_progress,
+        dummies=plan.dummies,
     )
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    is_bare = math.isinf(plan.randomizer.epsilon0)
+    held = (_OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled"),)
     return _result(
         plan,
         for_all_users(estimates, column.num_users),
         shuffling,
-        _assuming(guarantee, (*(() if entropy.is_simulation else (_OF_TABLE,)), *column.cautions)),
+        _assuming(guarantee, (*(() if entropy.is_simulation else held), *column.cautions)),
         (*shortfall, *column.cautions),
-        num_released=aggregate.num_reports,
+        aggregate=aggregate,
         report=on_progress or no_progress,
         interval_about=options.interval_about,
         collected_by="simulation" if entropy.is_simulation else "table",
@@ -195,6 +201,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     reports: "str | PathLike[str] | ReportFile | Reports | Iterable[Reports]",
     plan: Plan[EstimatesT],
     *,
+    num_users: SupportsIndex | None = None,
     missing: str = "error",
     strict: bool = False,
     shuffling: Shuffling | None = None,
@@ -215,8 +222,11 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     plan : Plan
         What was collected. If there are not as many reports as users were expected, the guarantee
         is computed anew for those that there are, and a warning says where it falls short.
+    num_users : int, optional
+        How many of the reports are users' where the plan has dummies, as whoever shuffled them
+        tells; by default as the file of `run` tells.
     missing : {"error", "drop"}
-        What to do with rows of a file without a report.
+        What to do with rows of a file without a report; with dummies none may be left out.
     strict : bool
         Refuse where the guarantee falls short of the plan's.
     shuffling, confidence, interval, simultaneous, interval_about, post_processing
@@ -234,10 +244,10 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     Raises
     ------
     ParameterError
-        If another law made the reports.
+        If another law made the reports; if ``num_users`` is missing, or cannot be.
     DataError
-        If there are fewer than two reports, or a file cannot be used; or with ``strict`` if the
-        guarantee falls short.
+        If there are fewer than two reports, or a file cannot be used; if the number of dummies
+        that is left is all but impossible; or with ``strict`` if the guarantee falls short.
 
     Warns
     -----
@@ -260,23 +270,35 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
+    told = added.told_users(plan.dummies, getattr(reports, "num_users", None), num_users)
+    if plan.dummies and missing == "drop":
+        raise ParameterError("missing = 'drop' would leave out dummies: give every report")
     blocks: Any = [reports] if isinstance(reports, Reports) else reports
     blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
     num_reports = sum(analyst.take(block).num_reports for block in blocks)
-    require_users(num_reports, f"there are {num_reports} reports")
+    aggregate: Any = None if num_reports < 2 else analyst.aggregate()
+    if told is not None and aggregate is not None:
+        aggregate = added.less_dummies(aggregate, plan.dummies, num_users=told)
+        num_reports = told
+    if num_reports < 2 and not (num_reports and added.protect_alone(plan.dummies)):
+        require_users(num_reports, f"there are {num_reports} reports")
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
-    assumed = (
-        f"Each report was drawn once by its user's {plan.randomizer.name} with epsilon0 = "
-        f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
-    )
-    estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
-    guarantee = _assuming(guarantee, assumed)
+    estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    guarantee = _assuming(guarantee, (_drawn_by_users(plan.randomizer),))
     how: Any = {"what": "estimate", "interval_about": options.interval_about}
     how["collected_by"] = getattr(reports, "collected_by", "devices")
-    return _result(
-        plan, estimates, shuffling, guarantee, shortfall, num_released=num_reports, **how
+    return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
+
+
+def _drawn_by_users(law: LocalRandomizer) -> str:
+    """State what is assumed of reports that others made."""
+    if math.isinf(law.epsilon0):
+        return "Each report is one user's answer itself, sent once, and nobody saw which is whose."
+    return (
+        f"Each report was drawn once by its user's {law.name} with epsilon0 = {law.epsilon0:.6g} "
+        "and randomness of its own, and nobody saw which is whose."
     )
 
 
@@ -295,7 +317,7 @@ def _result(
     notes: tuple[str, ...],
     *,
     what: str = "run",
-    num_released: int,
+    aggregate: Any,
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
@@ -304,11 +326,13 @@ def _result(
     num_users, delta = estimates.num_users, plan.target_delta
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
-    # depends on where they belong.
-    outlook = _outlook(plan, num_users, report) if shuffling == UNIFORM else {}
+    # depends on where they belong. With a shuffler's dummies it is nothing.
+    is_alone = added.protect_alone(plan.dummies)
+    is_told = shuffling == UNIFORM and not is_alone and len(plan.dummies) <= 1
+    outlook = _outlook(plan, num_users, report) if is_told else {}
     # A stream that neither the randomizer nor the shuffler of the run draws from.
     entropy = Entropy.choose(facts.get("seed")).spawn().spawn().spawn()
-    how: Any = {"num_released": num_released, "entropy": entropy, "on_progress": report}
+    how: Any = {"num_released": aggregate.num_reports, "entropy": entropy, "on_progress": report}
     profile = plan.randomizer.profile
     shown = shuffling.facts(profile, guarantee, **how)
     result = Result(
@@ -323,6 +347,9 @@ def _result(
         warnings=(*notes, *cautions, *shuffling.cautions(profile, guarantee, shown)),
         facts=shown,
         shuffling=shuffling,
+        dummies=plan.dummies,
+        num_dummies=getattr(aggregate, "num_dummies", 0),  # sums have none
+        without_dummies=added.without_dummies(plan, num_users),
         **outlook,
         **facts,
     )
@@ -341,11 +368,12 @@ def collect(
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
+    dummies: tuple[DummyLaw, ...] = (),
 ) -> Aggregate:
-    """Randomize every value once, shuffle all reports, and aggregate them.
+    """Randomize every value once, shuffle all reports with the dummies, and aggregate them.
 
-    One pass over the values and one over the reports; memory is bounded by the shuffler's. Scratch
-    files hold randomized reports only, and vanish with the process.
+    The sink is handed both. One pass over the values and one over the reports; memory is bounded by
+    the shuffler's. Scratch files hold reports only, and vanish with the process.
     """
     require_at_least("num_users", num_users, 1)
     report = on_progress or no_progress
@@ -363,16 +391,20 @@ def collect(
                 )
                 stack.enter_context(shuffle)
             shuffle.add(data)
-            num_randomized += len(data)
+            num_randomized += len(data) // max(len(dummies), 1)  # a report of a user for each law
             report("randomizing", num_randomized, num_users)
         if shuffle is None or num_randomized != num_users:
             raise DataError(f"blocks held {num_randomized:,} values, not num_users = {num_users:,}")
+        if dummies:
+            how: Any = {"num_users": num_users}
+            shuffle.add(added.draw_dummies(randomizer, dummies, entropy.spawn(), **how))
         analyst = _Analyst(randomizer, report, num_users)
         consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
         fingerprint = randomizer.fingerprint
         stream = (Reports(data=data, fingerprint=fingerprint) for data in shuffle)
         consume(map(analyst.take, stream))
-        return analyst.aggregate()
+        aggregate: Aggregate = added.less_dummies(analyst.aggregate(), dummies, num_users=num_users)
+        return aggregate
 
 
 class _Analyst:
@@ -437,18 +469,20 @@ def _actual_guarantee(
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
     is_repeated = plan.rounds > 1
+    added.require_uniform(plan.dummies, shuffling)
     is_same = shuffling is plan.shuffling or shuffling == plan.shuffling == UNIFORM
     if is_repeated and shuffling != UNIFORM:
         raise ParameterError(
             f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
             f"shuffles only; plan one collection with the {shuffling.name} shuffler"
         )
-    as_planned = is_same and num_users == plan.num_users
-    if as_planned and not is_repeated:
+    is_alone = added.protect_alone(plan.dummies)
+    if is_same and (is_alone or num_users == plan.num_users) and not is_repeated:
         return plan.guarantee, ()
-    guarantee = together = shuffling.guarantee(law, num_users, delta=delta)
+    users, how = added.accounted(plan.dummies, num_users)
+    guarantee = together = shuffling.guarantee(law, users, delta=delta, **how)
     if is_repeated:
-        release = ShuffledRelease(profile=law, num_users=num_users)
+        release = ShuffledRelease(profile=law, num_users=users, **how)
         together = guarantee_of(release * plan.rounds, delta=delta)
     falls_short = together.epsilon_upper > target
     found = _rounded_up(together.epsilon_upper)
@@ -496,10 +530,12 @@ def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:
     shares = {share: int(share * num_users) for share in _HONEST_SHARES}
     honest = {share: number for share, number in shares.items() if number >= 2}
     wanted = sorted({*numbers, *honest.values()})
-    law, epsilons = plan.randomizer.profile, {}
+    law, epsilons = plan.randomizer.profile, dict.fromkeys(wanted, math.inf)
+    how: Any = {"dummies": next(iter(plan.dummies), None), "with_lower": False}
     for done, number in enumerate(wanted, start=1):
-        found = guarantee_for(law, number, delta=plan.target_delta, with_lower=False)
-        epsilons[number] = found.epsilon_upper
+        with suppress(OutOfRegimeError):  # dummies of a few users may hide nothing
+            found = guarantee_for(law, number, delta=plan.target_delta, **how)
+            epsilons[number] = found.epsilon_upper
         report("accounting", done, len(wanted))
     return {
         "epsilon_by_num_users": tuple((number, epsilons[number]) for number in numbers),

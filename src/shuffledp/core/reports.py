@@ -116,12 +116,12 @@ class Counts:
             )
         return number
 
-    def less_dummies(self, law: DummyLaw, *, num_users: int) -> "Counts":
-        """Return the same counts, told that all but ``num_users`` of the reports are dummies.
+    def less_dummies(self, *laws: DummyLaw, num_users: int) -> "Counts":
+        """Return the same counts, told that all but the reports of so many users are dummies.
 
-        Of a shuffler's law, drawn once for each category, or of the law of each user. That many
-        reports of users are known exactly, and so is the number of dummies; which are dummies is
-        not.
+        Of a shuffler's law, drawn once for each category, or of the law of each user. With several
+        laws each is for an equal share of the categories, in order, and each user sends a report
+        for each share. Which reports are dummies is not known.
 
         Raises
         ------
@@ -135,13 +135,14 @@ class Counts:
         >>> found.less_dummies(law, num_users=10).num_dummies
         51
         """
-        number = require_at_least("num_users", num_users, 0, self.num_reports)
-        law = law if law.sender == "shuffler" else replace(law, scale=law.scale * max(number, 1))
+        users = require_at_least("num_users", num_users, 0, self.num_reports // len(laws))
+        sent = (
+            law if law.sender == "shuffler" else replace(law, scale=law.scale * max(users, 1))
+            for law in laws
+        )
+        own = users * len(laws)
         return replace(
-            self,
-            num_reports=number,
-            num_dummies=self.num_reports - number,
-            dummies=(law,),
+            self, num_reports=own, num_dummies=self.num_reports - own, dummies=tuple(sent)
         )
 
     def __add__(self, other: "Counts") -> "Counts":

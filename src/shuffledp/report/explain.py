@@ -18,10 +18,11 @@ from typing import Any
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.errors import DataError
+from shuffledp.report.dummies import upper_in_json, values_of_forms
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
 from shuffledp.report.shuffles import shuffle_words
-from shuffledp.report.wording import RANDOMIZER_TITLES, TRUE_ANSWERS, WORDS
+from shuffledp.report.wording import BARE, RANDOMIZER_TITLES, TOGETHER, WORDS, true_answers
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
@@ -76,6 +77,7 @@ def read_record(
 def _form(template: str, record: Mapping[str, Any]) -> str:
     """Return a record in a form; what is not known is marked."""
     guarantee, name = record["guarantee"], str(record.get("randomizer", TO_FILL_IN))
+    is_bare, shuffle = record["epsilon0"] is None, shuffle_words(str(record["shuffler"])).notice
     about = {each: str(text) for each, text in record["about"].items() if text}
     text = render(
         template,
@@ -83,16 +85,18 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         about=about,
         asked=_asked(record, about),
         guarantee=guarantee,
-        epsilon=_upper(guarantee["epsilon"]),
-        delta=_upper(guarantee["delta"]),
+        epsilon=upper_in_json(guarantee["epsilon"]),
+        delta=upper_in_json(guarantee["delta"]),
         rounds=int(guarantee.get("rounds", 1)),
-        epsilon0=float(record["epsilon0"]),
+        epsilon0=None if is_bare else float(record["epsilon0"]),
+        together=TOGETHER,
+        **values_of_forms(record),
         num_users=int(record["num_users"]),
-        mechanism=RANDOMIZER_TITLES.get(name, name),
+        mechanism=BARE if is_bare else RANDOMIZER_TITLES.get(name, name),
         shuffler=str(record["shuffler"]),
-        shuffle=shuffle_words(str(record["shuffler"])).notice,
+        shuffle=shuffle.replace("randomized answers", "answers") if is_bare else shuffle,
         is_trusted=record["collected_by"] == "table",
-        held=TRUE_ANSWERS[record["collected_by"]],
+        held=true_answers(record["collected_by"], is_bare=is_bare),
         is_planned="is_planned" in record,
         post_processing=record.get("post_processing", []),
         software=f"shuffledp {record.get('shuffledp_version', '')}".rstrip(),
@@ -105,12 +109,6 @@ FORMS = {
     "label": partial(_form, "label.md"),
     "registry": partial(_form, "registry.yaml"),
 }
-
-
-def _upper(value: Any) -> float | None:
-    """Return the upper end of epsilon or delta; None if no finite one is proved."""
-    upper = value["upper"] if isinstance(value, Mapping) else value
-    return None if upper is None else float(upper)
 
 
 def _asked(record: Mapping[str, Any], about: Mapping[str, str]) -> str:

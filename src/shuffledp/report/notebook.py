@@ -1,5 +1,6 @@
 """Results and plans in a few lines: HTML without scripts for notebooks, text for terminals."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import singledispatch
@@ -12,13 +13,14 @@ from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 
 _MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
 _LONGEST_LABEL = 40  # characters
+_SHOWN = {"What the reports reveal.", "The exception.", "The dummies.", "Who held true answers."}
 
 
 @singledispatch
@@ -58,11 +60,7 @@ def _(subject: Result) -> str:
         warnings=subject.warnings,
         num_more=max(0, len(rows) - _MOST_ROWS),
         # What epsilon means is true only together with its exception, delta.
-        paragraphs=[
-            (title, text)
-            for title, text in statement.paragraphs
-            if title in {"What the reports reveal.", "The exception.", "Who held true answers."}
-        ],
+        paragraphs=[(title, text) for title, text in statement.paragraphs if title in _SHOWN],
     )
 
 
@@ -77,7 +75,8 @@ def _(subject: Result) -> str:
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
     lines += ["", privacy_statement(subject).headline, _summary(subject)]
-    return "\n".join([*lines, *(f"{name}: {text}" for name, text in wording.trust_facts(subject))])
+    facts = [*dummies.guarantee_rows(subject), *wording.trust_facts(subject)]
+    return "\n".join([*lines, *(f"{name}: {text}" for name, text in facts)])
 
 
 @notebook_html.register
@@ -166,10 +165,13 @@ def _plan_lines(plan: Plan) -> list[str]:
 
 def _summary(result: Result) -> str:
     """Return the run on one line."""
+    local, added = f"epsilon0 = {result.randomizer.epsilon0:.4g}", f"{result.num_dummies:,} dummies"
+    if math.isinf(result.randomizer.epsilon0):
+        local = wording.local_loss(result.randomizer.profile)
     return (
         f"{result.num_users:,} users, {wording.randomizer_title(result.randomizer)} "
-        f"({result.question.describe()}, epsilon0 = {result.randomizer.epsilon0:.4g}), "
-        f"{result.shuffler} shuffler"
+        f"({result.question.describe()}, {local}), "
+        f"{result.shuffler} shuffler" + (f", {added}" if result.dummies else "")
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import (
     Axis,
     Bar,
@@ -18,7 +18,7 @@ from shuffledp.report.drawing import (
     isolated,
     level,
 )
-from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
+from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import words_of_result
@@ -42,6 +42,7 @@ def _(subject: Result) -> str:
     words, about = wording.wording(subject.question), subject.about.to_json_dict()
     asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
     statement, column = privacy_statement(subject), subject.about.column
+    is_bare = math.isinf(subject.randomizer.epsilon0)
     of = f" of \u201c{shorten(column, _LONGEST_SUMMARIZED)}\u201d" if column else ""
     target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
     missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
@@ -70,7 +71,11 @@ def _(subject: Result) -> str:
         labels=subject.domain[:_MOST_LISTED],
         between="; " if any("," in label for label in subject.domain) else ", ",
         randomness=_randomness(subject),
-        true_answers=wording.TRUE_ANSWERS[subject.collected_by],
+        true_answers=wording.true_answers(subject.collected_by, is_bare=is_bare),
+        is_bare=is_bare,
+        local_loss=wording.local_loss(subject.randomizer.profile),
+        added_by=dummies.added_by(subject.dummies) if subject.dummies else "",
+        guarantees=dummies.guarantee_rows(subject),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject),
@@ -104,16 +109,22 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    epsilon0, odds, guess = wording.local_limits(result.randomizer.profile)
+    profile = result.randomizer.profile
     limits, central = "odds up to {}, right guess up to {}", "proved upper bound"
     if math.isfinite(epsilon):
         central += ": " + limits.format(odds_factor(epsilon), best_guess(epsilon, delta))
+    local = f"no limit: {wording.TOGETHER}"
+    if math.isfinite(profile.epsilon0):
+        local = limits.format(*wording.local_limits(profile)[1:])
+    shuffled = f"{result.shuffler} shuffler"
+    if result.dummies:
+        shuffled += f", {counted(result.num_dummies, 'dummy report')}"
     shown_epsilon, shown_delta = map(wording.upper_text, (guarantee.epsilon, guarantee.delta))
     return [
         ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
         ("Failure chance", f"delta <= {shown_delta}", "for each user"),
-        ("Without the shuffler", f"epsilon0 = {epsilon0}", limits.format(odds, guess)),
-        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler"),
+        ("Without the shuffler", wording.local_loss(profile), local),
+        ("Users", f"{result.num_users:,}", shuffled),
     ]
 
 
@@ -121,6 +132,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
 _SUMMARIZED = {
     "What the reports reveal.",
     "The exception.",
+    "The dummies.",
     "If the shuffler fails.",
     "Who held true answers.",
     "If reports are followed on their way.",
@@ -132,7 +144,7 @@ def _summary(
 ) -> dict[str, Any]:
     """Return the values of the printed summary page."""
     law = result.randomizer
-    loss = f"epsilon0 = {rounded(law.epsilon0, up=True)}"
+    loss = wording.local_loss(law.profile)
     headings, rows = wording.estimate_table(result, is_narrow=True)
     return {
         "facts": [*asked_by, ("Randomizer", f"{wording.randomizer_title(law)}, {loss}")],

@@ -10,9 +10,10 @@ probability 1 - delta" would be stronger than what is proved.
 import math
 from dataclasses import dataclass
 
+from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.result import Result
 from shuffledp.core.guarantee import Guarantee
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import ShuffleWords, words_of_result
 
@@ -46,13 +47,16 @@ class Statement:
 def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side."""
     guarantee, shuffle = result.guarantee, words_of_result(result)
+    is_for_any = protect_alone(result.dummies)
+    num_users = result.num_users if is_for_any else guarantee.num_users
     paragraphs = [
         _what_reports_reveal(result, shuffle),
         *shuffle.paragraphs(),
+        *dummies.paragraphs(result),
         exception_paragraph(
             guarantee.delta_upper,
             wording.upper_text(guarantee.delta),
-            guarantee.num_users,
+            num_users,
             without="delta = 0, so the limit always holds.",
         ),
         _certainty(guarantee),
@@ -66,12 +70,13 @@ def privacy_statement(result: Result) -> Statement:
             "to epsilon.",
         ),
     ]
+    facts = wording.guarantee_facts(guarantee, is_for_any=is_for_any)
     if result.is_simulation:
         paragraphs.insert(0, ("This was a simulation.", _SIMULATION_NOTE))
     return Statement(
-        headline=f"{wording.guarantee_text(guarantee)} for each of {guarantee.num_users:,} users",
+        headline=f"{wording.guarantee_text(guarantee)} for each of {num_users:,} users",
         paragraphs=tuple(paragraphs),
-        facts=tuple((name.capitalize(), text) for name, text in wording.guarantee_facts(guarantee)),
+        facts=tuple((name.capitalize(), text) for name, text in facts),
     )
 
 
@@ -93,9 +98,8 @@ def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """Explain epsilon as a change of odds and as a guess."""
     guarantee, title = result.guarantee, "What the reports reveal."
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    adversary = (
-        f"An adversary who sees {shuffle.seen(result.num_users)} and knows everyone else's answer"
-    )
+    seen = shuffle.seen(result.num_users + result.num_dummies)
+    adversary = f"An adversary who sees {seen} and knows everyone else's answer"
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
     text = limit_text(
@@ -106,7 +110,7 @@ def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
         delta=delta,
         shown=wording.upper_text(guarantee.epsilon),
     )
-    if guarantee.num_users != result.num_users:
+    if not protect_alone(result.dummies) and guarantee.num_users != result.num_users:
         text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
     return title, text
 
@@ -155,6 +159,9 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
 def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """State the local guarantee, which remains if the shuffler fails."""
     profile = result.randomizer.profile
+    if math.isinf(profile.epsilon0):
+        text = f"Answers were not randomized: {wording.TOGETHER}, and nothing would protect it."
+        return shuffle.failure[0], text
     epsilon0, odds, guess = wording.local_limits(profile)
     exception = ""
     if profile.delta0 != 0.0:

@@ -54,6 +54,12 @@ TRUE_ANSWERS = {
     "planned": "with each user alone if devices randomize; with a table's holder if `run` does",
 }
 
+#: Title of reports without local noise, whatever encodes them.
+BARE = "Answers as they are"
+
+#: What remains of the protection of reports without local noise.
+TOGETHER = "the shuffler and the analyst together would see every answer"
+
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
@@ -61,6 +67,8 @@ _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 spli
 
 def randomizer_title(randomizer: Any) -> str:
     """Return the full name of a randomizer."""
+    if math.isinf(randomizer.epsilon0):
+        return BARE
     name = str(randomizer.name)
     strategy, found, base = name.partition(":")
     if found and strategy in _SET_WORDS:
@@ -215,6 +223,8 @@ def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, s
 
 def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     """Return the same on one line."""
+    if math.isinf(profile.epsilon0):
+        return f"no local noise: {TOGETHER}"
     epsilon0, odds, guess = local_limits(profile, rounds=rounds)
     name = "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
     return (
@@ -223,9 +233,24 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     )
 
 
+def local_loss(profile: LocalProfile) -> str:
+    """Return the local privacy loss as it stands beside a randomizer's name."""
+    if math.isinf(profile.epsilon0):
+        return "no local noise"
+    return f"epsilon0 = {rounded(profile.epsilon0, up=True)}"
+
+
+def true_answers(collected_by: str, *, is_bare: bool) -> str:
+    """Name the holders of true answers, where reports may be the answers themselves."""
+    if is_bare and collected_by in {"devices", "planned"}:
+        return f"with each user, without local noise: {TOGETHER}"
+    return TRUE_ANSWERS[collected_by]
+
+
 def trust_facts(result: Result) -> list[tuple[str, str]]:
     """Return the holders of true answers; where there are any, a trusted curator's error too."""
-    rows = [("true answers", TRUE_ANSWERS[result.collected_by])]
+    is_bare = math.isinf(result.randomizer.epsilon0)
+    rows = [("true answers", true_answers(result.collected_by, is_bare=is_bare))]
     if (curator := result.central_model) is not None:
         words = wording(result.question)
         errors = (curator.standard_error_at_same_epsilon, result.root_mean_square_error)
@@ -306,13 +331,16 @@ def worst_error(plan: "Plan") -> list[str]:
     return [] if worst is None else [f"{error_text(plan, worst)}, whatever the answers"]
 
 
-def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return the proved upper bound first, then how far it is from what is unavoidable."""
+def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:
+    """Return the proved upper bound first, then how far it is from what is unavoidable.
+
+    With a shuffler's dummies it holds for any number of users.
+    """
     bound, name = guarantee.bound, computed_name(guarantee)
     other, value = "delta", guarantee.delta_upper
     if name == "delta":
         other, value = "epsilon", guarantee.epsilon_upper
-    users = f"{guarantee.num_users:,}"
+    users = "any number, whatever the others send" if is_for_any else f"{guarantee.num_users:,}"
     batches = [("users", users)]
     if guarantee.rounds != 1:
         batches = [("rounds", f"{guarantee.rounds:,}"), ("users", f"{users} in the smallest batch")]

@@ -1,0 +1,95 @@
+"""Dummies of one collection: drawn, added to the users' reports, taken off, accounted.
+
+Whoever simulates the shuffler draws them; with Poisson laws the sum of what all users send. They
+are reports like any other from then on, and only their number in all is told.
+"""
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from shuffledp.accounting.guarantees import guarantee_of_crowd
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
+
+Laws = tuple[DummyLaw, ...]
+
+
+def protect_alone(laws: Laws) -> bool:
+    """Whether a shuffler adds dummies, so that the guarantee holds whatever others send."""
+    return bool(laws) and laws[0].sender == "shuffler"
+
+
+def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: int) -> Any:
+    """Return the data of dummy reports, as many of each possible report as its law gives.
+
+    Of several laws each is for an equal share of the possible reports, in order.
+    """
+    columns = randomizer.report_columns().data
+    size = len(columns) // len(laws)
+    drawn = [law.draw(size, entropy, num_senders=num_users) for law in laws]
+    return np.repeat(columns, np.concatenate(drawn), axis=0)
+
+
+def less_dummies(aggregate: Any, laws: Laws, *, num_users: int) -> Any:
+    """Return the aggregate of users' reports and dummies, told how many users there were."""
+    return aggregate.less_dummies(*laws, num_users=num_users) if laws else aggregate
+
+
+def told_users(laws: Laws, told: int | None, num_users: SupportsIndex | None) -> int | None:
+    """Return the number of users of reports with dummies: as given, else as their file tells.
+
+    Raises
+    ------
+    ParameterError
+        If it is not known, or not asked for since there are no dummies.
+    DataError
+        If the file tells another one.
+    """
+    if not laws:
+        if num_users is not None:
+            raise ParameterError(
+                f"num_users = {num_users} is for a plan with dummies: leave it out, as every "
+                "report is a user's"
+            )
+        return None
+    if num_users is None and told is None:
+        raise ParameterError(
+            "num_users is missing: dummies are among the reports, and whoever shuffled them tells "
+            "how many are users'; give it (--num-users)"
+        )
+    if None not in (num_users, told) and num_users != told:
+        raise DataError(f"num_users = {num_users} is not the {told} that the file of reports tells")
+    return told if num_users is None else operator.index(num_users)
+
+
+def require_uniform(laws: Laws, shuffling: Any) -> None:
+    """Raise if there are dummies and the shuffle is not uniform."""
+    if laws and shuffling.leakage() is not None:
+        raise ParameterError(
+            "dummies are accounted for uniform shuffles only: plan without them for the "
+            f"{shuffling.name} shuffler"
+        )
+
+
+def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
+    """Return the honest users that the accountant counts on, and what it is told of dummies."""
+    if len(laws) > 1:
+        raise ParameterError(
+            f"dummies are of {len(laws)} laws, which are accounted as they were planned: for as "
+            "many users, who collect once"
+        )
+    return 1 if protect_alone(laws) else num_users, {"dummies": laws[0]} if laws else {}
+
+
+def without_dummies(plan: "Plan", num_users: int) -> Guarantee | None:
+    """Return what holds if the reports are shuffled and no dummies added; epsilon may be inf."""
+    if not plan.dummies:
+        return None
+    return guarantee_of_crowd(plan.randomizer.profile, num_users, delta=plan.target_delta)

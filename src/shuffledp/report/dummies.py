@@ -1,0 +1,94 @@
+"""Words about dummies: the lines of guarantee that a collection with them has.
+
+There are three: dummies are added and the shuffler colludes with nobody; it shuffles and none are
+added; it colludes with the analyst. Each is a theorem by itself.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from shuffledp.collection.dummies import protect_alone
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.report import wording
+from shuffledp.report.formatting import brief, counted
+
+
+def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
+    """Return the three guarantees of a plan or a result; none where there are no dummies."""
+    if not subject.dummies:
+        return []
+    with_dummies = wording.guarantee_text(subject.guarantee)
+    return [
+        (
+            "with dummies",
+            f"{with_dummies}, if the shuffler colludes with nobody; {_whose(subject)}",
+        ),
+        ("without dummies", without_dummies(subject)),
+        ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile)),
+    ]
+
+
+def without_dummies(subject: Any) -> str:
+    """Return what holds where reports are shuffled and no dummies added."""
+    found = subject.without_dummies
+    if found is None or math.isinf(found.epsilon_upper):
+        return "no finite epsilon, if the reports are shuffled and no dummies added"
+    return (
+        f"{wording.guarantee_text(found)}, if the reports are shuffled, no dummies added, and "
+        f"{found.num_users:,} users honest"
+    )
+
+
+def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
+    """Return what a privacy statement says of dummies, as titles and texts."""
+    if not result.dummies:
+        return ()
+    return (
+        (
+            "The dummies.",
+            f"Among the shuffled reports were {counted(result.num_dummies, 'dummy report')}, which "
+            f"belong to nobody: {added_by(result.dummies)}. The limit above holds with them, for "
+            f"{_whose(result)}. How many there are of each answer has to stay secret, and whoever "
+            "sees the reports cannot check that there are any. If none had been added: "
+            f"{without_dummies(result)}.",
+        ),
+    )
+
+
+def added_by(laws: tuple[DummyLaw, ...]) -> str:
+    """Return who adds dummies of which law, as a clause."""
+    named = ", ".join(map(str, laws))
+    if laws[0].sender == "users":
+        return f"each user adds some of every possible report, by the law {named}"
+    return f"the shuffler adds some of every possible report, by the law {named}"
+
+
+def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the forms of `explain` show of a record's dummies."""
+    laws = tuple(DummyLaw.from_text(text) for text in record.get("dummies") or ())
+    if not laws:
+        return {"added_by": "", "is_for_any": False}
+    found, users = record.get("without_dummies"), f"{int(record['num_users']):,}"
+    without = "no finite epsilon is proved"
+    if found and (epsilon := upper_in_json(found["epsilon"])) is not None:
+        delta = brief(upper_in_json(found["delta"]) or 0.0)
+        without = f"epsilon <= {brief(epsilon)} at delta <= {delta} if {users} users are honest"
+    return {
+        "added_by": added_by(laws),
+        "is_for_any": protect_alone(laws),
+        "without_dummies": without,
+    }
+
+
+def upper_in_json(value: Any) -> float | None:
+    """Return the upper end of a bound in JSON, or a given number; None if none is proved."""
+    upper = value["upper"] if isinstance(value, Mapping) else value
+    return None if upper is None else float(upper)
+
+
+def _whose(subject: Any) -> str:
+    """Return the users whom the guarantee with dummies counts on."""
+    if protect_alone(subject.dummies):
+        return "any number of users, whatever the others send"
+    return f"{subject.guarantee.num_users:,} honest users, who send dummies"
