@@ -16,6 +16,9 @@ from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.randomizers.bit_sums import BitSums
 
 # Mean and spread of 400 runs: chi-square tails of 1e-10 each, for sums that are a little more
@@ -54,8 +57,9 @@ def test_bare_reports_are_the_answers_and_dummies_of_every_bin():
     extra = np.bincount(reports, minlength=3) - [300, 690, 10]
     assert extra.min() >= 0
     assert extra.sum() == result.num_dummies
-    # Dummies do not stand together: all reports are in random order.
-    assert set(reports[-200:].tolist()) == {0, 1}
+    # Dummies do not stand together: the rarest report, mostly theirs, is in both halves.
+    rare = np.flatnonzero(reports == 2)
+    assert rare[0] < len(reports) / 2 < rare[-1]
 
 
 def test_a_seed_gives_the_same_again_and_without_one_the_dummies_differ():
@@ -78,12 +82,11 @@ def test_users_reports_are_those_of_the_same_seed_without_dummies():
 
 
 @pytest.mark.parametrize(
-    ("plan", "num_users"),
-    [(plan_with(num_users=60), 60), (plan_with(epsilon0=2.0, num_users=60), 60),
-     (plan_with("poisson:1", num_users=60), 60)],
-    ids=["bare", "noisy", "users"],
-)  # fmt: skip
-def test_estimates_are_unbiased_and_spread_by_their_standard_errors(plan, num_users):
+    ("text", "epsilon0"), [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), ("poisson:1", math.inf)]
+)
+def test_estimates_are_unbiased_and_spread_by_their_standard_errors(text, epsilon0):
+    num_users = 60
+    plan = plan_with(text, epsilon0=epsilon0, num_users=num_users)
     answers = ["a"] * 20 + ["b"] * 39 + ["c"]
     shares = np.array([20, 39, 1]) / num_users
     found, covered = [], 0
@@ -141,12 +144,8 @@ class TestGuarantees:
         assert "umm" not in str(result)
 
     def test_shufflers_of_another_kind_are_refused(self):
-        from shuffledp.groups.groups import Groups
-        from shuffledp.groups.shuffler import MallowsShuffler
-        from shuffledp.groups.shuffling import GroupShuffling
-
-        groups = Groups.from_members([range(1000)])
-        other = GroupShuffling(shuffler=MallowsShuffler(groups=groups, alpha=1.0))
+        near = Groups.from_distance(np.arange(1000) // 4, 2, metric="absolute")
+        other = GroupShuffling(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
         with pytest.raises(ParameterError, match="uniform shuffles only"):
             sdp.run(BARE, ANSWERS, shuffling=other)
 
@@ -203,7 +202,7 @@ class TestEstimate:
         ("num_users", "error", "match"),
         [
             (None, ParameterError, "num_users is missing"),
-            (0, DataError, "at least two users|no reports"),
+            (0, ParameterError, "num_dummies = 1"),
             (-1, ParameterError, "num_users = -1"),
             (5000, ParameterError, "num_users = 5000"),
             (900, ParameterError, r"num_dummies = 1\d\d is not in \[0, 162\]"),
