@@ -20,7 +20,7 @@ from shuffledp.report.statement import privacy_statement
 
 ANSWERS = ["a"] * 300 + ["b"] * 690 + ["c"] * 10
 TOGETHER = "the shuffler and the analyst together would see every answer"
-SETTINGS = [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), (USERS, math.inf), (USERS, 2.0)]
+SETTINGS = [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), (USERS, 2.0)]
 #: An infinity, or what is none, in anything that people read.
 NO_NUMBER = re.compile(r"\b(inf|infinity|nan)\b|10\^inf|\u221e", re.IGNORECASE)
 
