@@ -13,6 +13,7 @@ from collection.dummy_plans import DELTA, SHUFFLERS, USERS, plan_with
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.dummies import draw_dummies, less_dummies
 from shuffledp.collection.report_files import open_reports, reports_writer
+from shuffledp.collection.run import collect
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
@@ -90,8 +91,11 @@ def test_estimates_are_unbiased_and_spread_by_their_standard_errors(text, epsilo
     answers = ["a"] * 20 + ["b"] * 39 + ["c"]
     shares = np.array([20, 39, 1]) / num_users
     found, covered = [], 0
+    codes = np.array([ord(each) - ord("a") for each in answers], dtype=np.uint8)
     for seed in range(400):
-        estimates = sdp.run(plan, answers, seed=seed).estimates
+        how = {"num_users": num_users, "entropy": Entropy.from_seed(seed)}
+        counts = collect(plan.randomizer, [codes], dummies=plan.dummies, **how)
+        estimates = plan.randomizer.estimate(counts)
         found.append((estimates.frequency - shares)[0])
         covered += int(((estimates.lower <= shares) & (shares <= estimates.upper)).sum())
     # Standard error at the true share: the estimate's own is close to it, whatever it estimates.

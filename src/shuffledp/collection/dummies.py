@@ -27,7 +27,7 @@ def protect_alone(laws: Laws) -> bool:
 
 
 def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: int) -> Any:
-    """Return the data of dummy reports, as many of each possible report as its law gives.
+    """Return dummy reports, their numbers drawn for every possible report.
 
     Of several laws each is for an equal share of the possible reports, in order.
     """
@@ -89,7 +89,7 @@ def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
 
 
 def without_dummies(plan: "Plan", num_users: int) -> Guarantee | None:
-    """Return what holds if the reports are shuffled and no dummies added; epsilon may be inf."""
+    """Return the guarantee of the same reports shuffled without dummies; epsilon may be inf."""
     if not plan.dummies:
         return None
     return guarantee_of_crowd(plan.randomizer.profile, num_users, delta=plan.target_delta)

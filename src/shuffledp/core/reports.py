@@ -117,7 +117,7 @@ class Counts:
         return number
 
     def less_dummies(self, *laws: DummyLaw, num_users: int) -> "Counts":
-        """Return the same counts, told that all but the reports of so many users are dummies.
+        """Return the same counts, in which all reports but the users' are known as dummies.
 
         Of a shuffler's law, drawn once for each category, or of the law of each user. With several
         laws each is for an equal share of the categories, in order, and each user sends a report

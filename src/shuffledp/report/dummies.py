@@ -30,7 +30,7 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
 
 
 def without_dummies(subject: Any) -> str:
-    """Return what holds where reports are shuffled and no dummies added."""
+    """Return the guarantee of reports that are shuffled without dummies, as a clause."""
     found = subject.without_dummies
     if found is None or math.isinf(found.epsilon_upper):
         return "no finite epsilon, if the reports are shuffled and no dummies added"
@@ -41,7 +41,7 @@ def without_dummies(subject: Any) -> str:
 
 
 def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
-    """Return what a privacy statement says of dummies, as titles and texts."""
+    """Return titles and texts about dummies for a privacy statement."""
     if not result.dummies:
         return ()
     return (
@@ -57,7 +57,7 @@ def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
 
 
 def added_by(laws: tuple[DummyLaw, ...]) -> str:
-    """Return who adds dummies of which law, as a clause."""
+    """Return the sender and the law of dummies, as a clause."""
     named = ", ".join(map(str, laws))
     if laws[0].sender == "users":
         return f"each user adds some of every possible report, by the law {named}"
@@ -65,7 +65,7 @@ def added_by(laws: tuple[DummyLaw, ...]) -> str:
 
 
 def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the forms of `explain` show of a record's dummies."""
+    """Return values about a record's dummies for the forms of `explain`."""
     laws = tuple(DummyLaw.from_text(text) for text in record.get("dummies") or ())
     if not laws:
         return {"added_by": "", "is_for_any": False}
