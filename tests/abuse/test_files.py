@@ -12,10 +12,11 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import cautions_about
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
+from shuffledp.peers.collecting import FetchedStore
 from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.peer_runner import PeerStore
 from shuffledp.peers.preparing import read_terms
 from shuffledp.peers.relay_client import RelayClient
-from shuffledp.peers.state_files import FetchedStore, PeerStore
 
 TERMS = simple_terms(complete_graph(6), PrivateKeys.generate(), rounds=2, report_bytes=4)
 KINDS = [FetchedStore, PeerStore]

@@ -19,11 +19,9 @@ from shuffledp.deploy.http_client import HttpClient
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner, relay_client
 from shuffledp.peers.keys import PrivateKeys, Registration, Roster
-from shuffledp.peers.node_values import NodeValues
 from shuffledp.peers.peer import Peer
-from shuffledp.peers.peer_runner import draw_reports, spending_facts
+from shuffledp.peers.peer_runner import NodeValues, PeerStore, draw_reports, spending_facts
 from shuffledp.peers.preparing import prepare_terms
-from shuffledp.peers.state_files import PeerStore
 from shuffledp.peers.terms import Limits, traffic_bytes
 
 GRAPH = complete_graph(12)

@@ -22,7 +22,6 @@ STATISTICAL = {
     "monitoring/running_counts.py",
     "network/graph.py",
     "network/positions/bounds.py",
-    "network/positions/eigenvalue_certificate.py",
     "network/positions/spectrum.py",
 }
 PRIVATE = (

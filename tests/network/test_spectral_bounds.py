@@ -7,9 +7,10 @@ from graph_families import adjacency, complete_graph, complete_with_pendant, cyc
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.network.graph import Graph, random_regular_graph
-from shuffledp.network.positions.eigenvalue_certificate import certified_norm, deflate
 from shuffledp.network.positions.spectrum import (
     Spectrum,
+    certified_norm,
+    deflate,
     rounds_to_mix,
     spectral_position_bounds,
     walk_spectrum,

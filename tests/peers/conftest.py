@@ -17,13 +17,11 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.node_values import NodeValues
-from shuffledp.peers.peer_runner import PeerRunner, draw_reports
+from shuffledp.peers.peer_runner import NodeValues, PeerRunner, PeerStore, draw_reports
 from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.relay import Relay
 from shuffledp.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.peers.relay_server import RelayService, make_app
-from shuffledp.peers.state_files import PeerStore
 from shuffledp.peers.terms import Terms
 
 URL = "http://127.0.0.1"

@@ -23,10 +23,9 @@ from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import RandomWalk
 from shuffledp.peers import collecting
-from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
+from shuffledp.peers.collecting import FetchedStore, collection_result, fetch, fetched_facts
 from shuffledp.peers.exchange_account import ExchangeRecord
 from shuffledp.peers.relay_client import RelayClient
-from shuffledp.peers.state_files import FetchedStore
 from shuffledp.peers.terms import graph_digest
 from shuffledp.report import page_html
 

@@ -13,10 +13,8 @@ from shuffledp.deploy.http_client import RefusedError
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner
 from shuffledp.peers.collecting import collection_result, fetch
-from shuffledp.peers.node_values import NodeValues
-from shuffledp.peers.peer_runner import draw_reports
+from shuffledp.peers.peer_runner import NodeValues, PeerStore, draw_reports
 from shuffledp.peers.relay_client import RelayClient
-from shuffledp.peers.state_files import PeerStore
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 

@@ -17,7 +17,7 @@ from shuffledp import (
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.servers import http_server
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.node_values import read_node_values, value_of_one
+from shuffledp.peers.peer_runner import read_node_values, value_of_one
 from shuffledp.peers.preparing import (
     prepare_terms,
     read_key,

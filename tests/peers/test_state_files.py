@@ -6,7 +6,8 @@ import stat
 import pytest
 
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.peers.state_files import FetchedStore, PeerStore
+from shuffledp.peers.collecting import FetchedStore
+from shuffledp.peers.peer_runner import PeerStore
 
 
 @pytest.fixture

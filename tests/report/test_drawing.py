@@ -139,3 +139,17 @@ def test_shares_are_labelled_in_percent():
     bars = [Bar(label="a", value=0.5, title="")]
     elements = drawn(bars_figure("c", bars, x=Axis(is_share=True), description=""))
     assert "40%" in labels(elements, "xtick")
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return math.fsum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#14171b"])  # --page of report.css, light and dark
+@pytest.mark.parametrize("colour", COLOURS)
+def test_colours_can_be_seen_on_both_pages(colour, page):
+    low, high = sorted((luminance(colour), luminance(page)))
+    assert (high + 0.05) / (low + 0.05) >= 3.0

@@ -6,9 +6,14 @@ import click
 
 from shuffledp.cli import console
 from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
+from shuffledp.report.formatting import counted, given, rounded
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.compare import BoundComparison
+    from shuffledp.accounting.compare import BoundComparison, Scenario
+
+_DIGITS, _RATIO_DIGITS = 6, 4
+
+LOWER_END = "no analysis can go below"
 
 
 @cli.command(epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6")
@@ -26,24 +31,72 @@ def bounds(**asked: Any) -> None:
     Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
     account.
     """
-    from shuffledp.accounting.compare import Scenario, compare_scenario
+    from shuffledp.accounting import compare
     from shuffledp.collection.cautions import delta_cautions
 
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
-    compared = compare_scenario(Scenario(**asked))
+    compared = compare.compare_scenario(compare.Scenario(**asked))
     if asked["delta"] is not None:
         console.print_warnings(delta_cautions(asked["delta"], asked["num_users"]))
-    if not console.print_json(compared.to_json_dict()):
-        _print_comparison(compared)
-
-
-def _print_comparison(compared: "BoundComparison") -> None:
-    """Print the bounds, smallest first and the lower end last; then what says nothing here."""
-    from shuffledp.report.bounds import bound_rows, headings, missing_rows, scenario_text
-
+    if console.print_json(compared.to_json_dict()):
+        return
     click.echo(f"{scenario_text(compared.scenario)}\n")
-    console.print_table(headings(compared), bound_rows(compared))
+    headings = ("bound", compared.scenario.asked, "times the best", "exact", "proved")
+    console.print_table(headings, bound_rows(compared))
     if compared.lower is None:
         click.echo("\nno lower end is known")
     click.echo("\nthese say nothing here")  # there are always some: no method fits all
     console.print_facts(missing_rows(compared))
+
+
+def scenario_text(scenario: "Scenario") -> str:
+    """Name the subject of the bounds."""
+    law = "any randomizer"
+    if scenario.randomizer is not None:
+        sizes = {"k": scenario.domain_size, "dimension": scenario.dimension}
+        shown = (f" {name} = {size}," for name, size in sizes.items() if size is not None)
+        law = f"{scenario.randomizer},{''.join(shown)}"
+    name = "epsilon" if scenario.asked == "delta" else "delta"
+    return (
+        f"{law} with epsilon0 = {given(scenario.epsilon0)}, {counted(scenario.num_users, 'user')}, "
+        f"{name} = {given(scenario.given)}"
+    )
+
+
+def bound_rows(compared: "BoundComparison") -> list[tuple[str, ...]]:
+    """Return the useful bounds, smallest first, rounded up; then the lower end, rounded down."""
+
+    def numbers(value: float | None, *, up: bool) -> tuple[str, str]:
+        return _number(value, _DIGITS, up=up), _number(compared.ratio(value), _RATIO_DIGITS, up=up)
+
+    rows: list[tuple[str, ...]] = [
+        (
+            each.method.name,
+            *numbers(each.value, up=True),
+            "yes" if each.method.is_exact else "no",
+            "here" if each.method.proved_here else "source",
+        )
+        for each in compared.useful
+    ]
+    if compared.lower is not None:
+        rows.append((LOWER_END, *numbers(compared.lower, up=False), "", ""))
+    return rows
+
+
+def missing_rows(compared: "BoundComparison") -> list[tuple[str, str]]:
+    """Return every other method, and why it says nothing here."""
+    return [
+        (
+            each.method.name,
+            f"{_number(each.value, _DIGITS, up=True)}: {each.reason}"
+            if each.standing == "no gain"
+            else each.reason,
+        )
+        for each in compared.bounds
+        if each.standing != "bound"
+    ]
+
+
+def _number(value: float | None, digits: int, *, up: bool) -> str:
+    """Return a bound in so many digits; nothing where there is none."""
+    return "" if value is None else rounded(value, up=up, digits=digits)

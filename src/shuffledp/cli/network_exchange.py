@@ -23,8 +23,7 @@ from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.core.guarantee import Guarantee
-    from shuffledp.peers.node_values import NodeValues
-    from shuffledp.peers.peer_runner import PeersOutcome
+    from shuffledp.peers.peer_runner import NodeValues, PeersOutcome
     from shuffledp.peers.relay_client import RelayClient
     from shuffledp.peers.terms import Terms
 
@@ -212,10 +211,15 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         raise click.UsageError("--column, --id and ways of reading are for --table")
     require_service()
     from shuffledp.core.progress import no_progress
-    from shuffledp.peers.node_values import read_node_values, value_of_one
-    from shuffledp.peers.peer_runner import PeerRunner, draw_reports, spending_facts
+    from shuffledp.peers.peer_runner import (
+        PeerRunner,
+        PeerStore,
+        draw_reports,
+        read_node_values,
+        spending_facts,
+        value_of_one,
+    )
     from shuffledp.peers.preparing import read_terms, traffic_facts
-    from shuffledp.peers.state_files import PeerStore
     from shuffledp.peers.terms import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
@@ -343,9 +347,8 @@ def collect(
         require_non_negative("wait", wait)
     from shuffledp.collection.leakage import json_of_run
     from shuffledp.collection.questions.question import EstimateOptions
-    from shuffledp.peers.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.peers.collecting import FetchedStore, collection_result, fetch, fetched_facts
     from shuffledp.peers.preparing import read_key, read_terms
-    from shuffledp.peers.state_files import FetchedStore
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)

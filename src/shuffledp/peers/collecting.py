@@ -1,9 +1,11 @@
 """The analyzer's side: fetch what was handed in, open it, estimate, and say what is guaranteed."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from pathlib import Path
+from typing import Any, NamedTuple, SupportsIndex
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.questions.question import EstimateOptions
@@ -13,6 +15,7 @@ from shuffledp.collection.shuffling import Concealment, FinishedShuffling
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.network.graph import Graph
 from shuffledp.network.run import curve_rounds
@@ -21,8 +24,55 @@ from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
 from shuffledp.peers.mail import Collected, final_transcript, open_all
 from shuffledp.peers.relay_client import LONGEST_WAIT, SHORTEST_WAIT, RelayClient
-from shuffledp.peers.state_files import Everything, FetchedStore
 from shuffledp.peers.terms import Terms
+
+_HAND_INS = ("CREATE TABLE hand_ins (position INTEGER PRIMARY KEY, message BLOB NOT NULL)",)
+_FETCHED = Layout(kind="file of hand-ins", mark=b"sdpa", version=1, tables=_HAND_INS)
+
+
+class Everything(NamedTuple):
+    """All that a relay gives to the analyzer; none of it is checked."""
+
+    roster: bytes
+    hand_ins: tuple[bytes, ...]
+    absences: object
+
+
+class FetchedStore(Database):
+    """What was fetched, sealed to the analyzer as it came; durable before `save` returns."""
+
+    def __init__(self, path: Path, terms: Terms) -> None:
+        super().__init__(path, _FETCHED, collection=terms.digest())
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the relay has said that it deleted what was handed in."""
+        return bool(self.fact("forgotten"))
+
+    def note_forgotten(self) -> None:
+        """Note that the relay deleted what was handed in."""
+        with self.transaction():
+            self.set_fact("forgotten", 1)
+
+    def save(self, fetched: Everything) -> None:
+        """Keep what was fetched: all or nothing."""
+        with self.transaction():
+            rows = list(enumerate(fetched.hand_ins))
+            self.change_many("INSERT INTO hand_ins VALUES (?, ?)", rows)
+            self.set_fact("absences", json.dumps(fetched.absences).encode())
+            self.set_fact("roster", fetched.roster)
+
+    def everything(self) -> Everything | None:
+        """Everything kept; None if nothing was."""
+        roster = self.fact("roster")
+        if roster is None:
+            return None
+        rows = self.rows("SELECT message FROM hand_ins ORDER BY position")
+        try:
+            absences = json.loads(self.fact("absences"))
+        except (TypeError, ValueError):
+            raise DataError("the file of hand-ins is damaged: restore it from a backup") from None
+        return Everything(roster, tuple(message for (message,) in rows), absences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,22 +10,166 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import open_column
+from shuffledp.collection.questions.question import Question, has_parts
+from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import RefusedError
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
 from shuffledp.peers import relay_client
 from shuffledp.peers.keys import Roster
 from shuffledp.peers.mail import Refusal
-from shuffledp.peers.node_values import NodeValues
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.relay_client import RelayClient, RelayStatus
-from shuffledp.peers.state_files import Answer, PeerStore
 from shuffledp.peers.terms import LIMITS, Limits, Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeValues:
+    """Values of some nodes: what a randomizer takes, one row a node."""
+
+    nodes: NDArray[np.int64]
+    values: Any
+
+    def of(self, nodes: Sequence[int]) -> Any:
+        """Return the values of some of the nodes, in that order."""
+        order = np.argsort(self.nodes)
+        places = order[np.searchsorted(self.nodes, nodes, sorter=order)]
+        is_array = isinstance(self.values, np.ndarray)
+        return self.values[places] if is_array else self.values.gather(places)
+
+
+def read_node_values(
+    question: Question,
+    table: Path,
+    column: str | None,
+    *,
+    labels: Sequence[str] | None,
+    num_nodes: int,
+    id_column: str | None = None,
+    **ways: Any,
+) -> NodeValues:
+    """Read the values of nodes from a table in which each row is one user.
+
+    Without a column of labels the row number, from 0, is the node's number, so that there must be
+    one row per node. ``ways`` of reading as in `open_column`.
+    """
+    opened = open_column(table, column, question, **ways)
+    nodes = np.arange(num_nodes)
+    if id_column is not None:
+        known = map(str, range(num_nodes)) if labels is None else labels
+        number_of = {label: number for number, label in enumerate(known)}
+        ids = read_ids(table, id_column, **ways)
+        for label in ids:
+            if label not in number_of:
+                named = f"{label!r} in column {id_column!r}, who is no node of the graph"
+                raise DataError(
+                    f"{table.name} names {named}: leave the row out, or see its spelling"
+                )
+        nodes = np.array([number_of[label] for label in ids], dtype=np.int64)
+    elif opened.num_users != num_nodes:
+        raise DataError(
+            f"{table.name} has {opened.num_users:,} rows and the graph {num_nodes:,} nodes: name "
+            "the column of labels with --id, or give one row a node, in the nodes' order"
+        )
+    blocks: list[Any] = list(opened.blocks())
+    if isinstance(blocks[0], np.ndarray):
+        return NodeValues(nodes=nodes, values=np.concatenate(blocks))
+    import polars as pl
+
+    return NodeValues(nodes=nodes, values=pl.concat(blocks))
+
+
+def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
+    """Return the value of a single user, given as text."""
+    if has_parts(question):
+        raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
+    return NodeValues(nodes=np.array([node]), values=question.value_of_one(answer))
+
+
+_TABLES = (
+    "CREATE TABLE peers (collection BLOB, node INTEGER, state BLOB NOT NULL, "
+    "PRIMARY KEY (collection, node))",
+    "CREATE TABLE answers (question BLOB, user TEXT, law BLOB, epsilon0 REAL NOT NULL, "
+    "report BLOB NOT NULL, PRIMARY KEY (question, user, law))",
+)
+_PEERS = Layout(kind="file of peers", mark=b"sdpp", version=3, tables=_TABLES)
+
+
+class Answer(NamedTuple):
+    """A report that was drawn from a user's value."""
+
+    # Who answered; the same in all collections of a file.
+    user: str
+    # Digest of how it was drawn, and of what it says.
+    law: bytes
+    # What it cost, in nats.
+    epsilon0: float
+    # What was drawn.
+    report: bytes
+
+
+class PeerStore(Database):
+    """States of peers in a file; what is saved is durable before `save` returns.
+
+    `rewrite` leaves nothing of what was replaced.
+
+    One file serves several collections, and remembers what was answered in each. Whoever reads it
+    reads the users' private keys and reports: it is made readable by its owner only.
+    """
+
+    def __init__(self, path: Path, terms: Terms) -> None:
+        self._collection = terms.digest()
+        super().__init__(path, _PEERS)
+        self.rows("PRAGMA temp_store = MEMORY")  # `rewrite` must not write keys elsewhere
+
+    def states(self) -> dict[int, bytes]:
+        """Return the state of each peer of the collection, by rising node."""
+        query = "SELECT node, state FROM peers WHERE collection = ? ORDER BY node"
+        return dict(self.rows(query, (self._collection,)))
+
+    def save(
+        self,
+        states: Iterable[tuple[int, bytes]],
+        *,
+        question: bytes = b"",
+        answers: Iterable[Answer] = (),
+    ) -> None:
+        """Keep the state of some peers, and what they answered to a question: all or nothing."""
+        rows = [(self._collection, node, state) for node, state in states]
+        kept = [(question, *each) for each in answers]
+        with self.transaction():
+            self.change_many("INSERT OR REPLACE INTO peers VALUES (?, ?, ?)", rows)
+            self.change_many("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", kept)
+
+    def bury(self, ends: Iterable[tuple[int, str]]) -> None:
+        """Forget the keys and the reports of peers whose part is over, but how it ended.
+
+        What they answered stays, for the next time that somebody asks the same.
+        """
+        self.save((node, end.encode()) for node, end in ends)
+        self.rewrite()
+
+    def answers(self, question: bytes) -> list[Answer]:
+        """Return all that was answered to a question, in any collection."""
+        query = "SELECT user, law, epsilon0, report FROM answers WHERE question = ?"
+        return [Answer(*row) for row in self.rows(query, (question,))]
+
+    def spent(self, user: str) -> float:
+        """Return the sum of epsilon0 over all reports of a user, whatever the question."""
+        query = "SELECT total(epsilon0) FROM answers WHERE user = ?"
+        return float(self.value(query, (user,)))
 
 
 def draw_reports(  # one keyword an option

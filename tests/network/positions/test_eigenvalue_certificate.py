@@ -9,7 +9,7 @@ from graph_families import adjacency, complete_graph, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
 from shuffledp.network.graph import Graph
-from shuffledp.network.positions.eigenvalue_certificate import Deflation, certified_norm, deflate
+from shuffledp.network.positions.spectrum import Deflation, certified_norm, deflate
 
 # Below a thousand certificates.
 FALSE_POSITIVE_RATE = 1e-9  # 1,000 certificates
@@ -135,11 +135,11 @@ def test_round_off_that_outweighs_the_start_gives_one():
 
 
 def test_failure_probability_is_that_of_four_small_normal_numbers():
-    from shuffledp.network.positions import eigenvalue_certificate
+    from shuffledp.network.positions import spectrum
 
-    assert eigenvalue_certificate.FAILURE_PROBABILITY == 1e-12
+    assert spectrum.FAILURE_PROBABILITY == 1e-12
 
-    small = math.erf(eigenvalue_certificate._COMPONENT / math.sqrt(2.0))
+    small = math.erf(spectrum._COMPONENT / math.sqrt(2.0))
     assert small**4 <= 1e-12
 
 

@@ -46,11 +46,11 @@ import numpy as np
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.network.positions import bounds as positions
 from shuffledp.network.positions.bounds import PositionBounds
-from shuffledp.network.positions.eigenvalue_certificate import loss_of
 from shuffledp.network.positions.spectrum import (
     MARGIN,
     Spectrum,
     coarse,
+    loss_of,
     power_above,
     spectral_position_bounds,
 )

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import SupportsIndex
 
 import numpy as np
@@ -11,17 +12,346 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, weight_grid
-from shuffledp.network.positions.eigenvalue_certificate import (
-    Deflation,
-    certified_norm,
-    deflate,
-    loss_of,
-)
+from shuffledp.network.walk import over_blocks
+
+#: Half the distance from 1 to the next float: what an operation loses, relative to its result.
+UNIT = 2.0**-53
+
+# Columns that are farther from orthonormal are no approximation of anything.
+_LARGEST_DEFECT = 0.1
+
+
+def loss_of(operations: float) -> float:
+    """Return at least the relative loss of this many operations in a row, below 10^13 of them."""
+    return 1.01 * operations * UNIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deflation:
+    """Some eigenpairs of a walk, apart from the constant, as computed, and how far they are off.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of float64, shape (K,)
+        theta_k, in [-1, 1].
+    eigenfunctions : ndarray of float64, shape (num_users, K)
+        phi_k, nearly orthonormal in l2(pi), and nearly of mean zero.
+    defect : float
+        eta: there are exactly orthonormal psi_k of mean zero, with the constants of the same
+        span as the phi_k with the constants, such that the norm of the map
+        x -> sum_k x_k (psi_k - phi_k) is at most eta.
+    residual : float
+        rho: at least the norm of the map x -> sum_k x_k (P psi_k - theta_k psi_k).
+
+    Notes
+    -----
+    **Theorem.** In l2(pi), where <f, g> = sum_j pi_j f_j g_j, the walk matrix P is symmetric and
+    has norm 1 (so has the matrix of its absolute values, which is P itself). Let Pi be the
+    orthogonal projector on the constants and all phi_k, C = (I - Pi) P (I - Pi), and
+    P' = 1 1* + sum_k theta_k psi_k psi_k* + C, where f* is the map g -> <f, g>. Then
+    P - P' vanishes on the constants and has norm at most ``deviation`` = sqrt(2) rho.
+
+    *Proof.* E = P - P' is symmetric, and E 1 = P 1 - 1 = 0. On the span of the psi_k it is the
+    map of ``residual``, of norm <= rho, and it takes x in the range of I - Pi to Pi P x, where
+    the norm of Pi P (I - Pi) is that of its adjoint (I - Pi) P Pi. That vanishes on constants and
+    takes psi_k to (I - Pi)(P psi_k - theta_k psi_k); so its norm is <= rho too. Hence
+    norm(E x) <= rho (norm(Pi x) + norm(x - Pi x)) <= sqrt(2) rho norm(x).
+
+    **Theorem.** Let G be the matrix of <phi_k, phi_l>, g the vector of <1, phi_k>,
+    a = norm(G - I), b = norm(g), a + b^2 < 1. Then eta = a + b + b^2 will do for the defect.
+
+    *Proof.* w_k = phi_k - g_k has mean zero, and is at distance b from phi_k (as maps). Its Gram
+    matrix M = G - g g^T has norm(M - I) <= a + b^2. So psi = w M^(-1/2) is orthonormal, with the
+    same span, and norm(psi - w) = norm(I - M^(1/2)) <= a + b^2, as
+    abs(1 - sqrt(1 + x)) <= abs(x) for x >= -1.
+
+    ``rho`` follows from the map of P phi_k - theta_k phi_k, at distance 2 eta at most, whose
+    Frobenius norm is computed. All sums are bounded with the classical gamma_n of rounding
+    analysis, whatever the outcome, so no eigensolver is trusted.
+
+    References
+    ----------
+    Higham, "Accuracy and Stability of Numerical Algorithms", second edition, 2002, Section 3.1
+    (gamma_n); Parlett, "The Symmetric Eigenvalue Problem", 1998, Section 11.5 (residuals).
+    """
+
+    eigenvalues: Floats = field(repr=False)
+    eigenfunctions: Floats = field(repr=False)
+    defect: float
+    residual: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eigenvalues", read_only(self.eigenvalues))
+        object.__setattr__(self, "eigenfunctions", read_only(self.eigenfunctions))
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of eigenpairs K."""
+        return int(self.eigenvalues.size)
+
+    @property
+    def deviation(self) -> float:
+        """At least the norm of P - P'; see the first theorem."""
+        return math.sqrt(2.0) * self.residual * (1.0 + loss_of(4))
+
+    @property
+    def largest_modulus(self) -> float:
+        """Largest absolute value of an eigenvalue that was computed, 0 if there is none."""
+        return float(np.abs(self.eigenvalues).max(initial=0.0))
+
+
+def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflation:
+    """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
+
+    Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
+    NaN. Without any it is exact. Cost: O(num_edges K + num_users K^2).
+    """
+    pi, degrees = graph.stationary_law(), graph.degrees
+    root = np.sqrt(pi)[:, None]
+    # The same span, orthonormal in l2(pi) and of mean zero, nearly.
+    columns, _ = np.linalg.qr(np.hstack([root, root * eigenfunctions]))
+    functions = np.ascontiguousarray(columns[:, 1:] / root)
+    images = laziness * functions
+    images += (1.0 - laziness) * ((graph.matrix() @ functions) / degrees[:, None])
+    eigenvalues = np.clip((pi[:, None] * functions * images).sum(axis=0), -1.0, 1.0)
+    defect, trace = _defect(pi, functions)
+    images -= eigenvalues * functions
+    flat = images.reshape(-1, 1)
+    squares, loss = _products(np.repeat(pi, images.shape[1]), flat, flat)
+    # A sum over neighbours, in whatever order, laziness, the product with theta and its
+    # subtraction.
+    rounding = loss_of(int(degrees.max()) + 12) * math.sqrt(trace)
+    residual = math.sqrt(float(squares[0, 0])) * (1.0 + loss) + rounding + 2.0 * defect
+    order = np.argsort(-np.abs(eigenvalues), kind="stable")
+    return Deflation(
+        eigenvalues=eigenvalues[order],
+        eigenfunctions=np.ascontiguousarray(functions[:, order]),
+        defect=defect,
+        residual=residual * (1.0 + loss_of(8)),
+    )
+
+
+def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
+    """Return at least the defect of functions, and at least the sum of their squared norms."""
+    gram, loss = _products(pi, functions, functions)
+    sums, _ = _products(pi, np.ones((pi.size, 1)), functions)
+    # Each product is off by at most loss norm(phi_k) norm(phi_l): in all by loss * trace.
+    trace = float(np.trace(gram)) * (1.0 + 2.0 * loss)
+    error = loss * trace * (1.0 + loss_of(8))
+    away = float(np.linalg.norm(gram - np.eye(gram.shape[0]))) * 1.000001 + error
+    mean = float(np.linalg.norm(sums)) * 1.000001 + error
+    defect = (away + mean + mean * mean) * (1.0 + loss_of(8))
+    if not defect < _LARGEST_DEFECT:  # written so that NaN fails
+        raise PrecisionError(
+            f"eigenfunctions are {defect} from orthonormal: give functions that are linearly "
+            "independent and not constant, or num_pairs = 0"
+        )
+    return defect, trace
+
+
+def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]:
+    """Return <f, g> for all columns, and what each is off by, relative to norm(f) norm(g)."""
+    rows = math.isqrt(pi.size) + 1  # at a time: then sums are shortest
+    products = np.zeros((first.shape[1], second.shape[1]))
+    for begin in range(0, pi.size, rows):
+        part = slice(begin, begin + rows)
+        products += (pi[part, None] * first[part]).T @ second[part]
+    return products, loss_of(rows + -(-pi.size // rows) + 4)
+
+
+#: Every certificate fails with at most this probability over its start vectors.
+FAILURE_PROBABILITY = 1e-12
+
+# Start vectors; as many as the compiled recurrence goes through together.
+_NUM_STARTS = 4
+
+# At least one of the start vectors has a component of this size, but for that probability.
+_COMPONENT = 0.999 * math.sqrt(math.pi / 2.0) * FAILURE_PROBABILITY ** (1.0 / _NUM_STARTS)
+
+# Share of the tolerance by which the interval of the polynomial is wider than the guess. With a
+# fifth, the degree is within 15 % of the least.
+_SHARE_OF_INTERVAL = 0.2
+
+# Between two removals of the known eigenpairs their share grows by no more than this; it starts
+# at round-off.
+_LARGEST_GROWTH = 1e6
+_MOST_STEPS_BETWEEN = 8
+
+# Walks with a smaller gap are not told from those that never mix: millions of rounds.
+_LEAST_GAP = 1e-6
+
+# Norms beyond this end the recurrence, long before they overflow.
+_LARGEST_NORM = 1e100
+
+
+def certified_norm(
+    graph: Graph,
+    deflation: Deflation,
+    *,
+    laziness: float,
+    guess: float,
+    tolerance: float,
+    most_steps: int,
+    entropy: Entropy,
+) -> float:
+    """Return an upper bound on the norm of the walk matrix without its known eigenpairs.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected, with at least one edge.
+    deflation : Deflation
+        The known eigenpairs. Without any, the norm is the second eigenvalue's modulus.
+    laziness : float
+        Probability that a report stays, in [0, 1).
+    guess : float
+        About the norm, at best slightly below. However wrong it is, the bound holds.
+    tolerance : float
+        Stop as soon as the bound is at most guess + tolerance (1 - guess), or after twice as many
+        rounds as that should take. In (0, 1).
+    most_steps : int
+        Or after a number of rounds, >= 1.
+    entropy : Entropy
+        Of the start vectors; independent of how the eigenpairs were found.
+
+    Returns
+    -------
+    float
+        At least the norm, in [0, 1], but for `FAILURE_PROBABILITY` over the start vectors. 1 where
+        nothing can be said.
+
+    Notes
+    -----
+    In l2(pi), let C = (I - Pi) P (I - Pi) be the symmetric matrix of which the norm mu is wanted
+    (`Deflation`), u a unit function with C u = mu u or C u = -mu u, T_k the Chebyshev polynomials,
+    g_1, ..., g_s start vectors with independent standard normal coordinates in an orthonormal
+    basis, and beta > 0 any number, which may depend on them.
+
+    **Theorem** (exact arithmetic). With c > 0, but for probability (c sqrt(2/pi))^s,
+    mu <= max(beta, max_l min_k beta cosh(arccosh(N_{k,l} / c) / k)), N_{k,l} the norm of
+    T_k(C / beta) g_l, the minimum over any set of k >= 1 with N_{k,l} >= c.
+
+    *Proof.* u does not depend on the g_l, so that the <u, g_l> are independent standard normal
+    numbers, each within (-c, c) with probability at most 2c / sqrt(2 pi). But for the probability
+    stated, abs(<u, g_l>) >= c for some l. If x = mu / beta > 1, then
+    N_{k,l} >= abs(<u, T_k(C / beta) g_l>) = T_k(x) abs(<u, g_l>) >= T_k(x) c for every k, as T_k
+    is even or odd; and T_k(x) = cosh(k arccosh(x)).
+
+    **Theorem** (as computed). Let v_{k+1} = (2/beta) P v_k - v_{k-1} + f_k + h_k be what is
+    computed, with h_k anything in the range of Pi, and abs(<u, f_k + leak_k>) <= F_k, where
+    leak_k = (2/beta) (I - Pi) P Pi v_k. Then the theorem holds with c - R_k for c,
+    R_k = sum_{i<k} (k - i) F_i + the error of v_0, as long as it is positive.
+
+    *Proof.* u is orthogonal to the range of Pi, so that <u, P v> = <C u, v> + <u, P Pi v>. Hence
+    y_k = <u, v_k> obeys y_{k+1} = 2x y_k - y_{k-1} + e_k with abs(e_k) <= F_k (up to the sign of
+    mu), so y_k = T_k(x) y_0 + sum_i U_{k-1-i}(x) e_i. For x > 1, U_{m-1}(x) is a sum of m
+    polynomials T_j(x), j <= m - 1, so that U_{k-1-i}(x) <= (k - i) T_k(x). Therefore
+    N_{k,l} >= abs(y_k) >= T_k(x) (c - R_k).
+
+    The removals of the known eigenpairs, whatever their accuracy, are the h_k: they need not be
+    done every time, and only the rounding of their subtraction counts. As P has norm 1 and no
+    negative entry, F_k <= kappa ((2/beta) N_k + N_{k-1}) with kappa the residual of the
+    eigenpairs, plus the unit round-off times the additions in a mean over neighbours and a few
+    more operations.
+
+    What is not proved: that the numbers of the generator are exactly normal. They are doubles,
+    whose grid is finer than c by thirteen digits. A fixed seed is as good as any for every graph
+    that was not made with the seed in mind; give an ``entropy`` of the operating system for
+    graphs from somebody who would like to be believed.
+
+    Cost: about arccosh(sqrt(n) / c) / sqrt(2 tolerance (1 - mu)) rounds of four functions.
+
+    References
+    ----------
+    Kuczynski, Wozniakowski, "Estimating the largest eigenvalue by the power and Lanczos
+    algorithms with a random start", SIAM Journal on Matrix Analysis and Applications 13, 1992;
+    Halko, Martinsson, Tropp, "Finding structure with randomness", arXiv:0909.4061v2, Section 4.3
+    (norms from Gaussian vectors).
+
+    Examples
+    --------
+    >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+    >>> bound = certified_norm(
+    ...     triangle, deflate(triangle, np.empty((3, 0)), laziness=0.0), laziness=0.0, guess=0.5,
+    ...     tolerance=0.01, most_steps=1000, entropy=Entropy.from_seed(0),
+    ... )
+    >>> 0.5 <= bound <= 0.505
+    True
+    """
+    from shuffledp.network import walk_kernels as kernels
+
+    if not 0.0 <= guess < 1.0 - _LEAST_GAP:  # NaN fails too
+        return 1.0
+    # About twice as many as are needed if the guess is right; if it is not, more bring little.
+    away = tolerance * (1.0 - guess)
+    last = min(
+        most_steps, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / math.sqrt(away))
+    )
+    beta = guess + _SHARE_OF_INTERVAL * tolerance * (1.0 - guess)
+    growth_a_step = math.acosh(max(1.0 / beta, 1.0 + 1e-12))
+    between = min(_MOST_STEPS_BETWEEN, max(1, int(math.log(_LARGEST_GROWTH) / growth_a_step)))
+    pi, (num_users, num_pairs) = graph.stationary_law(), deflation.eigenfunctions.shape
+    known = np.ascontiguousarray(np.hstack([np.ones((num_users, 1)), deflation.eigenfunctions]))
+    loss_of_norms = loss_of(num_users + 16)
+    # Error of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
+    # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
+    removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
+    additions = kernels.additions_of_means(int(graph.degrees.max()))
+    kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
+
+    def norms_of(functions: Floats) -> Floats:
+        """Return at least the norms of the columns."""
+        norms: Floats = np.sqrt(np.einsum("i,ij,ij->j", pi, functions, functions))
+        return norms * (1.0 + loss_of_norms)
+
+    def remove_known(functions: Floats) -> None:
+        """Subtract in place what columns have of the known eigenfunctions."""
+        functions -= known @ _products(pi, known, functions)[0]
+
+    current = entropy.generator().standard_normal((num_users, _NUM_STARTS)) / np.sqrt(pi)[:, None]
+    previous, (before, lost_a_step) = np.zeros_like(current), np.zeros((2, _NUM_STARTS))
+    # Rounding of the start itself (a root, a quotient, pi), and of the removal just below.
+    lost = (kappa + 8.0 * UNIT) * norms_of(current)
+    remove_known(current)
+    norms, best = norms_of(current), np.full(_NUM_STARTS, np.inf)
+    for step in range(1, last + 1):
+        factor = 2.0 / beta if step > 1 else 1.0 / beta
+        fixed = graph.starts, graph.neighbours, laziness, factor, current, previous
+        advance = partial(kernels.chebyshev_step, *fixed)
+        squares = np.sum([found for _, found in over_blocks(num_users, advance)], axis=0)
+        lost_a_step += kappa * (factor * norms + before)
+        lost += lost_a_step
+        current, previous = previous, current
+        before = norms
+        norms = np.sqrt(squares / float(graph.neighbours.size)) * (1.0 + loss_of_norms)
+        is_large = float(norms.max()) > _LARGEST_NORM
+        if step % between == 0 or step == last or is_large:
+            lost_now = kappa * (norms + before)
+            lost_a_step += lost_now
+            lost += lost_now
+            remove_known(current)
+            remove_known(previous)
+            norms, before = norms_of(current), norms_of(previous)
+            np.minimum(best, _bounds(beta, norms, _COMPONENT - lost, step), out=best)
+            if is_large or float(best.max()) <= guess + away:
+                break
+    return min(1.0, float(best.max()))
+
+
+def _bounds(beta: float, norms: Floats, rest: Floats, step: int) -> Floats:
+    """Return the bound on the norm if each start vector were the good one; inf if none."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.maximum(norms / rest * (1.0 + 1e-12), 1.0)
+        growth = np.arccosh(ratio) * (1.0 + 1e-12) / step
+        bounds = beta * (1.0 + 2.0 * UNIT) * np.cosh(growth) * (1.0 + 1e-14)
+    # Beyond that growth the bound is above every norm.
+    return np.where((rest > 0.0) & (growth < 100.0), bounds, np.inf)
+
 
 #: Most users for whom all eigenpairs are computed at once.
 DENSE_USERS = 400
