@@ -329,7 +329,7 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     dies = ("relay:Relay:forget_hand_ins", "after", 1)
     relay, url = processes.relay(*clock, port=port, dies=dies)
     processes.killed(first)
-    dies = ("state_files:PeerStore:wipe_log", "before", 1)
+    dies = ("peer_runner:PeerStore:wipe_log", "before", 1)
     first = processes.peers(url, "0-5", "first.db", dies=dies)
     processes.killed(first)
     first = processes.peers(url, "0-5", "first.db")
@@ -339,7 +339,7 @@ def test_processes_that_are_killed_where_something_is_deleted(processes):
     # it and not said so; and the analyzer, when it has heard that and not noted it.
     dies = ("relay_client:RelayClient:forget_hand_ins", "before", 1)
     processes.killed(processes.start_collecting(url, dies=dies))
-    dies = ("state_files:FetchedStore:note_forgotten", "before", 1)
+    dies = ("collecting:FetchedStore:note_forgotten", "before", 1)
     collecting = processes.start_collecting(url, dies=dies)
     processes.killed(relay)
     relay, url = processes.relay(*clock, port=port)

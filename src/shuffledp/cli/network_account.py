@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from shuffledp.network.account import NetworkAccount
 
 
-def _up(value: float | None, digits: int = 6) -> str:
+def _up(value: float | None) -> str:
     """Return an upper bound, rounded up; a dash where there is none."""
-    return "-" if value is None else rounded(value, up=True, digits=digits)
+    return "-" if value is None else rounded(value, up=True, digits=6)
 
 
 @network.command(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,9 @@ from shuffledp.core.labels import (
     place_expression,
     present,
 )
+from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.design import NOTHING
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _ROWS_A_BLOCK = 1 << 19
 _BOOLEANS = ("0", "1", "true", "false")
@@ -199,8 +197,6 @@ def open_histories(  # one keyword an option
     >>> histories.true_counts()[:, 0].tolist()
     [1, 2, 1]
     """
-    import polars as pl
-
     report = on_progress or no_progress
     length = None if periods is None else require_periods(periods)
     labels = _labels(categories)
@@ -287,8 +283,6 @@ def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
 # ---------------------------------------------------------------- columns
 def _user_expression(name: str, dtype: "pl.DataType", source: tables.Source) -> "pl.Expr":
     """Return the expression for identifiers, Int64 or text."""
-    import polars as pl
-
     if dtype.is_integer() and not source.declared:
         return pl.col(name).cast(pl.Int64)
     if dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum):
@@ -303,8 +297,6 @@ def _value_expression(
     name: str, dtype: "pl.DataType", labels: tuple[str, ...], origin: str
 ) -> "pl.Expr":
     """Return the expression for the codes, Int64; null where a value is none of the domain."""
-    import polars as pl
-
     if labels:
         return place_expression(name, dtype, labels).cast(pl.Int64)
     column = pl.col(name)
@@ -329,8 +321,6 @@ def _refuse(
     origin: str,
 ) -> NoReturn:
     """Raise the error for the first row that has no code."""
-    import polars as pl
-
     is_bad = pl.any_horizontal(pl.all().is_null())
     place = int(rows.select(is_bad.arg_true().first()).collect().item())
     raw = frame.select(names).slice(place, 1).collect().row(0)
@@ -407,8 +397,6 @@ def _last_of_each_period(
     users: NDArray[np.int32], periods: NDArray[np.int64], values: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Sort changes by period and user, and keep the last where a user has several in a period."""
-    import polars as pl
-
     order = np.lexsort((users, periods))
     users, periods, values = users[order], periods[order], values[order]
     if not ((users[1:] == users[:-1]) & (periods[1:] == periods[:-1])).any():
@@ -433,8 +421,6 @@ def time_expression(
     name: str, dtype: "pl.DataType", example: object, origin: str
 ) -> "tuple[pl.Expr, str]":
     """Return the expression for times, Int64: numbers, or microseconds of a date or moment."""
-    import polars as pl
-
     column, text = pl.col(name), str(example).strip()
     if dtype.is_integer():
         return column.cast(pl.Int64), "number"
@@ -529,8 +515,6 @@ def _starts_of_moments(
     ends: Sequence[int], start: object, every: object, length: int | None
 ) -> NDArray[np.int64]:
     """Return the moments at which the periods up to the latest begin, and one more at least."""
-    import polars as pl
-
     match = _LENGTH.fullmatch("1d" if every is None else str(every))
     if match is None:
         raise ParameterError(

@@ -31,6 +31,15 @@ class MonitorServer:
     design : MonitorDesign
         What clients and server agreed on.
 
+    Attributes
+    ----------
+    design : MonitorDesign
+        As given.
+    num_reports : int
+        How many reports have arrived.
+    last_period : int
+        Last period of which a report has arrived; 0 before the first.
+
     Raises
     ------
     ParameterError
@@ -63,7 +72,7 @@ class MonitorServer:
     8.0
     """
 
-    __slots__ = ("_design", "_last_period", "_num_reports", "_sums", "_weighted")
+    __slots__ = ("_sums", "_weighted", "design", "last_period", "num_reports")
 
     def __init__(self, design: MonitorDesign) -> None:
         shape = design.tree.num_nodes, design.encoding.num_columns
@@ -72,26 +81,11 @@ class MonitorServer:
                 f"periods = {design.periods} with {shape[1]} columns need {shape[0] * shape[1]} "
                 f"counters, more than {_MOST_COUNTERS}: take longer periods, or fewer values"
             )
-        self._design = design
+        self.design = design
         self._sums = np.zeros(shape, dtype=np.int64)
         self._weighted: NDArray[np.int64] | None = None  # None: reports have come since
-        self._num_reports = 0
-        self._last_period = 0
-
-    @property
-    def design(self) -> MonitorDesign:
-        """What clients and server agreed on."""
-        return self._design
-
-    @property
-    def num_reports(self) -> int:
-        """How many reports have arrived."""
-        return self._num_reports
-
-    @property
-    def last_period(self) -> int:
-        """Last period of which a report has arrived; 0 before the first."""
-        return self._last_period
+        self.num_reports = 0
+        self.last_period = 0
 
     def ingest(self, reports: MonitorReports | MonitorReport | Iterable[MonitorReport]) -> None:
         """Add reports, of any periods and in any order.
@@ -115,8 +109,8 @@ class MonitorServer:
             reports = [reports]
         if not isinstance(reports, MonitorReports):
             reports = MonitorReports.from_reports(reports)
-        require_reports(self._design, reports)
-        offsets = np.array(self._design.tree.offsets, dtype=np.int64)
+        require_reports(self.design, reports)
+        offsets = np.array(self.design.tree.offsets, dtype=np.int64)
         self._weighted = None
         for start in range(0, len(reports), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -124,16 +118,16 @@ class MonitorServer:
             nodes = offsets[heights] + (reports.periods[block] >> heights) - 1
             places = nodes * self._sums.shape[1] + reports.columns[block]
             np.add.at(self._sums.reshape(-1), places, reports.signs[block].astype(np.int64))
-        self._num_reports += len(reports)
-        self._last_period = max(self._last_period, int(reports.periods.max(initial=0)))
+        self.num_reports += len(reports)
+        self.last_period = max(self.last_period, int(reports.periods.max(initial=0)))
 
     def add_sums(self, period: int, sums: NDArray[np.int64], num_reports: int) -> None:
         """Add reports of a period, added up for each level that ends then (rows) and column."""
         for level, row in enumerate(sums, start=1):
-            self._sums[self._design.tree.offset(level) + (period >> (level - 1)) - 1] += row
+            self._sums[self.design.tree.offset(level) + (period >> (level - 1)) - 1] += row
         self._weighted = None
-        self._num_reports += num_reports
-        self._last_period = max(self._last_period, period)
+        self.num_reports += num_reports
+        self.last_period = max(self.last_period, period)
 
     def estimate(
         self,
@@ -171,7 +165,7 @@ class MonitorServer:
         -----
         Cost: O(num_columns d). The first simultaneous band of a design takes up to a second more.
         """
-        period = self._design.tree.require_through(t, "t")
+        period = self.design.tree.require_through(t, "t")
         bands: Any = {"confidence": confidence, "simultaneous": simultaneous}
         return self.running_counts(period, num_users=num_users, **bands).at(period)
 
@@ -217,14 +211,14 @@ class MonitorServer:
         -----
         Cost: O(num_columns d), smoothed O(num_columns d + d log d), and the bands, once.
         """
-        tree = self._design.tree
-        if through is None and not self._last_period:
+        tree = self.design.tree
+        if through is None and not self.last_period:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
-        last = tree.require_through(self._last_period if through is None else through)
+        last = tree.require_through(self.last_period if through is None else through)
         estimated = smoothed_running_counts if smoothed else online_running_counts
         if self._weighted is None:  # made once for all reports since the last time
             self._weighted = level_weighted_sums(tree, self._sums)
-        design, size = self._design, self._design.encoding.domain_size
+        design, size = self.design, self.design.encoding.domain_size
         users = require_at_least("num_users", num_users, 1)
         reach = band_quantile(
             last if smoothed else design.periods,

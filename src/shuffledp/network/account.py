@@ -310,16 +310,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         ),
         "published_source": _PUBLISHED[protocol],
         "rounds_for_most": for_most,
-        **of_walk,
     }
-    rows = tuple(
-        NetworkAccount(
-            rounds=each,
-            **about,
-            **_after(mixing, profile, each, of_walk, shares=shares, with_lower=with_lower),
-        )
-        for each in numbers
-    )
+    of_each: Any = {"terms": of_walk, "shares": shares, "with_lower": with_lower, "about": about}
+    rows = tuple(_account(mixing, profile, each, **of_each) for each in numbers)
     return NetworkAccounts(rows) if several else rows[0]
 
 
@@ -339,15 +332,16 @@ def _about(mixing: NetworkMixing) -> dict[str, Any]:
     }
 
 
-def _after(
+def _account(
     mixing: NetworkMixing,
     profile: LocalProfile,
     rounds: int,
-    terms: Terms,
     *,
+    terms: Terms,
     shares: tuple[float, ...],
     with_lower: bool,
-) -> dict[str, Any]:
+    about: dict[str, Any],
+) -> NetworkAccount:
     """Return the account after a number of rounds."""
     hiding = mixing.hiding(rounds)
     epsilon = mixing.epsilon(profile, rounds=rounds, with_lower=with_lower, **terms)
@@ -357,11 +351,14 @@ def _after(
             least = min(least, hiding.epsilon_of_share(profile, share, **terms))
         of_shares.append((share, least))
     logger.info("network: %d rounds, epsilon about %.4g", rounds, epsilon.upper)
-    return {
-        "epsilon": epsilon,
-        "published_epsilon": hiding.published_epsilon(profile, **terms),
-        "separation": hiding.separation,
-        "worst_user": mixing.graph.name_of(hiding.worst_user),
-        "method": hiding.bounds.method,
-        "epsilon_of_shares": tuple(reversed(of_shares)),
-    }
+    return NetworkAccount(
+        rounds=rounds,
+        epsilon=epsilon,
+        published_epsilon=hiding.published_epsilon(profile, **terms),
+        separation=hiding.separation,
+        worst_user=mixing.graph.name_of(hiding.worst_user),
+        method=hiding.bounds.method,
+        epsilon_of_shares=tuple(reversed(of_shares)),
+        **terms,
+        **about,
+    )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from shuffledp.collection.source.edge_files import (
 from shuffledp.collection.source.tables import PARQUET
 from shuffledp.core.arrays import Integers
 from shuffledp.core.errors import DataError
+from shuffledp.core.lazy_polars import pl
 from shuffledp.network.graph import Graph
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
@@ -75,8 +72,6 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
 
 def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
     """Return the graph of edges between names that are text; see `read_graph`."""
-    import polars as pl
-
     if location.suffix.lower() not in PARQUET and _starts_with_header(table, location.name):
         table = table[1:]
     for name in ("first", "second"):

@@ -105,11 +105,6 @@ def step_walkers(
 PART = 64
 
 
-def additions_of_means(most_neighbours: int) -> int:
-    """Return the largest number of additions per term in a sum over neighbours."""
-    return min(PART, most_neighbours) + -(-most_neighbours // PART)
-
-
 @njit
 def chebyshev_step(
     starts: Integers,

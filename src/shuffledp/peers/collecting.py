@@ -44,11 +44,6 @@ class FetchedStore(Database):
     def __init__(self, path: Path, terms: Terms) -> None:
         super().__init__(path, _FETCHED, collection=terms.digest())
 
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether the relay has said that it deleted what was handed in."""
-        return bool(self.fact("forgotten"))
-
     def note_forgotten(self) -> None:
         """Note that the relay deleted what was handed in."""
         with self.transaction():
@@ -126,7 +121,7 @@ def fetch(
     )
     if store is not None and kept is None:
         store.save(everything)
-    if store is not None and not store.is_forgotten:
+    if store is not None and not store.fact("forgotten"):  # the relay has not said so yet
         try:
             client.forget_hand_ins(token)
         except (NoAnswerError, RefusedError) as error:
@@ -139,15 +134,17 @@ def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report:
     """Wait for the end of a collection and return its time; raise if it is late."""
     give_up = None if seconds is None else time.monotonic() + seconds
     wait = SHORTEST_WAIT
-    while (status := client.status()).phase != "over":
+    while True:
+        status = client.status()
         status.require_terms(terms)
+        if status.phase == "over":
+            return
         report("rounds", status.round, status.rounds)
         if give_up is not None and time.monotonic() + wait > give_up:
             where = f"in its {status.phase} phase, round {status.round} of {status.rounds}"
             raise DataError(f"the collection is not over: it is {where}; come back later")
         time.sleep(wait)
         wait = min(1.5 * wait, LONGEST_WAIT)
-    status.require_terms(terms)
 
 
 def collection_result(

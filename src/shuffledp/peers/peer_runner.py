@@ -21,6 +21,7 @@ from shuffledp.collection.questions.question import Question, has_parts
 from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
@@ -86,8 +87,6 @@ def read_node_values(
     blocks: list[Any] = list(opened.blocks())
     if isinstance(blocks[0], np.ndarray):
         return NodeValues(nodes=nodes, values=np.concatenate(blocks))
-    import polars as pl
-
     return NodeValues(nodes=nodes, values=pl.concat(blocks))
 
 
@@ -415,8 +414,7 @@ class PeerRunner:
 
     def _save(self, peers: dict[int, Peer]) -> None:
         """Save some peers together."""
-        if peers:
-            self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
+        self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
 
     def _outcome(self) -> PeersOutcome:
         """Outcome in words."""

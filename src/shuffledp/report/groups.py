@@ -45,11 +45,21 @@ class MallowsWords(ShuffleWords):
         """Return the values of the template."""
         assert self.facts is not None  # noqa: S101  # narrows the type
         facts = self.facts
+        orders = facts.orders_tried if isinstance(facts, MallowsFacts) else ()
         return {
             "groups": group_rows(facts),
             "shuffle": shuffle_rows(facts),
-            "stays": preservation_rows(facts),
-            "orders": order_rows(facts) if isinstance(facts, MallowsFacts) else [],
+            "stays": [  # within the largest group
+                (
+                    each.name,
+                    f"{each.size:,}",
+                    f"at least {percent(each.eta, 1)}",
+                    f"{each.delta:.3g}",
+                    f"{percent(each.confidence, 0)} confidence",
+                )
+                for each in facts.preservation
+            ],
+            "orders": [(name, f"{number:,}") for name, number in orders],
         }
 
 
@@ -143,23 +153,4 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
         ("Reference order", facts.reference_order),
         ("Sensitivity", sensitivity),
         ("A report moves", moved),
-    ]
-
-
-def order_rows(facts: MallowsFacts) -> list[tuple[str, str]]:
-    """Return the reference orders that were tried, each with its sensitivity."""
-    return [(name, f"{number:,}") for name, number in facts.orders_tried]
-
-
-def preservation_rows(facts: GroupFacts) -> list[tuple[str, ...]]:
-    """Return rows of what stays within the largest group."""
-    return [
-        (
-            each.name,
-            f"{each.size:,}",
-            f"at least {percent(each.eta, 1)}",
-            f"{each.delta:.3g}",
-            f"{percent(each.confidence, 0)} confidence",
-        )
-        for each in facts.preservation
     ]

@@ -62,11 +62,10 @@ def test_labels_may_be_numbers_of_another_count(tmp_path):
     assert read_edges(path, ["5", "9", "17"]).tolist() == [[2, 0], [0, 1]]
 
 
-def test_unknown_labels_are_counted_and_refused_or_dropped(tmp_path):
+def test_unknown_labels_are_counted_and_refused(tmp_path):
     path = write(tmp_path / "a.csv", "u,v\nanna,bob\nbob,zoe\nyan,zoe\n")
     with pytest.raises(DataError, match=r"2 of 3 rows of a.csv .* such as 'zoe'"):
         read_edges(path, ["anna", "bob"])
-    assert read_edges(path, ["anna", "bob"], unknown="drop").tolist() == [[0, 1]]
     with pytest.raises(DataError, match=r"3 of 3 rows of a.csv .*no whole number, such as 'anna'"):
         read_edges(path)
 
@@ -126,8 +125,6 @@ def test_absent_files_and_folders(tmp_path):
 
 def test_bad_arguments(tmp_path):
     path = write(tmp_path / "a.csv", "0,1\n")
-    with pytest.raises(ParameterError, match="'ignore' is not one of error, drop"):
-        read_edges(path, unknown="ignore")
     with pytest.raises(ParameterError, match="ids holds a label twice"):
         read_edges(path, ["0", "1", "0"])
 

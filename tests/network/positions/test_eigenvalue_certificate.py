@@ -198,5 +198,5 @@ def test_repeated_functions_are_replaced_and_nan_is_refused():
 def test_without_functions_nothing_deviates():
     graph = Graph.from_edges([(0, 1), (1, 2)])
     deflation = deflate(graph, np.empty((3, 0)), laziness=0.0)
-    assert deflation.deviation == deflation.defect == deflation.largest_modulus == 0.0
+    assert deflation.deviation == deflation.defect == 0.0
     assert deflation.num_pairs == 0

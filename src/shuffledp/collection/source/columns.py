@@ -37,14 +37,9 @@ class Column:
     checked_for: tuple[object, ...]
     domain: tuple[str, ...]
     cautions: tuple[str, ...]
-    _read: Callable[[], Iterator[Any]] = field(repr=False)
-
-    def blocks(self) -> Iterator[Any]:
-        """Yield the values in file order, in blocks as the randomizer takes them.
-
-        `DataError` unless there are as many as in the first pass.
-        """
-        return self._read()
+    # Yields the values in file order, in blocks as the randomizer takes them; `DataError` unless
+    # there are as many as in the first pass.
+    blocks: Callable[[], Iterator[Any]] = field(repr=False)
 
 
 # --------------------------------------------------------------------- the first pass
@@ -121,7 +116,7 @@ def survey(
         checked_for=checked_for,
         domain=domain,
         cautions=(dropped,) * bool(num_missing),
-        _read=lambda: _values(source.origin, decoded(), num_users),
+        blocks=lambda: _values(source.origin, decoded(), num_users),
     )
 
 

@@ -106,12 +106,6 @@ def require_named(labels: "pl.Series", origin: str) -> None:
         )
 
 
-def require_policy(unknown: str) -> None:
-    """Raise `ParameterError` unless this is what may be done with unknown labels."""
-    if unknown not in ("error", "drop"):
-        raise ParameterError(f"unknown = {unknown!r} is not one of error, drop")
-
-
 def unknown_label(
     origin: str, label: str, *, num_rows: int, total: int, ids: Sequence[str] | None
 ) -> DataError:
@@ -124,19 +118,16 @@ def unknown_label(
         )
     return DataError(
         f"{counted} name somebody who is not in the survey, such as {label!r}: look for another "
-        "spelling, or leave such rows out with unknown='drop'"
+        "spelling, or leave such rows out"
     )
 
 
-def read_edges(
-    path: str | PathLike[str], ids: Sequence[str] | None = None, *, unknown: str = "error"
-) -> NDArray[np.int64]:
+def read_edges(path: str | PathLike[str], ids: Sequence[str] | None = None) -> NDArray[np.int64]:
     """Read an edge list: the numbers of two people a line, shape (m, 2), in file order.
 
     Without ``ids`` people are named by their number from 0, and may be outside of the survey, which
     `Groups.from_graph` refuses. Memory: the file, and some 50 bytes an edge.
     """
-    require_policy(unknown)
     table = read_two_columns(path)
     columns = [numbers_of(table[name], ids) for name in ("first", "second")]
     edges = np.stack([numbers for numbers, _ in columns], axis=1)
@@ -144,12 +135,12 @@ def read_edges(
     origin = Path(path).name
     start = num_header_lines(table, origin, names_nobody=not is_known[0].any())
     is_whole = is_known[start:].all(axis=1)
-    if unknown == "error" and not is_whole.all():
+    if not is_whole.all():
         row = start + int(np.argmin(is_whole))
         label = table[row, int(np.argmin(is_known[row]))]
         num_rows = int(np.count_nonzero(~is_whole))
-        raise unknown_label(Path(path).name, label, num_rows=num_rows, total=is_whole.size, ids=ids)
-    return edges[start:][is_whole]
+        raise unknown_label(origin, label, num_rows=num_rows, total=is_whole.size, ids=ids)
+    return edges[start:]
 
 
 def read_ids(path: str | PathLike[str], column: str, **ways: Any) -> list[str]:

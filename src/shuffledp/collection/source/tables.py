@@ -298,18 +298,13 @@ def open_text(
     if len(names) > 1 and _has_empty_line(path, content):
         # As an expression this takes polars minutes for some thousand columns.
         frame = frame.map_batches(
-            _not_empty,
+            lambda rows: rows.filter(~reduce(and_, (column.is_null() for column in rows))),
             predicate_pushdown=False,
             projection_pushdown=False,
             slice_pushdown=False,
             streamable=True,
         )
     return frame, separator
-
-
-def _not_empty(rows: "pl.DataFrame") -> "pl.DataFrame":
-    """Return the rows that have a field."""
-    return rows.filter(~reduce(and_, (column.is_null() for column in rows)))
 
 
 def _numbered(names: list[str]) -> list[str]:

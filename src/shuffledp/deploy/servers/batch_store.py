@@ -1,13 +1,12 @@
 """Where batches lie until the analyzer has them: files of a folder, or objects as S3 has them."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shuffledp.core.errors import MissingPackageError, OutputError
 from shuffledp.core.files import sync_folder
-from shuffledp.deploy.database import write_new
+from shuffledp.deploy.servers.settings import replace_file
 
 
 def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFolder | BatchObjects":
@@ -34,12 +33,8 @@ class BatchFolder:
     def write(self, number: int, data: bytes) -> None:
         """Keep a batch: its file has that name once all of it is on disk."""
         target = self._folder / _name(number)
-        partial = target.with_suffix(".part")
         with _told(f"write {target}", OSError):
-            partial.unlink(missing_ok=True)
-            write_new(partial, data, mode=0o600)
-            os.replace(partial, target)  # noqa: PTH105  # beside the other calls of the system
-            sync_folder(self._folder)
+            replace_file(target, data, mode=0o600)
 
     def read(self, number: int) -> bytes:
         """Return a batch."""

@@ -391,15 +391,16 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
 
     Reports that are sealed to such a key would never open.
     """
-    by_epoch = isinstance(settings, ShufflerSettings)
-    listed = read_list(settings.public_keys, task, "shuffler" if by_epoch else "analyzer")
-    folder = (
-        settings.sealing_keys if isinstance(settings, ShufflerSettings) else settings.opening_keys
-    )
+    role: Role = "analyzer"
+    if isinstance(settings, ShufflerSettings):
+        role, folder = "shuffler", settings.sealing_keys
+    else:
+        folder = settings.opening_keys
+    listed = read_list(settings.public_keys, task, role)
     public = {each.number: each.public_key for each in listed.keys}
     keys = sealing_keys(folder)
     for number, key in keys.items():
-        is_listed = not by_epoch or listed.serial - NUM_KEYS <= number < listed.serial
+        is_listed = role == "analyzer" or listed.serial - NUM_KEYS <= number < listed.serial
         said = public.get(number % NUM_KEYS) if is_listed else None
         if said is not None and said != key.public_key().public_bytes_raw():
             what = "is another key than the list that devices get: put back the keys and the list "
@@ -435,7 +436,7 @@ def rotate(
     if made:
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
         known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
-        _replace(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
+        replace_file(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
     used_from = max(0, present + 2) if first_epoch is None else first_epoch
     if not last < used_from < task.num_epochs:
         return epochs, None
@@ -445,7 +446,7 @@ def rotate(
     keys = [key, *(each for each in listed.keys if each.number != number)]
     after = signer.signed("analyzer", keys, listed.serial + 1)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
-        _replace(path, after)
+        replace_file(path, after)
     return epochs, key
 
 
@@ -458,10 +459,10 @@ def _write_keys(folder: Path, keys: dict[int, X25519PrivateKey]) -> None:
     sync_folder(folder)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Put a list in the place of an older one, all or nothing."""
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Put data in the place of what a file holds, all or nothing; on disk when this returns."""
     partial = path.with_suffix(".part")
     partial.unlink(missing_ok=True)
-    write_new(partial, data, mode=0o644)
+    write_new(partial, data, mode=mode)
     partial.replace(path)
     sync_folder(path.parent)

@@ -99,11 +99,6 @@ class Deflation:
         """At least the norm of P - P'; see the first theorem."""
         return math.sqrt(2.0) * self.residual * (1.0 + loss_of(4))
 
-    @property
-    def largest_modulus(self) -> float:
-        """Largest absolute value of an eigenvalue that was computed, 0 if there is none."""
-        return float(np.abs(self.eigenvalues).max(initial=0.0))
-
 
 def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflation:
     """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
@@ -301,7 +296,8 @@ def certified_norm(
     # Error of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
     # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
     removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
-    additions = kernels.additions_of_means(int(graph.degrees.max()))
+    degree = int(graph.degrees.max())  # a term of a mean goes through so many additions at most:
+    additions = min(kernels.PART, degree) + -(-degree // kernels.PART)
     kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
 
     def norms_of(functions: Floats) -> Floats:
@@ -415,7 +411,8 @@ class Spectrum:
         By Weyl's inequality no eigenvalue is farther than the deviation from one of the deflated
         matrix, whose second-largest modulus is that of a pair or the norm of the rest.
         """
-        modulus = max(self.deflation.largest_modulus, self.remainder) + self.deflation.deviation
+        largest = float(np.abs(self.deflation.eigenvalues).max(initial=0.0))
+        modulus = max(largest, self.remainder) + self.deflation.deviation
         return min(1.0, modulus * (1.0 + 2.0**-50))
 
     @property
