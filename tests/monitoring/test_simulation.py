@@ -152,7 +152,6 @@ def test_every_user_reports_once_at_every_node_of_his_level(monkeypatch, histori
     monkeypatch.setattr(
         MonitorServer, "add_sums", lambda _, period, sums, num_reports: given.append(num_reports)
     )
-    monkeypatch.setattr(MonitorServer, "last_period", 24)
     simulate_monitoring(histories, **_SETTINGS)
     assert given[15] == 400  # all five levels end
     by_level = np.diff([0, *(given[2**height - 1] for height in range(5))])

@@ -82,10 +82,20 @@ def test_loads_are_those_of_the_walk(graph, laziness):
         assert (loads >= exact).all()
 
 
-def overload(graph, rounds, slots, *, absences=None, registered=None, **more):
-    loads = mean_loads(graph, rounds, 0.0, absences, registered)
+def overload(
+    graph, rounds, slots, *, absences=None, registered=None, handed_in=None, per_neighbour=0
+):
+    everybody = np.ones(graph.num_users, dtype=bool)
+    absences = np.zeros((rounds, graph.num_users), dtype=bool) if absences is None else absences
+    registered = everybody if registered is None else registered
     return overload_probability(
-        graph, loads, slots, absences=absences, registered=registered, **more
+        graph,
+        mean_loads(graph, rounds, 0.0, absences, registered),
+        slots,
+        per_neighbour=per_neighbour,
+        absences=absences,
+        registered=registered,
+        handed_in=everybody if handed_in is None else handed_in,
     )
 
 
@@ -178,7 +188,7 @@ def test_no_fewer_overloads_than_there_are(absent, handed_in):
         bound = overload(kite, 3, [room] * 4, absences=away, handed_in=came)
         assert drops(kite, 3, room, away, came) <= bound
     # Each round has its own tail.
-    loads = mean_loads(kite, 3, 0.0, away, None)
+    loads = mean_loads(kite, 3, 0.0, away, np.ones(4, dtype=bool))
     tails = np.exp(module._log_tails(loads, 10.0))
     last = [max([r for r in range(3) if not away[r][u]], default=-1) for u in range(4)]
     wanted = sum(tails[: (4 if came[u] else last[u] + 1), u].sum() for u in range(4))

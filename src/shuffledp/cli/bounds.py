@@ -98,5 +98,5 @@ def missing_rows(compared: "BoundComparison") -> list[tuple[str, str]]:
 
 
 def _number(value: float | None, digits: int, *, up: bool) -> str:
-    """Return a bound in so many digits; nothing where there is none."""
+    """Return a bound rounded outwards to significant digits; nothing where there is none."""
     return "" if value is None else rounded(value, up=up, digits=digits)

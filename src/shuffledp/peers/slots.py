@@ -47,8 +47,7 @@ def slots_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
-    loads = mean_loads(graph, number, checked_laziness(laziness))
-    return _smallest_slots(loads.max(axis=0), allowed)
+    return _smallest_slots(_most_loads(graph, number, laziness), allowed)
 
 
 def overload_probability(
@@ -56,10 +55,10 @@ def overload_probability(
     loads: NDArray[np.float64],
     slots: ArrayLike,
     *,
-    per_neighbour: int = 0,
-    absences: NDArray[np.bool_] | None = None,
-    registered: NDArray[np.bool_] | None = None,
-    handed_in: NDArray[np.bool_] | None = None,
+    per_neighbour: int,
+    absences: NDArray[np.bool_],
+    registered: NDArray[np.bool_],
+    handed_in: NDArray[np.bool_],
 ) -> float:
     """Return a bound, rounded up, on the probability that reports are dropped and it matters.
 
@@ -70,14 +69,9 @@ def overload_probability(
     lost with them, unless they hand in.
 
     ``loads`` are `mean_loads`; ``absences`` says who sent nothing in which round, ``registered``
-    who takes part, ``handed_in`` whose hand-ins came: by default nobody, and everybody.
+    who takes part, ``handed_in`` whose hand-ins came.
     """
-    rounds, everybody = len(loads) - 1, np.ones(graph.num_users, dtype=bool)
-    draws = np.ones((rounds + 1, graph.num_users), dtype=bool)
-    draws[:-1] ^= False if absences is None else absences
-    draws[-1] = everybody if handed_in is None else handed_in
-    draws = np.maximum.accumulate(draws[::-1])[::-1]
-    draws &= everybody if registered is None else registered
+    draws = np.maximum.accumulate(np.vstack([~absences, handed_in])[::-1])[::-1] & registered
     tails = np.exp(_log_tails(loads, np.add(slots, 1.0)))
     total = math.fsum(tails[draws])
     if per_neighbour:
@@ -102,8 +96,15 @@ def per_neighbour_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (max(2 * graph.num_edges, 1) * number)
-    loads = mean_loads(graph, number, checked_laziness(laziness)).max(axis=0)
+    loads = _most_loads(graph, number, laziness)
     return int(_smallest_slots((loads / np.maximum(graph.degrees, 1)).max(), allowed))
+
+
+def _most_loads(graph: Graph, rounds: int, laziness: SupportsFloat) -> NDArray[np.float64]:
+    """Return the largest mean load of each user if everybody is always there."""
+    there = np.ones((rounds + 1, graph.num_users), dtype=bool)
+    loads = mean_loads(graph, rounds, checked_laziness(laziness), ~there, there[0])
+    return np.asarray(loads.max(axis=0))
 
 
 def loss_probability(load: NDArray[np.float64], missing: int) -> float:
@@ -124,13 +125,12 @@ def checked_laziness(laziness: SupportsFloat) -> float:
 
 
 def _pairs(
-    graph: Graph, registered: NDArray[np.bool_] | None
+    graph: Graph, registered: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
     """Return senders and recipients who both take part, and how many each has to send to."""
     sender, recipient = np.repeat(np.arange(graph.num_users), graph.degrees), graph.neighbours
-    if registered is not None:
-        both = registered[sender] & registered[recipient]
-        sender, recipient = sender[both], recipient[both]
+    both = registered[sender] & registered[recipient]
+    sender, recipient = sender[both], recipient[both]
     return sender, recipient, np.bincount(sender, minlength=graph.num_users)
 
 
@@ -138,8 +138,8 @@ def mean_loads(
     graph: Graph,
     rounds: int,
     laziness: float,
-    absences: NDArray[np.bool_] | None = None,
-    registered: NDArray[np.bool_] | None = None,
+    absences: NDArray[np.bool_],
+    registered: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Return the mean number of reports at each user after 0, ..., rounds rounds, rounded up.
 
@@ -147,13 +147,11 @@ def mean_loads(
     part. Users without a (registered) neighbour keep their report.
     """
     sender, recipient, degrees = _pairs(graph, registered)
-    load = np.ones(graph.num_users) if registered is None else registered.astype(np.float64)
+    load = registered.astype(np.float64)
     loads = [load]
     for r in range(rounds):
         moving = load * (1.0 - laziness)
-        moving[degrees == 0] = 0.0
-        if absences is not None:
-            moving[absences[r]] = 0.0
+        moving[(degrees == 0) | absences[r]] = 0.0
         to_each = moving / np.maximum(degrees, 1)
         load = load - moving
         load += np.bincount(recipient, weights=to_each[sender], minlength=graph.num_users)
