@@ -1,13 +1,16 @@
 """Dummies alone: (D1) against its references, and what local noise makes of it."""
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import pytest
+from scipy import stats
 
-from shuffledp.amplification.dummies import pair_of_bins
+from shuffledp.amplification.dummies import PairOfBins, pair_of_bins
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import OutOfRegimeError
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 BARE = LocalProfile(epsilon0=math.inf, family="k-rr", domain_size=16)
@@ -61,3 +64,77 @@ def test_local_noise_comes_on_top_and_dummies_never_make_it_worse(family):
 def test_the_pair_is_the_same_in_both_orders_of_bins():
     found = pair_of_bins(DummyLaw.from_text("gaussian:3.0:17"), 1).enclose(0.0)
     assert 0.0 < found.lower <= found.upper < 1.0
+
+
+def exact(table, epsilon):
+    """D in fractions, by all pairs of outcomes, up to e to 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        e = Fraction(Decimal(epsilon).exp())
+    own = [Fraction(0), *map(Fraction, table), Fraction(0)]
+    before, after = own[:-1], own[1:]  # z(a - 1), z(a)
+    gains = (
+        before[a] * after[b] - e * after[a] * before[b]
+        for a in range(len(after))
+        for b in range(len(after))
+    )
+    return sum((gain for gain in gains if gain > 0), Fraction(0)) / sum(own) ** 2
+
+
+@pytest.mark.parametrize(
+    "text", ["laplace:2.0:9", "laplace:0.5:20", "gaussian:3.0:12", "gaussian:0.4:9"]
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, math.nextafter(1.0, 2.0), 2.0, 4.0, 30.0])
+def test_both_ends_against_fractions(text, epsilon):
+    """Also where ratios tie: at 2/s, and in rows of a table that are rounded."""
+    law = DummyLaw.from_text(text)
+    wanted, found = exact(law.table, epsilon), pair_of_bins(law, 1).enclose(epsilon)
+    assert Fraction(found.lower) <= wanted <= Fraction(found.upper)
+    assert found.upper <= found.lower * (1.0 + 1e-12) + 1e-14 or wanted < 1e-30
+
+
+def test_a_poisson_law_against_its_series():
+    for mean, epsilon in ((0.7, 0.5), (12.0, 1.2)):
+        pmf = stats.poisson(mean).pmf
+        limit = math.exp(epsilon)
+        terms = []
+        for b in range(120):
+            tail = stats.poisson(mean).sf
+            first = math.floor(limit * b) + 1
+            terms.append(pmf(b) * (tail(first - 2) - limit * b / mean * tail(first - 1)))
+        law = DummyLaw(shape="poisson", scale=mean)
+        assert pair_of_bins(law, 1).enclose(epsilon).upper == pytest.approx(sum(terms), rel=1e-9)
+        half = DummyLaw(shape="poisson", scale=mean / 2)
+        assert pair_of_bins(half, 2).enclose(epsilon) == pair_of_bins(law, 1).enclose(epsilon)
+    assert account_delta(BARE, num_users=1, epsilon=600.0, dummies=law).upper < 1e-4
+
+
+def test_a_mirrored_table_has_the_same_divergence():
+    table = [3, 1, 7, 20, 4, 9]
+    for epsilon in (0.0, 0.4, 2.0):
+        one, other = (PairOfBins(each).enclose(epsilon) for each in (table, table[::-1]))
+        assert one.upper == pytest.approx(other.upper, rel=1e-12)
+        assert PairOfBins([0, *table, 0]).enclose(epsilon) == one
+
+
+def test_a_table_of_one_number_hides_nothing():
+    found = PairOfBins([0, 5, 0]).enclose(0.3)
+    assert (found.lower, found.upper) == (pytest.approx(1.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"epsilon": math.nan}, {"epsilon": -1.0}, {"epsilon": math.inf}, {"num_users": 0}]
+)
+def test_arguments_are_checked(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        account_delta(BARE, **({"epsilon": 1.0, "num_users": 1} | wrong), dummies=LAW)
+    many = DummyLaw.from_text("poisson:5.0")
+    with pytest.raises(ParameterError, match="dummies"):
+        account_delta(BARE, epsilon=1.0, num_users=10**7, dummies=many)
+
+
+def test_a_named_method_is_one_without_dummies():
+    profile = LocalProfile(epsilon0=2.0)
+    named = account_delta(profile, num_users=5, epsilon=1.0, method="local", dummies=LAW)
+    plain = account_delta(profile, num_users=5, epsilon=1.0, method="local", with_lower=False)
+    assert named == plain

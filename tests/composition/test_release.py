@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,3 +185,55 @@ def test_composed_bare_values_have_no_epsilon_without_dummies():
         (release * 2).epsilon(1e-6)
     with pytest.raises(OutOfRegimeError, match="dummies hide nothing"):
         (bare("laplace:2.0:5") * 2).epsilon(1e-6)
+
+
+def convolved(law, times):
+    """The loss of a Gaussian table, its lattice of 1/s^2, and their sum by direct convolution."""
+    table = np.array([each / 2**64 for each in law.table])
+    step, half = 1.0 / law.scale**2, law.half_width
+    # ln z(a-1)/z(a) is (a - t - 1/2)/s^2 at every a where neither is 0, up to roundings
+    index = np.arange(1, 2 * half + 1) - half
+    one = np.convolve(table[:-1], table[1:][::-1])  # of ln r(Z_1 + 1) and of -ln r(Z_2)
+    first = int(index[0]) - int(index[-1])
+    total, infinite = np.ones(1), 1.0
+    for _ in range(times):
+        total, infinite = np.convolve(total, one), infinite * one.sum()
+    losses = (np.arange(total.size) + times * first) * step
+    return total, losses, 1.0 - infinite
+
+
+@pytest.mark.parametrize(
+    ("pairs", "variance"), [(1, 35.8), (2, 71.5), (4, 143.0), (8, 286.0), (16, 573.0)]
+)
+def test_pairs_of_bins_against_direct_convolution(pairs, variance):
+    """The variances of a discrete Gaussian law that L pairs need at epsilon = 1, delta = 1e-6."""
+    scale = math.sqrt(variance)
+    release = bare(f"gaussian:{scale!r}:{math.ceil(7.0 * scale)}")
+    masses, losses, infinite = convolved(release.dummies, pairs)
+    above = losses > 1.0
+    direct = infinite + (masses[above] * -np.expm1(1.0 - losses[above])).sum()
+    found = (release * pairs).delta(1.0)
+    assert direct == pytest.approx(1e-6, rel=0.05)
+    assert found.lower <= direct * (1.0 + 1e-9)
+    assert direct * (1.0 - 1e-9) <= found.upper <= 1.02 * direct
+    assert (release * pairs).epsilon(1e-6).upper == pytest.approx(1.0, rel=3e-3)
+
+
+@pytest.mark.parametrize(("pairs", "scale"), [(2, 4.0), (4, 8.0)])
+def test_laplace_pairs_add_up(pairs, scale):
+    """Theory has 31.8 and 127.8 for the variance of two and four pairs."""
+    share = 1e-6 / pairs / 1.2
+    width = math.ceil(scale * math.log(math.tanh(0.5 / scale) / (share / 2.0)))
+    release = bare(f"laplace:{scale}:{width}")
+    found = (release * pairs).epsilon(1e-6)
+    assert found.lower == pytest.approx(found.upper, rel=1e-5)
+    assert found.upper == pytest.approx(1.0, rel=1e-4)
+    assert release.dummies.variance == pytest.approx(2.0 * scale**2, rel=0.01)
+
+
+def test_different_pairs_compose_as_they_are():
+    levels = bare("gaussian:20.0:140") + bare("gaussian:40.0:280") + bare("laplace:30.0:500")
+    found = levels.epsilon(1e-6)
+    single = [part.epsilon(1e-6).upper for part, _ in levels.parts]
+    assert max(single) < found.upper < sum(single)
+    assert found.lower == pytest.approx(found.upper, rel=2e-3)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from statistics import NormalDist
 
-from shuffledp.amplification.dummies import dummy_curve, hidden_epsilon, hidden_share
+from shuffledp.amplification.dummies import hidden_epsilon, hidden_share
+from shuffledp.amplification.dummy_crowds import dummy_bounds
+from shuffledp.amplification.local import LOCAL
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH, TABLES, DummyLaw
@@ -84,25 +86,24 @@ def least_dummies(
         raise ParameterError(f"shapes = {shapes!r} are not some of {', '.join(TABLES)}")
     if sender == "users":
         return _least_rate(profile, users, *asked)
-    if account_delta(profile, num_users=1, epsilon=asked[0], with_lower=False).upper <= asked[1]:
+    if LOCAL.delta(profile, 1, asked[0]).upper <= asked[1]:
         return _NARROWEST
     found: DummyLaw | None = None
-    if "laplace" in shapes:
-        found = _least_laplace(profile, *asked, widest)
-    if "gaussian" in shapes:
-        scale = _gaussian_scale(profile, *asked)
-        if found is None or scale * scale < found.variance:
-            other = _least_gaussian(profile, *asked, widest, scale)
-            if other is not None and (found is None or other.variance < found.variance):
-                found = other
+    for shape, scale in _rough_scales(*_target(profile, *asked)).items():
+        # A Gaussian law on a lattice has about the variance of the continuous one.
+        if shape in shapes and (found is None or scale * scale < found.variance):
+            law = _least_table(profile, asked, shape, scale, widest)
+            if found is None or (law is not None and law.variance < found.variance):
+                found = law
     if found is None:
         raise InfeasibleTargetError(_too_wide(profile, *asked, widest))
     return found
 
 
 def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float, num_users: int = 1) -> float:
-    """Return the upper bound on delta by dummies alone."""
-    return dummy_curve(law, profile, num_users).forward(epsilon).upper
+    """Return the upper bound on delta by dummies."""
+    bounds, _ = dummy_bounds(profile, num_users, law, epsilon=epsilon, with_lower=False)
+    return min(each.upper for each in bounds)
 
 
 def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float, float]:
@@ -112,72 +113,64 @@ def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float,
     return hidden_epsilon(profile.epsilon0, epsilon), delta / hidden_share(profile, epsilon)
 
 
-def _laplace_width(scale: float, delta: float) -> int:
+def _rough_scales(epsilon: float, delta: float) -> dict[str, float]:
+    """Return the scale of Laplace tables with no larger finite loss, and of a Gaussian law."""
+    laplace = 2.0 / min(epsilon, 1000.0)
+    return {"laplace": laplace, "gaussian": math.sqrt(2.0) / gaussian_parameter(epsilon, delta)}
+
+
+def _width(shape: str, scale: float, delta: float) -> int:
     """Return about the least half width whose infinite loss has probability ``delta``."""
-    end = max(-math.expm1(0.5 * math.log1p(-min(delta, 1.0 - 1e-9))), 1e-300)
-    return max(math.ceil(scale * math.log(math.tanh(0.5 / scale) / end)), 1)
+    end = min(max(0.5 * delta, 1e-300), 0.5)
+    if shape == "laplace":
+        return max(math.ceil(scale * math.log(math.tanh(0.5 / scale) / end)), 1)
+    return max(math.ceil(scale * math.sqrt(max(-2.0 * math.log(2.5 * end * scale), 1.0))), 1)
 
 
-def _least_laplace(
-    profile: LocalProfile, epsilon: float, delta: float, widest: int
+def _least_table(
+    profile: LocalProfile, target: tuple[float, float], shape: str, scale: float, widest: int
 ) -> DummyLaw | None:
-    """Return the Laplace table whose losses are at most epsilon but for the infinite one."""
-    hidden, allowed = _target(profile, epsilon, delta)
-    scale = _short(2.0 / min(hidden, 1000.0))
-    width = _laplace_width(scale, allowed)
+    """Return the narrowest table of about this scale that meets the target; None if too wide."""
+    epsilon, delta = target
+    ends = _target(profile, epsilon, delta)[1] * (1.0 if shape == "laplace" else _END_SHARE)
     for _ in range(_MOST_STEPS):
+        width = _width(shape, short := _short(scale), ends)
         if width > widest:
             return None
-        law = DummyLaw(shape="laplace", scale=scale, half_width=width)
-        if _delta(law, profile, epsilon) <= delta:
-            return law
-        width += max(1, width // 1000)
-    return None
-
-
-def _gaussian_scale(profile: LocalProfile, epsilon: float, delta: float) -> float:
-    """Return the scale at which a continuous Gaussian law meets the target."""
-    return math.sqrt(2.0) / gaussian_parameter(*_target(profile, epsilon, delta))
-
-
-def _least_gaussian(
-    profile: LocalProfile, epsilon: float, delta: float, widest: int, scale: float
-) -> DummyLaw | None:
-    """Return the Gaussian table of least scale, with ends that hardly matter."""
-    allowed = _target(profile, epsilon, delta)[1]
-    for _ in range(_MOST_STEPS):
-        short = _short(scale)
-        ends = max(_END_SHARE * min(allowed, 1.0) * short, 1e-300)
-        width = max(math.ceil(short * math.sqrt(max(-2.0 * math.log(ends), 1.0))), 1)
-        if width > widest:
-            return None
-        law = DummyLaw(shape="gaussian", scale=short, half_width=width)
+        law = DummyLaw(shape=shape, scale=short, half_width=width)
         found = _delta(law, profile, epsilon)
         if found <= delta:
             return law
-        # ln delta is about in proportion to the square of the scale.
-        scale *= max(math.sqrt(math.log(delta) / math.log(min(found, 0.99))), 1.0 + 2e-4)
+        if shape == "laplace":
+            ends *= 0.98
+        else:  # ln delta is about in proportion to the square of the scale
+            scale *= max(math.sqrt(math.log(delta) / math.log(min(found, 0.99))), 1.0 + 2e-4)
     return None
+
+
+def _poisson(rate: float, num_users: int) -> DummyLaw:
+    """Return the law of one user, from the mean number of all users in a bin."""
+    return DummyLaw(shape="poisson", scale=_short(rate / num_users))
 
 
 def _least_rate(profile: LocalProfile, num_users: int, epsilon: float, delta: float) -> DummyLaw:
     """Return the Poisson law of least mean, for one user."""
 
-    def law(rate: float) -> DummyLaw:
-        return DummyLaw(shape="poisson", scale=_short(rate / num_users))
+    def delta_at(rate: float) -> float:
+        return _delta(_poisson(rate, num_users), profile, epsilon, num_users)
 
     plain = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
     if plain.upper <= delta:
-        return law(_LEAST_RATE)
+        return _poisson(_LEAST_RATE, num_users)
     guess = 2.0 / gaussian_parameter(*_target(profile, epsilon, delta)) ** 2
     most = min(_LARGEST_RATE * (1.0 - 1e-4), 4.0 * guess + 100.0)
-    if _delta(law(most), profile, epsilon, num_users) > delta:
+    if delta_at(most) > delta:
         raise InfeasibleTargetError(
             f"epsilon = {epsilon:.6g}, delta = {delta:.3g} needs more than {most:.3g} dummies in "
             "each bin: raise epsilon, or let the shuffler add them"
         )
     _, rate = last_above_first_below(
-        lambda rate: _delta(law(rate), profile, epsilon, num_users),
+        delta_at,
         delta,
         _LEAST_RATE,
         most,
@@ -185,7 +178,7 @@ def _least_rate(profile: LocalProfile, num_users: int, epsilon: float, delta: fl
         spread=0.05,
         relative_tolerance=1e-4,
     )
-    return law(rate)
+    return _poisson(rate, num_users)
 
 
 def gaussian_parameter(epsilon: float, delta: float) -> float:
@@ -211,10 +204,12 @@ def _too_wide(profile: LocalProfile, epsilon: float, delta: float, widest: int) 
     low, high = 1e-3, 1e6  # scales
     for _ in range(60):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if _laplace_width(middle, allowed) <= widest else (low, middle)
+        low, high = (
+            (middle, high) if _width("laplace", middle, allowed) <= widest else (low, middle)
+        )
     least = 2.0 / low
     said = f"epsilon = {epsilon:.6g} at delta = {delta:.3g} needs dummies of half width "
-    said += f"{_laplace_width(2.0 / hidden, allowed):,}, above {widest:,}"
+    said += f"{_width('laplace', 2.0 / hidden, allowed):,}, above {widest:,}"
     if math.isinf(profile.epsilon0):
         return f"{said}: raise epsilon to {1.001 * least:.4g}, or delta"
     return f"{said}: raise epsilon, or delta, or lower epsilon0 = {profile.epsilon0:.4g}"

@@ -40,7 +40,6 @@ from itertools import accumulate
 import numpy as np
 
 from shuffledp.amplification.curve import HockeyStickCurve
-from shuffledp.core.bound import Bound
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
@@ -224,49 +223,3 @@ def curve_epsilon(curve: HockeyStickCurve, delta: float) -> Enclosure:
     _, upper = last_above_first_below(lambda epsilon: at(epsilon).upper, delta, 0.0, highest)
     lower, _ = last_above_first_below(lambda epsilon: at(epsilon).lower, delta, 0.0, highest)
     return Enclosure(min(lower, upper), upper)
-
-
-_SEEN = "The adversary sees the multiset of reports and dummies, and nothing that tells which are "
-_ADDED = {
-    "shuffler": "Before it releases a batch the shuffler adds a fresh and secret number of dummies "
-    "of the law {} to every possible report; a batch that is released again has the same dummies.",
-    "users": "Each of the counted users is honest: besides its report it sends a fresh and secret "
-    "number of dummies of the law {}, of every possible report. Users who send none do not count.",
-}
-_OTHERS = {
-    "shuffler": (
-        f"{_SEEN}which, whose or in which order: the shuffler is uniform and colludes with nobody "
-        "who sees the reports.",
-        "Neighbouring datasets differ in one user's value. The other users may do what they like.",
-    ),
-    "users": (
-        f"{_SEEN}which, whose or in which order: the shuffle is uniform.",
-        "Neighbouring datasets differ in one user's value; the number of users is public.",
-    ),
-}
-
-
-def added_sentence(law: DummyLaw) -> str:
-    """Return the assumption about who adds the dummies."""
-    return _ADDED[law.sender].format(law)
-
-
-def dummy_bound(
-    profile: LocalProfile,
-    num_users: int,
-    law: DummyLaw,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-) -> Bound:
-    """Return the bound by dummies alone on delta at an epsilon, or else on epsilon at a delta."""
-    curve = dummy_curve(law, profile, num_users)
-    found = curve_epsilon(curve, delta) if epsilon is None else curve.forward(epsilon)
-    exact = is_bare(profile) and (delta > 0.0 or epsilon is not None)
-    return Bound(
-        lower=found.lower if exact else None,
-        upper=found.upper,
-        method=curve.method,
-        source=curve.source,
-        assumptions=(*_OTHERS[law.sender], added_sentence(law)),
-    )

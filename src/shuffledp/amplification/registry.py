@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from shuffledp.amplification import clones_and_families as families
 from shuffledp.amplification import closed_forms
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET
-from shuffledp.amplification.dummies import dummy_bound
+from shuffledp.amplification.dummy_crowds import dummy_bounds
 from shuffledp.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.amplification.method import Method
@@ -134,15 +134,8 @@ def account_epsilon(
     """
     delta = require_delta(delta)
     if dummies is not None:
-        plain = partial(
-            account_epsilon,
-            profile,
-            num_users=num_users,
-            delta=delta,
-            method=method,
-            with_lower=False,
-        )
-        return _with_dummies(profile, num_users, dummies, plain, method, delta=delta)
+        asked = {"num_users": num_users, "delta": delta, "method": method}
+        return _with_dummies(account_epsilon, profile, dummies, asked, with_lower=with_lower)
     if delta < profile.delta0 and profile.channel is None:
         raise OutOfRegimeError(
             f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
@@ -216,16 +209,8 @@ def account_delta(
     epsilon = require_non_negative("epsilon", epsilon)
     width = require_non_negative("width", width)
     if dummies is not None:
-        plain = partial(
-            account_delta,
-            profile,
-            num_users=num_users,
-            epsilon=epsilon,
-            method=method,
-            with_lower=False,
-            width=width,
-        )
-        return _with_dummies(profile, num_users, dummies, plain, method, epsilon=epsilon)
+        asked = {"num_users": num_users, "epsilon": epsilon, "method": method, "width": width}
+        return _with_dummies(account_delta, profile, dummies, asked, with_lower=with_lower)
     chosen = applicable_methods(method, profile, num_users, None)
     if _is_extreme(profile):
         chosen = [LOCAL]
@@ -255,29 +240,42 @@ def account_delta(
 
 
 def _with_dummies(
+    account: Callable[..., Bound],
     profile: LocalProfile,
-    num_users: int,
     law: DummyLaw,
-    plain: Callable[[], Bound],
-    method: str,
-    **asked: float,
+    asked: dict[str, Any],
+    *,
+    with_lower: bool,
 ) -> Bound:
-    """Return the least of what dummies prove and of what holds without them.
+    """Return the least of the bounds by dummies and of the one without them.
 
     Dummies do not look at the values: to add them is post-processing. A named method is one of the
     latter.
     """
-    require_at_least("num_users", num_users, 1)
-    found = [dummy_bound(profile, num_users, law, **asked)] if method == BEST else []
-    with suppress(OutOfRegimeError, PrecisionError):
-        found.append(plain())
-    best = min(found, key=lambda each: each.upper, default=None)
-    if best is None or math.isinf(best.upper):
+    users = require_at_least("num_users", asked["num_users"], 1)
+    found: list[Bound] = []
+    lower = None
+    if asked["method"] == BEST:
+        target = {name: asked[name] for name in ("epsilon", "delta") if name in asked}
+        found, lower = dummy_bounds(profile, users, law, with_lower=with_lower, **target)
+    if users > 1 or not found or not _is_local_alone(profile):
+        with suppress(OutOfRegimeError, PrecisionError):
+            found.append(account(profile, **asked, with_lower=False))
+    if all(math.isinf(each.upper) for each in found):
         raise OutOfRegimeError(
             f"dummies = {law} give no finite epsilon here: ask for a larger delta, or give a wider "
             "law or local noise"
         )
-    return least_over(found, found[0].lower)
+    return least_over(found, lower)
+
+
+def _is_local_alone(profile: LocalProfile) -> bool:
+    """Return True if one report alone has no bound below (D1') with any dummies."""
+    plain = profile.delta0 == 0.0 and profile.participation == 1.0
+    return plain and profile.family in (
+        RandomizerFamily.ANY,
+        RandomizerFamily.K_RANDOMIZED_RESPONSE,
+    )
 
 
 def _evaluate(
