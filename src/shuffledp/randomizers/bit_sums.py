@@ -71,7 +71,6 @@ class BitSums:
     [1, 2, 5]
     """
 
-    name: ClassVar[str] = "bit-sums"
     dimension: ClassVar[int] = 1
 
     low: float
@@ -96,9 +95,14 @@ class BitSums:
                 "nothing: give a larger one, or fewer bits"
             )
         laws = ",".join(str(level.threshold) for level in levels)
-        stated = checks.fingerprint_of(self.name, span=span.stated, thresholds=laws)
+        stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
         checks.set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
         checks.set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
+
+    @property
+    def name(self) -> str:
+        """Name with the number of bits, ``bit-sums-9``."""
+        return f"bit-sums-{self.num_bits}"
 
     @property
     def profile(self) -> LocalProfile:

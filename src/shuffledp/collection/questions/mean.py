@@ -1,7 +1,9 @@
 """A number between two limits: its mean."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +73,25 @@ class Mean(question.Means):
     def candidates(self) -> question.Candidates:
         """Return all registered randomizers of numbers."""
         return question.candidates_of(registry.NUMBER_RANDOMIZERS, low=self.low, high=self.high)
+
+    def dummy_candidates(self) -> question.Candidates:
+        """Return sums bit by bit, of each number of bits: dummies are messages like others."""
+        from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, BitSums
+
+        how = {"low": self.low, "high": self.high}
+        makers = {
+            f"bit-sums-{number}": partial(BitSums, num_bits=number)
+            for number in range(1, LARGEST_NUM_BITS + 1)
+        }
+        return question.candidates_of(makers, **how)
+
+    def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
+        """Return the standard error of the mean, for values spread evenly over the range."""
+        error = question.Means.expected_error(self, randomizer, num_users)
+        if not dummies:
+            return error
+        added = math.sqrt(randomizer.dummy_variance(dummies)) / num_users
+        return math.hypot(error, (self.high - self.low) * added)
 
     @property
     def expected_spread(self) -> float:
