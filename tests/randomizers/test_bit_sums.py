@@ -167,9 +167,10 @@ def test_counts_of_parts_add_and_messages_must_fit():
     assert float(law.estimate(both).mean[0]) == pytest.approx(
         (3 * law.estimate(one).mean[0] + 4 * law.estimate(two).mean[0]) / 7
     )
-    with pytest.raises(DataError, match=r"3, 2, 3 messages at the 3 levels"):
-        law.estimate(Reports(data=one.data[[0, 1, 2, 3, 5, 6, 7, 8]], fingerprint=law.fingerprint))
-    with pytest.raises(DataError, match="at least one user"):
+    for kept in ([0, 1, 2, 3, 5, 6, 7, 8], [0, 1, 2, 3, 5, 5]):
+        with pytest.raises(DataError, match=r"3, 2, 3|2, 1, 3 messages at the levels"):
+            law.estimate(Reports(data=one.data[kept], fingerprint=law.fingerprint))
+    with pytest.raises(DataError, match="those of 0 users"):
         law.estimate(law.randomize(np.empty(0), Entropy.from_seed(1)))
     with pytest.raises(DomainError, match=r"is 6, not in \[0, 6\)"):
         law.aggregate(Reports(data=np.array([6], np.uint8), fingerprint=law.fingerprint))
@@ -205,3 +206,13 @@ def test_laws_must_be_one_a_level():
 def test_dummies_are_possible_messages():
     law = bit_sums()
     assert law.aggregate(law.report_columns()).support.tolist() == [1] * 6
+
+
+def test_a_number_of_users_that_cannot_be_is_told():
+    law, dummies = bit_sums(num_bits=2), (DummyLaw.from_text("gaussian:1:4"),) * 2
+    reports = law.randomize(np.full(60, 2.5), Entropy.from_seed(1))
+    counts = law.aggregate(reports)
+    more = replace(counts, support=counts.support + 4, num_reports=136)
+    assert law.estimate(more.less_dummies(*dummies, num_users=60)).num_users == 60
+    with pytest.raises(DataError, match=r"68, 68 messages .* 50 users with at most 16, 16"):
+        law.estimate(more.less_dummies(*dummies, num_users=50))

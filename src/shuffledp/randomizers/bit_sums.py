@@ -185,17 +185,18 @@ class BitSums:
         Raises
         ------
         DataError
-            If there are no users, or their messages are not one for each level.
+            If there are no users, or their messages are not one for each level besides dummies.
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         checks.require_same_law(counts.fingerprint, self.fingerprint)
+        dummies = self.dummy_variance(counts.dummies)
         num_users = self._num_users(counts)
         zeros, ones = counts.support.reshape(self.num_bits, 2).T.astype(np.float64)
         position = 0.5 + float(self.weights @ ((ones - zeros) / self.gains)) / (2.0 * num_users)
         mean = self.low + self.span.width * position
         rounding = 0.25 / (2.0**self.num_bits - 1.0) ** 2
         noise = (self.local_variance + rounding) / num_users
-        noise += self.dummy_variance(counts.dummies) / num_users**2
+        noise += dummies / num_users**2
         error, quantile = math.sqrt(noise), normal_quantile(confidence)
         # The largest variance of values in [0, 1] whose mean is as close to 1/2 as it may be.
         distance = max(abs(position - 0.5) - quantile * error, 0.0)
@@ -217,11 +218,13 @@ class BitSums:
     def _num_users(self, counts: Counts) -> int:
         """Return the number of users who sent the messages, each of whom sends one a level."""
         num_users, rest = divmod(counts.num_reports, self.num_bits)
-        sizes = counts.support.reshape(self.num_bits, 2).sum(axis=1)
-        if not num_users or rest or (not counts.num_dummies and (sizes != num_users).any()):
+        added = counts.support.reshape(self.num_bits, 2).sum(axis=1) - num_users
+        most = [4 * law.half_width for law in counts.dummies] or [0] * self.num_bits
+        if not num_users or rest or (added < 0).any() or (added > most).any():
             raise DataError(
-                f"there are {', '.join(map(str, sizes))} messages at the {self.num_bits} levels: "
-                "each user sends one at each, and there is at least one user"
+                f"there are {', '.join(map(str, added + num_users))} messages at the levels, not "
+                f"those of {num_users} users with at most {', '.join(map(str, most))} dummies: "
+                "check num_users, and that each user was admitted with one message a level"
             )
         return num_users
 
