@@ -15,6 +15,7 @@ ELSEWHERE = {
     "collection/choices.py": "collection/test_plan.py",
     "collection/questions/answer_sets.py": "collection/test_questions.py",
     "collection/questions/categories.py": "collection/test_questions.py",
+    "collection/questions/mean.py": "collection/test_bit_sums.py",
     "collection/questions/question.py": "collection/test_questions.py",
     "collection/questions/vector_mean.py": "collection/test_questions.py",
     "collection/questions/words.py": "collection/test_questions.py",
