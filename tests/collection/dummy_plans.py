@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import shuffledp as sdp
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
@@ -12,6 +13,7 @@ SHUFFLERS, USERS = "laplace:2.0:27", "poisson:0.05"
 DELTA = 1e-6
 
 
+@cache
 def plan_with(text=SHUFFLERS, *, epsilon0=math.inf, num_users=1000, domain=("a", "b", "c")):
     """Return a plan of k-ary randomized response with dummies, of a target that it just meets."""
     law = DummyLaw.from_text(text)
@@ -30,3 +32,13 @@ def plan_with(text=SHUFFLERS, *, epsilon0=math.inf, num_users=1000, domain=("a",
         binding="epsilon",
         asked_epsilon0=epsilon0,
     )
+
+
+def bare_plan():
+    """Return a plan of answers without local noise, hidden by a shuffler's dummies."""
+    return plan_with()
+
+
+def noisy_plan():
+    """Return a plan of answers with local noise and the same dummies."""
+    return plan_with(epsilon0=3.0)

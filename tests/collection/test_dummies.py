@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,11 +10,12 @@ import pytest
 from scipy.stats import chi2
 
 import shuffledp as sdp
-from collection.dummy_plans import DELTA, SHUFFLERS, USERS, plan_with
-from shuffledp.accounting.guarantees import guarantee_for
+from collection.dummy_plans import DELTA, SHUFFLERS, USERS, bare_plan, noisy_plan, plan_with
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.dummies import draw_dummies, less_dummies
 from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import collect
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
@@ -28,7 +30,7 @@ FALSE_POSITIVE_RATE = 1e-9
 
 ANSWERS = ["a"] * 300 + ["b"] * 690 + ["c"] * 10
 SHARES = np.array([0.3, 0.69, 0.01])
-BARE, NOISY = plan_with(), plan_with(epsilon0=3.0)
+PLANS = (bare_plan, noisy_plan)
 
 
 def collected(plan, answers=ANSWERS, **how):
@@ -41,8 +43,9 @@ def collected(plan, answers=ANSWERS, **how):
     return sdp.run(plan, answers, sink=sink, **how), np.concatenate(seen)
 
 
-@pytest.mark.parametrize("plan", [BARE, NOISY], ids=["bare", "noisy"])
-def test_dummies_are_among_the_shuffled_reports_and_taken_off(plan):
+@pytest.mark.parametrize("planned", PLANS)
+def test_dummies_are_among_the_shuffled_reports_and_taken_off(planned):
+    plan = planned()
     result, reports = collected(plan, seed=1)
     assert result.num_users == result.estimates.num_users == 1000
     assert len(reports) == 1000 + result.num_dummies
@@ -54,7 +57,7 @@ def test_dummies_are_among_the_shuffled_reports_and_taken_off(plan):
 
 
 def test_bare_reports_are_the_answers_and_dummies_of_every_bin():
-    result, reports = collected(BARE, seed=1)
+    result, reports = collected(bare_plan(), seed=1)
     extra = np.bincount(reports, minlength=3) - [300, 690, 10]
     assert extra.min() >= 0
     assert extra.sum() == result.num_dummies
@@ -64,9 +67,9 @@ def test_bare_reports_are_the_answers_and_dummies_of_every_bin():
 
 
 def test_a_seed_gives_the_same_again_and_without_one_the_dummies_differ():
-    first, again = collected(NOISY, seed=7), collected(NOISY, seed=7)
+    first, again = collected(noisy_plan(), seed=7), collected(noisy_plan(), seed=7)
     assert first[1].tolist() == again[1].tolist()
-    assert len({collected(BARE)[0].num_dummies for _ in range(12)}) > 1
+    assert len({collected(bare_plan())[0].num_dummies for _ in range(12)}) > 1
 
 
 def test_users_reports_are_those_of_the_same_seed_without_dummies():
@@ -77,13 +80,13 @@ def test_users_reports_are_those_of_the_same_seed_without_dummies():
         delta=DELTA,
         randomizer="k-rr",
     )
-    with_dummies, without = collected(NOISY, seed=3)[1], collected(plain, seed=3)[1]
+    with_dummies, without = collected(noisy_plan(), seed=3)[1], collected(plain, seed=3)[1]
     extra = np.bincount(with_dummies, minlength=3) - np.bincount(without, minlength=3)
     assert extra.min() >= 0
 
 
 @pytest.mark.parametrize(
-    ("text", "epsilon0"), [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), ("poisson:1", 2.0)]
+    ("text", "epsilon0"), [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), ("poisson:1", math.inf)]
 )
 def test_estimates_are_unbiased_and_spread_by_their_standard_errors(text, epsilon0):
     num_users = 60
@@ -115,13 +118,13 @@ def test_estimates_are_unbiased_and_spread_by_their_standard_errors(text, epsilo
 class TestGuarantees:
     def test_a_shufflers_dummies_hold_for_any_number_of_users(self):
         for answers in (ANSWERS[:20], ANSWERS * 2):
-            result = sdp.run(BARE, answers, seed=1)
-            assert result.guarantee.epsilon_upper == BARE.guarantee.epsilon_upper
-            assert result.warnings == BARE.warnings or len(answers) > 1000
+            result = sdp.run(bare_plan(), answers, seed=1)
+            assert result.guarantee.epsilon_upper == bare_plan().guarantee.epsilon_upper
+            assert result.warnings == bare_plan().warnings or len(answers) > 1000
             assert result.epsilon_by_num_users == result.epsilon_by_honest_share == ()
 
     def test_users_dummies_fall_short_where_fewer_users_come(self):
-        plan = plan_with(USERS, epsilon0=4.0)
+        plan = plan_with(USERS)
         with pytest.warns(PlanWarning, match="1,000 users were planned and 500 answered"):
             result = sdp.run(plan, ANSWERS[:500], seed=1)
         law = plan.dummies[0]
@@ -131,13 +134,26 @@ class TestGuarantees:
             sdp.run(plan, ANSWERS[:500], strict=True)
         # Half of the users are honest, or there were half as many: the same dummies.
         assert dict(result.epsilon_by_honest_share)[1.0] == wanted.epsilon_upper
+        assert math.inf in dict(result.epsilon_by_num_users).values()
+
+    def test_several_rounds_are_several_draws(self):
+        plan = replace(plan_with("laplace:3:60"), rounds=3)
+        with pytest.warns(PlanWarning, match="one of 3 planned rounds"):
+            result = sdp.run(plan, ANSWERS, seed=1)
+        once = guarantee_for(plan.randomizer.profile, 1, delta=DELTA, dummies=plan.dummies[0])
+        assert result.guarantee.epsilon_upper == once.epsilon_upper
+        release = ShuffledRelease(
+            profile=plan.randomizer.profile, num_users=1, dummies=plan.dummies[0]
+        )
+        together = guarantee_of(release * 3, delta=DELTA).epsilon_upper
+        assert f"{together:.4g}"[:4] in result.warnings[0]
 
     def test_all_three_lines_are_there(self):
-        result = sdp.run(NOISY, ANSWERS, seed=1)
-        crowd = guarantee_for(NOISY.randomizer.profile, 1000, delta=DELTA)
+        result = sdp.run(noisy_plan(), ANSWERS, seed=1)
+        crowd = guarantee_for(noisy_plan().randomizer.profile, 1000, delta=DELTA)
         assert result.without_dummies.epsilon_upper == crowd.epsilon_upper
-        assert result.without_shuffler.epsilon0 == NOISY.randomizer.epsilon0
-        assert sdp.run(BARE, ANSWERS, seed=1).without_dummies.epsilon_upper == math.inf
+        assert result.without_shuffler.epsilon0 == noisy_plan().randomizer.epsilon0
+        assert sdp.run(bare_plan(), ANSWERS, seed=1).without_dummies.epsilon_upper == math.inf
 
     def test_without_dummies_nothing_of_this_is_said(self):
         plain = sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon=1.0, delta=DELTA)
@@ -150,55 +166,55 @@ class TestGuarantees:
         near = Groups.from_distance(np.arange(1000) // 4, 2, metric="absolute")
         other = GroupShuffling(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
         with pytest.raises(ParameterError, match="uniform shuffles only"):
-            sdp.run(BARE, ANSWERS, shuffling=other)
+            sdp.run(bare_plan(), ANSWERS, shuffling=other)
 
 
 class TestJson:
-    @pytest.mark.parametrize("plan", [BARE, NOISY], ids=["bare", "noisy"])
-    def test_numbers_are_finite_or_null(self, plan):
-        found = sdp.run(plan, ANSWERS).to_json_dict()
+    @pytest.mark.parametrize("planned", PLANS)
+    def test_numbers_are_finite_or_null(self, planned):
+        found = sdp.run(planned(), ANSWERS).to_json_dict()
         json.dumps(found, allow_nan=False)
         assert found["dummies"] == [SHUFFLERS]
         assert found["num_dummies"] > 0
         assert found["without_dummies"]["delta"] == DELTA
 
     def test_infinite_losses_are_null(self):
-        found = sdp.run(BARE, ANSWERS).to_json_dict()
+        found = sdp.run(bare_plan(), ANSWERS).to_json_dict()
         assert found["epsilon0"] is None
         assert found["without_shuffler"]["epsilon0"] is None
         assert found["without_shuffler"]["right_guess"] == 1.0
         assert found["without_dummies"]["epsilon"]["upper"] is None
-        assert "inf" not in repr(sdp.run(BARE, ANSWERS))
+        assert "inf" not in repr(sdp.run(bare_plan(), ANSWERS))
 
 
 class TestEstimate:
     @pytest.fixture
     def file(self, tmp_path):
         path = tmp_path / "reports.parquet"
-        sink = reports_writer(path, NOISY, num_users=1000)
-        return path, sdp.run(NOISY, ANSWERS, sink=sink, seed=1)
+        sink = reports_writer(path, noisy_plan(), num_users=1000)
+        return path, sdp.run(noisy_plan(), ANSWERS, sink=sink, seed=1)
 
     def test_a_file_of_a_run_tells_its_users(self, file):
         path, result = file
         assert open_reports(path).num_users == 1000
-        found = sdp.estimate(path, NOISY)
+        found = sdp.estimate(path, noisy_plan())
         assert found.num_users == 1000
         assert found.num_dummies == result.num_dummies
         assert found.estimates.count.tolist() == result.estimates.count.tolist()
-        assert found.guarantee.epsilon_upper == NOISY.guarantee.epsilon_upper
-        assert sdp.estimate(path, NOISY, num_users=1000).num_dummies == found.num_dummies
+        assert found.guarantee.epsilon_upper == noisy_plan().guarantee.epsilon_upper
+        assert sdp.estimate(path, noisy_plan(), num_users=1000).num_dummies == found.num_dummies
 
     def test_another_number_than_the_files_is_refused(self, file):
         with pytest.raises(DataError, match="is not the 1000 that the file"):
-            sdp.estimate(file[0], NOISY, num_users=999)
+            sdp.estimate(file[0], noisy_plan(), num_users=999)
 
     def test_who_has_no_such_file_gives_the_number(self, file, tmp_path):
         path, result = file
         reports = next(iter(open_reports(path).blocks()))
-        found = sdp.estimate(reports, NOISY, num_users=1000)
+        found = sdp.estimate(reports, noisy_plan(), num_users=1000)
         assert found.num_dummies == result.num_dummies
         pl.read_parquet(path).write_csv(tmp_path / "reports.csv")
-        found = sdp.estimate(tmp_path / "reports.csv", NOISY, num_users=1000)
+        found = sdp.estimate(tmp_path / "reports.csv", noisy_plan(), num_users=1000)
         assert found.estimates.count.tolist() == result.estimates.count.tolist()
 
     @pytest.mark.parametrize(
@@ -215,11 +231,11 @@ class TestEstimate:
     def test_impossible_numbers_of_users_are_refused(self, file, num_users, error, match):
         reports = next(iter(open_reports(file[0]).blocks()))
         with pytest.raises(error, match=match):
-            sdp.estimate(reports, NOISY, num_users=num_users)
+            sdp.estimate(reports, noisy_plan(), num_users=num_users)
 
     def test_rows_without_a_report_cannot_be_dropped(self, file):
         with pytest.raises(ParameterError, match="would leave out dummies"):
-            sdp.estimate(file[0], NOISY, missing="drop")
+            sdp.estimate(file[0], noisy_plan(), missing="drop")
 
     def test_plans_without_dummies_take_no_number(self):
         plain = sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon=1.0, delta=DELTA)
@@ -228,13 +244,15 @@ class TestEstimate:
             sdp.estimate(drawn, plain, num_users=100)
 
     def test_one_user_among_a_shufflers_dummies_is_enough(self):
-        reports = BARE.randomizer.randomize(np.array([1]), Entropy.from_seed(1))
-        data = draw_dummies(BARE.randomizer, BARE.dummies, Entropy.from_seed(2), num_users=1)
+        reports = bare_plan().randomizer.randomize(np.array([1]), Entropy.from_seed(1))
+        data = draw_dummies(
+            bare_plan().randomizer, bare_plan().dummies, Entropy.from_seed(2), num_users=1
+        )
         both = type(reports)(
             data=np.concatenate([reports.data, data]), fingerprint=reports.fingerprint
         )
-        found = sdp.estimate(both, BARE, num_users=1)
-        assert found.guarantee.epsilon_upper == BARE.guarantee.epsilon_upper
+        found = sdp.estimate(both, bare_plan(), num_users=1)
+        assert found.guarantee.epsilon_upper == bare_plan().guarantee.epsilon_upper
         assumed = " ".join(found.guarantee.bound.assumptions)
         assert "one user's answer itself" in assumed
         assert "inf" not in assumed

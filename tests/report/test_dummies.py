@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,11 +21,12 @@ from shuffledp.report.statement import privacy_statement
 
 ANSWERS = ["a"] * 300 + ["b"] * 690 + ["c"] * 10
 TOGETHER = "the shuffler and the analyst together would see every answer"
-SETTINGS = [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), (USERS, 2.0)]
+SETTINGS = [(SHUFFLERS, math.inf), (SHUFFLERS, 2.0), (USERS, math.inf), (USERS, 2.0)]
 #: An infinity, or what is none, in anything that people read.
 NO_NUMBER = re.compile(r"\b(inf|infinity|nan)\b|10\^inf|\u221e", re.IGNORECASE)
 
 
+@cache
 def collected(text, epsilon0):
     """Return the result of a run on a table."""
     return sdp.run(plan_with(text, epsilon0=epsilon0), ANSWERS)

@@ -10,6 +10,7 @@ Standard': Toward an Expert-Informed Privacy Label for Differential Privacy", ar
 """
 
 import json
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -77,7 +78,10 @@ def read_record(
 def _form(template: str, record: Mapping[str, Any]) -> str:
     """Return a record in a form; what is not known is marked."""
     guarantee, name = record["guarantee"], str(record.get("randomizer", TO_FILL_IN))
-    is_bare, shuffle = record["epsilon0"] is None, shuffle_words(str(record["shuffler"])).notice
+    is_bare, shuffle = (
+        record["epsilon0"] in {None, math.inf},
+        shuffle_words(str(record["shuffler"])).notice,
+    )
     about = {each: str(text) for each, text in record["about"].items() if text}
     text = render(
         template,
