@@ -205,7 +205,7 @@ def full_server(periods):
     sums = 2 * generator.binomial(at_level, 0.5, (design.tree.num_nodes, 1)) - at_level
     server = MonitorServer(design)
     server._sums[:] = sums
-    server._last_period = periods
+    server.last_period = periods
     return server
 
 

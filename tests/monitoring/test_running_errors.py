@@ -185,7 +185,10 @@ def test_standard_errors_in_closed_form():
     assert online.tolist() == pytest.approx(
         [5 * math.sqrt(4 * 4.0 * 1.5 * each) for each in squares]
     )
-    assert expected_standard_errors(made, 3, num_users=12).tolist() == online[:3].tolist()
+    assert (
+        expected_standard_errors(made, num_users=12, periods=np.arange(1, 4)).tolist()
+        == online[:3].tolist()
+    )
 
 
 def test_only_smoothing_pays_for_pairs():

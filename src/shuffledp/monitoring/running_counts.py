@@ -202,18 +202,20 @@ def block_variance(height: int) -> float:
     return 2.0**height / (2.0 ** (height + 1) - 1.0)
 
 
+def online_factors(periods: NDArray[np.int64]) -> Floats:
+    """Return sum a_v^2 of online counts at some periods: see `variance_factors`."""
+    heights = range(int(periods.max()).bit_length())
+    factors = [(periods >> height & 1) * block_variance(height) for height in heights]
+    return np.asarray(np.sum(factors, axis=0))
+
+
 def variance_factors(through: int, *, smoothed: bool = False) -> Floats:
     """Return sum a_v^2: the variance of each running count where every node has variance 1.
 
     The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half the number of
     the nodes of the cover; smoothed see `smoothed_factors`.
     """
-    if smoothed:
-        return smoothed_factors(through)[0]
-    periods = np.arange(1, through + 1)
-    heights = range(through.bit_length())
-    factors = [(periods >> height & 1) * block_variance(height) for height in heights]
-    return np.asarray(np.sum(factors, axis=0))
+    return smoothed_factors(through)[0] if smoothed else online_factors(np.arange(1, through + 1))
 
 
 def smoothed_factors(through: int) -> tuple[Floats, Floats]:
@@ -253,16 +255,21 @@ def smoothed_factors(through: int) -> tuple[Floats, Floats]:
 
 
 def expected_standard_errors(
-    design: MonitorDesign, through: int | None = None, *, num_users: int, smoothed: bool = False
+    design: MonitorDesign,
+    *,
+    num_users: int,
+    periods: NDArray[np.int64] | None = None,
+    smoothed: bool = False,
 ) -> Floats:
     """Return the standard error, in users, of running counts, before any report is seen.
 
-    At the periods 1 ... T; at all unless given. An upper bound for every history:
+    At some periods, 1 ... T where smoothed; at all unless given. An upper bound for every history:
     what the users' increments themselves take off, less than n, is left in, and so are users who
     come late or leave early. Rounded to nearest.
     """
-    last, correlation = through or design.periods, design.law.pair_correlation
-    squares, pairs = smoothed_factors(last) if smoothed else (variance_factors(last), 0.0)
+    shown = np.arange(1, design.periods + 1) if periods is None else periods
+    correlation = design.law.pair_correlation
+    squares, pairs = smoothed_factors(shown.size) if smoothed else (online_factors(shown), 0.0)
     squares *= design.encoding.variance_factor
     if correlation < 0.0:
         squares *= 1.0 - correlation

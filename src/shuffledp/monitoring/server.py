@@ -1,7 +1,7 @@
 """``MonitorServer``: reports of a longitudinal collection in, running counts out."""
 
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,11 +163,17 @@ class MonitorServer:
 
         Notes
         -----
-        Cost: O(num_columns d). The first simultaneous band of a design takes up to a second more.
+        Cost: O(num_columns log t), and O(num_columns d) where reports have arrived since the last
+        estimate. The first simultaneous band of a design takes up to a second more.
         """
-        period = self.design.tree.require_through(t, "t")
-        bands: Any = {"confidence": confidence, "simultaneous": simultaneous}
-        return self.running_counts(period, num_users=num_users, **bands).at(period)
+        tree = self.design.tree
+        period = tree.require_through(t, "t")
+        heights = [height for height in range(period.bit_length()) if period >> height & 1]
+        nodes = [tree.offset(height + 1) + (period >> height) - 1 for height in heights]
+        leaves = 2.0 ** (np.array(heights) + 1) - 1.0
+        sums = (self._subtree_sums()[nodes] / leaves[:, None]).sum(axis=0, keepdims=True)
+        asked = (confidence, simultaneous)
+        return self._shown(np.array([period]), sums, num_users, asked).at(1)
 
     def running_counts(
         self,
@@ -216,25 +222,44 @@ class MonitorServer:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
         last = tree.require_through(self.last_period if through is None else through)
         estimated = smoothed_running_counts if smoothed else online_running_counts
-        if self._weighted is None:  # made once for all reports since the last time
-            self._weighted = level_weighted_sums(tree, self._sums)
-        design, size = self.design, self.design.encoding.domain_size
-        users = require_at_least("num_users", num_users, 1)
+        sums, asked = estimated(tree, self._subtree_sums(), last), (confidence, simultaneous)
+        return self._shown(np.arange(1, last + 1), sums, num_users, asked, smoothed=smoothed)
+
+    def _subtree_sums(self) -> NDArray[np.int64]:
+        """Return the weighted sums over subtrees, made once for all reports since the last time."""
+        if self._weighted is None:
+            self._weighted = level_weighted_sums(self.design.tree, self._sums)
+        return self._weighted
+
+    def _shown(
+        self,
+        periods: NDArray[np.int64],
+        sums: NDArray[np.float64],
+        num_users: int,
+        asked: tuple[float, bool],
+        *,
+        smoothed: bool = False,
+    ) -> RunningCounts:
+        """Return estimated sums of signs at some periods (rows) as counts with bands."""
+        design, (confidence, simultaneous) = self.design, asked
+        size, users = design.encoding.domain_size, require_at_least("num_users", num_users, 1)
         reach = band_quantile(
-            last if smoothed else design.periods,
+            periods.size if smoothed else design.periods,
             confidence,
             smoothed=smoothed,
             simultaneous=simultaneous,
             domain_size=size,
         )
-        errors = expected_standard_errors(design, last, num_users=users, smoothed=smoothed)
-        counts = design.encoding.decode(design.scale * estimated(tree, self._weighted, last))
+        errors = expected_standard_errors(
+            design, num_users=users, periods=periods, smoothed=smoothed
+        )
+        counts = design.encoding.decode(design.scale * sums)
         if size == 1:
             counts = counts[:, 0]
         else:
             errors = np.broadcast_to(errors[:, None], counts.shape)
         return RunningCounts(
-            periods=np.arange(1, last + 1),
+            periods=periods,
             counts=counts,
             standard_errors=errors,
             lower=counts - reach * errors,

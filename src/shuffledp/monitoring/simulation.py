@@ -328,10 +328,8 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     running = server.running_counts(
         through, num_users=users, smoothed=smoothed, confidence=confidence
     )
-    num_ignored, num_limited = (
-        int(fleet.num_ignored.sum()),
-        int(np.count_nonzero(fleet.num_ignored)),
-    )
+    num_ignored = int(fleet.num_ignored.sum())
+    num_limited = int(np.count_nonzero(fleet.num_ignored))
     share = design.encoding.changing_share
     central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
     return MonitorResult(
