@@ -9,7 +9,7 @@ from scipy import stats
 
 from oracles import profiles
 from shuffledp.amplification import dummy_crowds
-from shuffledp.amplification.dummy_crowds import crowd_curve, dummy_bounds
+from shuffledp.amplification.dummy_crowds import crowd_curve, dummy_ends
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.profile import LocalProfile
@@ -48,8 +48,8 @@ def test_the_least_of_all_is_named_and_above_its_lower_end(law, k, epsilon0):
     for num_users in (1, 30, 300, 3_000, 30_000):
         plain = account_epsilon(profile, num_users=num_users, delta=1e-6, with_lower=False)
         found = account_epsilon(profile, num_users=num_users, delta=1e-6, dummies=law)
-        bounds, _ = dummy_bounds(profile, num_users, law, delta=1e-6, with_lower=False)
-        assert found.upper == min(each.upper for each in (*bounds, plain))
+        uppers, _ = dummy_ends(profile, num_users, law, delta=1e-6, with_lower=False)
+        assert found.upper == min(*uppers.values(), plain.upper)
         assert 0.3 * found.upper < found.lower <= found.upper
         names.add(found.method)
         at = account_delta(profile, num_users=num_users, epsilon=found.upper, dummies=law)

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from statistics import NormalDist
 
 from shuffledp.amplification.dummies import hidden_epsilon, hidden_share
-from shuffledp.amplification.dummy_crowds import dummy_bounds
+from shuffledp.amplification.dummy_crowds import dummy_ends
 from shuffledp.amplification.local import LOCAL
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -102,8 +102,8 @@ def least_dummies(
 
 def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float, num_users: int = 1) -> float:
     """Return the upper bound on delta by dummies."""
-    bounds, _ = dummy_bounds(profile, num_users, law, epsilon=epsilon, with_lower=False)
-    return min(each.upper for each in bounds)
+    uppers, _ = dummy_ends(profile, num_users, law, epsilon=epsilon, with_lower=False)
+    return min(uppers.values())
 
 
 def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float, float]:
@@ -201,15 +201,9 @@ def _short(number: float) -> float:
 def _too_wide(profile: LocalProfile, epsilon: float, delta: float, widest: int) -> str:
     """Return the message for a target that no table reaches, with a target that one does."""
     hidden, allowed = _target(profile, epsilon, delta)
-    low, high = 1e-3, 1e6  # scales
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (
-            (middle, high) if _width("laplace", middle, allowed) <= widest else (low, middle)
-        )
-    least = 2.0 / low
-    said = f"epsilon = {epsilon:.6g} at delta = {delta:.3g} needs dummies of half width "
-    said += f"{_width('laplace', 2.0 / hidden, allowed):,}, above {widest:,}"
-    if math.isinf(profile.epsilon0):
-        return f"{said}: raise epsilon to {1.001 * least:.4g}, or delta"
-    return f"{said}: raise epsilon, or delta, or lower epsilon0 = {profile.epsilon0:.4g}"
+    width = _width("laplace", 2.0 / hidden, allowed)
+    enough = 1.2 * epsilon * width / widest  # the width falls a little slower than 1 / epsilon
+    return (
+        f"epsilon = {epsilon:.6g} at delta = {delta:.3g} needs dummies of half width {width:,}, "
+        f"above {widest:,}: raise epsilon to {enough:.3g}, or delta"
+    )

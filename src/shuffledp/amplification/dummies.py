@@ -149,16 +149,16 @@ def hidden_epsilon(epsilon0: float, epsilon: float) -> float:
     """Return ln e' of (D1'), rounded down, for epsilon < epsilon0."""
     if math.isinf(epsilon0):
         return epsilon
-    below = math.log(-math.expm1(-(epsilon + epsilon0)))
-    moved = epsilon + below - math.log(-math.expm1(epsilon - epsilon0))
-    return max(moved * (1.0 - 1e-14) - 1e-14, epsilon)
+    logs = [math.log(-math.expm1(-(epsilon + epsilon0))), math.log(-math.expm1(epsilon - epsilon0))]
+    slack = _TIE * (1.0 + epsilon + abs(logs[0]) + abs(logs[1]))
+    return max(epsilon + logs[0] - logs[1] - slack, epsilon)
 
 
 def hidden_share(profile: LocalProfile, epsilon: float) -> float:
     """Return w (L - e)/(L + 1) of (D1'), rounded up."""
     shrink = math.exp(-profile.epsilon0)
     share = -math.expm1(epsilon - profile.epsilon0) / (1.0 + shrink)
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.delta0 == 0.0:
         size = profile.domain_size or 2
         share *= (1.0 + shrink) / (1.0 + (size - 1) * shrink)
     return min(round_up(share, operations=16), 1.0)
@@ -167,6 +167,11 @@ def hidden_share(profile: LocalProfile, epsilon: float) -> float:
 @functools.lru_cache(maxsize=64)
 def dummy_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyStickCurve:
     """Return (D1') for all epsilon; both ends are attained where reports are the values."""
+    if law.shape == POISSON and profile.participation < 1.0:
+        raise ParameterError(
+            f"participation = {profile.participation:.6g} does not go with users' dummies, since "
+            "users who stay away send none: account for the number who take part"
+        )
     at = partial(_delta, law, profile, num_users)
     return HockeyStickCurve(
         at,
@@ -223,3 +228,17 @@ def curve_epsilon(curve: HockeyStickCurve, delta: float) -> Enclosure:
     _, upper = last_above_first_below(lambda epsilon: at(epsilon).upper, delta, 0.0, highest)
     lower, _ = last_above_first_below(lambda epsilon: at(epsilon).lower, delta, 0.0, highest)
     return Enclosure(min(lower, upper), upper)
+
+
+_ADDED = {
+    "shuffler": "Before it releases a batch the shuffler adds to every possible report a fresh and "
+    "secret number of dummies of the law {}, which look like reports; a batch that is released "
+    "again has the same dummies.",
+    "users": "Each counted user also sends a fresh and secret number of dummies of the law {}, "
+    "which look like reports, of every possible report.",
+}
+
+
+def added_sentence(law: DummyLaw) -> str:
+    """Return the assumption about who adds the dummies."""
+    return _ADDED[law.sender].format(law)

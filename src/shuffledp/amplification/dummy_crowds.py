@@ -43,7 +43,6 @@ from shuffledp.amplification.dummies import (
 )
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.arrays import Floats
-from shuffledp.core.bound import Bound
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -77,8 +76,10 @@ def crowd_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyS
     if law.shape == POISSON:
         further = size * law.scale * num_users / math.log1p(size / growth)
         users = num_users + math.floor(further * (1.0 - 1e-12))
-        at = functools.partial(_raised, profile, users)
-        return HockeyStickCurve(at, at, profile.epsilon0, "raised-blanket", K_RR_BLANKET.source)
+        raised = functools.partial(K_RR_BLANKET.delta, profile, users)
+        return HockeyStickCurve(
+            raised, raised, profile.epsilon0, "raised-blanket", K_RR_BLANKET.source
+        )
     crowd = _crowd_on_pair(2.0 * (num_users - 1) / (growth + size), law)
     if crowd is None:
         return None
@@ -86,11 +87,6 @@ def crowd_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyS
     return HockeyStickCurve(
         at, at, profile.epsilon0, "joint-dummies", "derived in the shuffledp documentation"
     )
-
-
-def _raised(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    """Return the upper end of (B) for k-RR."""
-    return Enclosure(0.0, K_RR_BLANKET.delta(profile, num_users, epsilon).upper)
 
 
 def _joint(law: DummyLaw, profile: LocalProfile, crowd: CrowdLaw, epsilon: float) -> Enclosure:
@@ -176,10 +172,7 @@ def _difference(law: DummyLaw, profile: LocalProfile, num_users: int) -> tuple[F
     Empty where it is too wide.
     """
     size, growth = profile.domain_size or 2, math.expm1(profile.epsilon0)
-    if law.shape == POISSON:
-        table = poisson_table(Decimal(repr(law.scale)) * num_users)
-    else:
-        table = list(law.table)
+    table = law.table or poisson_table(Decimal(repr(law.scale)) * num_users)
     numbers = np.array([float(each) for each in table]) / float(sum(table))
     numbers = numbers[numbers > _RARE]  # those in the middle
     if 2 * numbers.size > _MOST_POINTS or num_users > _MOST_POINTS**2:
@@ -201,32 +194,7 @@ def _difference(law: DummyLaw, profile: LocalProfile, num_users: int) -> tuple[F
     return (np.empty(0), 0.0) if left else (found, lost)
 
 
-_SEEN = "The adversary sees the multiset of reports and dummies, and nothing that tells which are "
-_SHUFFLES = {
-    "shuffler": f"{_SEEN}which, whose or in which order: the shuffler is uniform and colludes with "
-    "nobody who sees the reports.",
-    "users": f"{_SEEN}which, whose or in which order: the shuffle is uniform.",
-}
-_ADDED = {
-    "shuffler": "Before it releases a batch the shuffler adds a fresh and secret number of dummies "
-    "of the law {} to every possible report; a batch that is released again has the same dummies.",
-    "users": "Each of the counted users is honest: besides its report it sends a fresh and secret "
-    "number of dummies of the law {}, of every possible report. Users who send none do not count.",
-}
-_ALONE = "Neighbouring datasets differ in one user's value. The other users may do what they like."
-_HONEST = (
-    "All counted users are honest: each applies this randomizer once to one value, with fresh "
-    "secret randomness.",
-    "Neighbouring datasets differ in one user's value; the number of users is public.",
-)
-
-
-def added_sentence(law: DummyLaw) -> str:
-    """Return the assumption about who adds the dummies."""
-    return _ADDED[law.sender].format(law)
-
-
-def dummy_bounds(
+def dummy_ends(
     profile: LocalProfile,
     num_users: int,
     law: DummyLaw,
@@ -234,33 +202,19 @@ def dummy_bounds(
     epsilon: float | None = None,
     delta: float = 0.0,
     with_lower: bool = True,
-) -> tuple[list[Bound], float | None]:
-    """Return bounds by dummies on delta at an epsilon, or else on epsilon, and a lower end."""
-    bounds, lower = [], None
+) -> tuple[dict[HockeyStickCurve, float], float | None]:
+    """Return upper ends by dummies on delta at an epsilon, or else on epsilon, and a lower end."""
+    uppers, lower = {}, None
     for curve in (dummy_curve(law, profile, num_users), crowd_curve(law, profile, num_users)):
-        if curve is None:
-            continue
-        found = curve_epsilon(curve, delta) if epsilon is None else curve.forward(epsilon)
-        alone = curve.method == "shuffler-dummies"
-        bounds.append(
-            Bound(
-                lower=None,
-                upper=found.upper,
-                method=curve.method,
-                source=curve.source,
-                assumptions=(
-                    _SHUFFLES[law.sender],
-                    *([_ALONE] if alone else _HONEST),
-                    added_sentence(law),
-                ),
-            )
-        )
-        if is_bare(profile) and (delta > 0.0 or epsilon is not None):
-            lower = found.lower
+        if curve is not None:
+            found = curve_epsilon(curve, delta) if epsilon is None else curve.forward(epsilon)
+            uppers[curve] = found.upper
+            if is_bare(profile) and (delta > 0.0 or epsilon is not None):
+                lower = found.lower
     if with_lower and has_noise(profile) and _difference(law, profile, num_users)[0].size:
         attack = functools.partial(attack_delta, law, profile, num_users)
         if epsilon is not None:
             lower = attack(epsilon)
         elif delta > 0.0:
             lower, _ = last_above_first_below(attack, delta, 0.0, profile.epsilon0)
-    return bounds, lower
+    return uppers, lower

@@ -17,7 +17,8 @@ from shuffledp.amplification import closed_forms
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET
-from shuffledp.amplification.dummy_crowds import dummy_bounds
+from shuffledp.amplification.dummies import added_sentence
+from shuffledp.amplification.dummy_crowds import dummy_ends
 from shuffledp.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.amplification.method import Method
@@ -66,6 +67,9 @@ SHUFFLE_ASSUMPTIONS = (
     "secret randomness. Users who collude with the adversary or send nothing do not count.",
     "Neighbouring datasets differ in one user's value; the number of users is public.",
 )
+
+# In place of the second where dummies alone are enough.
+_OTHERS = "The other users may do what they like."
 
 # Relative error budget of two ends that meet.
 _MEETING = 1e-8
@@ -257,7 +261,20 @@ def _with_dummies(
     lower = None
     if asked["method"] == BEST:
         target = {name: asked[name] for name in ("epsilon", "delta") if name in asked}
-        found, lower = dummy_bounds(profile, users, law, with_lower=with_lower, **target)
+        uppers, lower = dummy_ends(profile, users, law, with_lower=with_lower, **target)
+        for curve, upper in uppers.items():
+            seen, honest, public = SHUFFLE_ASSUMPTIONS
+            others = _OTHERS if curve.method == "shuffler-dummies" else honest
+            assumed = (seen, others, public, added_sentence(law))
+            found.append(
+                Bound(
+                    lower=None,
+                    upper=upper,
+                    method=curve.method,
+                    source=curve.source,
+                    assumptions=assumed,
+                )
+            )
     if users > 1 or not found or not _is_local_alone(profile):
         with suppress(OutOfRegimeError, PrecisionError):
             found.append(account(profile, **asked, with_lower=False))

@@ -19,12 +19,12 @@ from shuffledp.amplification.atom_law import atom_delta, mirrored
 from shuffledp.amplification.clones_and_families import attack_atoms
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
+    added_sentence,
     dummy_curve,
     finite_curve,
     is_bare,
     pair_of_bins,
 )
-from shuffledp.amplification.dummy_crowds import added_sentence
 from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.composition.composition import Composable
