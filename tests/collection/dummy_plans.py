@@ -5,8 +5,10 @@ from dataclasses import replace
 from functools import cache
 
 import shuffledp as sdp
+from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.core.dummies import DummyLaw
+from shuffledp.randomizers.bit_sums import BitSums
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 SHUFFLERS, USERS = "laplace:2.0:27", "poisson:0.05"
@@ -31,6 +33,30 @@ def plan_with(text=SHUFFLERS, *, epsilon0=math.inf, num_users=1000, domain=("a",
         target_epsilon=guarantee.epsilon_upper,
         binding="epsilon",
         asked_epsilon0=epsilon0,
+    )
+
+
+@cache
+def bits_plan(num_users=1000, num_bits=3):
+    """Return a plan of a mean bit by bit, without local noise and with dummies at each level."""
+    question = sdp.Mean(low=0.0, high=1.0, name="x")
+    randomizer = BitSums(low=0.0, high=1.0, epsilon0=math.inf, num_bits=num_bits)
+    laws = least_level_dummies(
+        randomizer.profiles,
+        [1.0 / weight for weight in randomizer.weights],
+        epsilon=1.0,
+        delta=DELTA,
+    )
+    some = sdp.plan(question, num_users=num_users, epsilon0=1.0, delta=DELTA)
+    return replace(
+        some,
+        randomizer=randomizer,
+        dummies=laws,
+        guarantee=level_guarantee(randomizer.profiles, laws, delta=DELTA),
+        without_dummies=guarantee_of_crowd(randomizer.profile, num_users, delta=DELTA),
+        target_epsilon=1.0,
+        binding="epsilon",
+        asked_epsilon0=math.inf,
     )
 
 

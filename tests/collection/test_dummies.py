@@ -11,7 +11,15 @@ import pytest
 from scipy.stats import chi2
 
 import shuffledp as sdp
-from collection.dummy_plans import DELTA, SHUFFLERS, USERS, bare_plan, noisy_plan, plan_with
+from collection.dummy_plans import (
+    DELTA,
+    SHUFFLERS,
+    USERS,
+    bare_plan,
+    bits_plan,
+    noisy_plan,
+    plan_with,
+)
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.dummies import draw_dummies, less_dummies
 from shuffledp.collection.report_files import open_reports, reports_writer
@@ -274,3 +282,21 @@ def test_every_level_of_bits_has_dummies_of_its_own_law():
     estimate = randomizer.estimate(found)
     assert estimate.num_users == 50
     assert abs(estimate.mean[0] - 0.5) < 8 * estimate.standard_error[0]
+
+
+def test_a_mean_bit_by_bit_is_run_and_estimated():
+    plan, values = bits_plan(), np.linspace(0.0, 1.0, 1000)
+    seen = []
+    result = sdp.run(plan, values, seed=1, sink=seen.extend)
+    assert abs(result.estimates.mean[0] - 0.5) < 8 * result.estimates.standard_error[0]
+    assert result.estimates.standard_error[0] == pytest.approx(
+        plan.expected_standard_error, rel=0.1
+    )
+    assert result.num_shuffled == 3000 + result.num_dummies
+    assert result.num_shuffled == sum(each.num_reports for each in seen)
+    assert f"all {result.num_shuffled:,} shuffled reports" in result._repr_html_()
+    assert result.guarantee.epsilon_upper == plan.guarantee.epsilon_upper
+    found = sdp.estimate(seen, plan, num_users=1000)
+    assert found.estimates.mean[0] == result.estimates.mean[0]
+    with pytest.raises(DataError, match="check num_users"):
+        sdp.estimate(seen, plan, num_users=1100)

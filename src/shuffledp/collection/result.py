@@ -162,6 +162,11 @@ class Result(Frames, Generic[Estimates_co]):
         return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
 
     @property
+    def num_shuffled(self) -> int:
+        """Number of reports that were shuffled: of each user one for each law, and dummies."""
+        return self.num_users * max(len(self.dummies), 1) + self.num_dummies
+
+    @property
     def root_mean_square_error(self) -> float:
         """Root mean square of the standard errors about these users."""
         return float((self.estimates.standard_error**2).mean() ** 0.5)

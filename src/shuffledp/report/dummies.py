@@ -58,10 +58,9 @@ def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
 
 def added_by(laws: tuple[DummyLaw, ...]) -> str:
     """Return the sender and the law of dummies, as a clause."""
-    named = ", ".join(map(str, laws))
-    if laws[0].sender == "users":
-        return f"each user adds some of every possible report, by the law {named}"
-    return f"the shuffler adds some of every possible report, by the law {named}"
+    named = f"by the law{'s' * (len(laws) > 1)} {', '.join(map(str, laws))}"
+    who = "the shuffler" if protect_alone(laws) else "each user"
+    return f"{who} adds some of every possible report, {named}"
 
 
 def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """Explain epsilon as a change of odds and as a guess."""
     guarantee, title = result.guarantee, "What the reports reveal."
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    seen = shuffle.seen(result.num_users + result.num_dummies)
+    seen = shuffle.seen(result.num_shuffled)
     adversary = f"An adversary who sees {seen} and knows everyone else's answer"
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
