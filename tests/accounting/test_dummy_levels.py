@@ -95,6 +95,9 @@ def test_rounds_are_a_direct_convolution():
     assert found.epsilon.lower <= 1.0 + 1e-9
     assert 1.0 - 1e-9 <= found.epsilon.upper < 1.01
     assert (found.num_users, found.rounds) == (1, rounds)
+    assert any("may do what they like" in text for text in found.epsilon.assumptions)
+    assert sum(str(law) in text for text in found.epsilon.assumptions) == 1
+    assert not any("honest" in text for text in found.epsilon.assumptions)
 
 
 # ------------------------------------------------------------- the least ones

@@ -6,9 +6,12 @@ every period. Of four batches and more discrete Gaussian tables have the least v
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from shuffledp.accounting.dummies import gaussian_parameter
 from shuffledp.accounting.guarantees import guarantee_of
+from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -20,6 +23,17 @@ from shuffledp.core.profile import LocalProfile
 
 # All ends of the tables together have this share of delta, which costs next to no variance.
 _END_SHARE = 0.01
+
+# What is assumed of each level alone is in its own sentences; of all together:
+_APART = (
+    "The reports of each level and round are shuffled apart, or all of them as reports of their "
+    "own: nothing links those of a user."
+)
+_ADDED = (
+    "Before it releases a batch the shuffler adds a fresh and secret number of dummies to every "
+    "possible report of each level, of the laws {}; a batch that is released again has the same "
+    "dummies."
+)
 
 _TOLERANCE = 5e-4  # relative, of the variance
 
@@ -33,9 +47,17 @@ def level_guarantee(
 ) -> Guarantee:
     """Return the guarantee of one batch a level, each under a shuffler's dummies of its own.
 
-    For one user, whoever else lies. All batches take place ``rounds`` times about the same people.
+    For one user, whoever else lies. All batches take place ``rounds`` times about the same people,
+    which is what ``rounds`` of the guarantee says.
     """
-    return guarantee_of(_releases(profiles, dummies, rounds), delta=delta)
+    found = guarantee_of(_releases(profiles, dummies, rounds), delta=delta)
+    law = dummies[0]
+    how: Any = {"num_users": 1, "dummies": law, "with_lower": False}
+    alone = account_epsilon(LocalProfile(epsilon0=math.inf), delta=0.5, **how).assumptions
+    kept = (each for each in alone if str(law) not in each)
+    added = _ADDED.format(", ".join(map(str, dict.fromkeys(dummies))))
+    bound = replace(found.bound, assumptions=(*kept, added, _APART))
+    return replace(found, epsilon=bound, rounds=rounds)
 
 
 def _releases(
