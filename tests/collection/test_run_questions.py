@@ -1,6 +1,5 @@
 """Every kind of question, from a file to estimates near the truth."""
 
-import functools
 import math
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, KINDS, NUM_USERS, opened
-from shuffledp.collection import run
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.core.errors import DomainError, ParameterError, PlanWarning
@@ -29,14 +27,6 @@ def main_column(estimates):
 
 def plan_of(kind, **options):
     return sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, **options)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def each_guarantee_is_computed_once():
-    """Nearly all of a run's time, and runs of one plan ask for the same ones again."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "guarantee_for", functools.cache(run.guarantee_for))
-        yield
 
 
 @pytest.fixture(scope="module")

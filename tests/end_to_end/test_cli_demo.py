@@ -1,5 +1,7 @@
 """``shuffledp demo`` runs the main job on two surveys and tells how near it came."""
 
+import contextlib
+import io
 import json
 import sys
 
@@ -8,11 +10,12 @@ import pytest
 from shuffledp.cli.main import main
 
 
-@pytest.fixture
-def demo(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo", "--out", "demo-results", "--seed", "1"]) == 0
-    return tmp_path / "demo-results", capsys.readouterr().out
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    there, out = tmp_path_factory.mktemp("demo"), io.StringIO()
+    with contextlib.chdir(there), contextlib.redirect_stdout(out):
+        assert main(["demo", "--out", "demo-results", "--seed", "1"]) == 0
+    return there / "demo-results", out.getvalue()
 
 
 def test_estimates_stand_beside_the_truth(demo):
@@ -49,7 +52,8 @@ def test_estimates_are_useful(demo):
         assert all(row["standard_error"] < 0.03 for row in record["estimates"])
 
 
-def test_an_earlier_demo_is_replaced_on_request_only(demo, capsys):
+def test_an_earlier_demo_is_replaced_on_request_only(demo, monkeypatch, capsys):
+    monkeypatch.chdir(demo[0].parent)
     assert main(["demo", "--out", "demo-results"]) == 2
     assert "--overwrite" in capsys.readouterr().err
     assert main(["demo", "--out", "demo-results", "--overwrite"]) == 0

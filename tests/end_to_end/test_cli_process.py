@@ -165,7 +165,7 @@ def test_results_that_are_complete_and_not_printed_are_a_success(tmp_path, how):
     assert "estimates.csv" in files(tmp_path / "results")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", ["latin-1", pytest.param("cp1252", marks=pytest.mark.slow)])
 def test_any_encoding_of_the_terminal_will_do(tmp_path, encoding):
     answers = ["caf\u00e9 \u65e5\U0001f600", "no"] * 500
     pl.DataFrame({"answer": answers}).write_csv(tmp_path / "answers.csv")

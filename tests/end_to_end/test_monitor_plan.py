@@ -70,7 +70,7 @@ def test_one_period_is_a_one_shot_collection(capsys):
 
 
 def test_a_large_delta_is_warned_about(capsys):
-    _, printed = plan(capsys, "--epsilon0", 1, "--delta", 0.01, "--periods", 2)
+    _, printed = plan(capsys, "--epsilon0", 1, "--delta", 0.01, "--periods", 2, "--num-users", 300)
     assert printed.err.startswith("warning: delta = 0.01 is not below")
 
 

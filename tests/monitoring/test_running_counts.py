@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -55,12 +56,19 @@ def node_matrix(tree, through):
     return np.array(rows), np.array(ended)
 
 
+@cache
+def inverse_of_nodes(tree, through):
+    """Return the pseudo-inverse of the nodes that end by then, and which these are."""
+    matrix, ended = node_matrix(tree, through)
+    return np.linalg.pinv(matrix[ended]), ended
+
+
 def least_squares_weights(tree, t, through):
     """Return the weights of all nodes in the least-squares estimate of f_t, by a pseudo-inverse."""
-    matrix, ended = node_matrix(tree, through)
+    inverse, ended = inverse_of_nodes(tree, through)
     weights = np.zeros(tree.num_nodes)
     prefix = np.arange(through) < t
-    weights[ended] = np.linalg.pinv(matrix[ended]).T @ prefix
+    weights[ended] = inverse.T @ prefix
     return weights
 
 
