@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpErr
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.registry import make_randomizer
 
+LONG = partial(pytest.param, marks=pytest.mark.slow)
 EPSILON0 = [0.0, 5e-324, 1e-300, 1e-12, 1e-9, 1.0, 20.0, 30.0, 36.0, 40.0, 60.0, 199.0, 201.0,
             700.0, 710.0, 1e308]  # fmt: skip
 DELTAS = [0.0, 5e-324, 1e-300, 1e-15, 1e-6, 0.5, 1.0 - 2.0**-53]
@@ -29,7 +31,7 @@ def name_of(profile):
     return f"{profile.family}-{profile.domain_size}"
 
 
-@pytest.mark.parametrize("num_users", [1, 2, 50])
+@pytest.mark.parametrize("num_users", [1, LONG(2), 50])
 @pytest.mark.parametrize("epsilon0", EPSILON0)
 def test_epsilon_at_the_edges_is_a_bound_whatever_the_family(epsilon0, num_users):
     for profile in profiles.every_family(epsilon0):
@@ -206,8 +208,8 @@ def test_k_rr_with_absurdly_many_answers_is_no_crash():
         assert 0.0 < bound.upper <= 1.0
 
 
-@pytest.mark.parametrize("epsilon0", [0.05, 0.4, 1.0, 3.0, 12.0])
-@pytest.mark.parametrize("num_users", [1, 100, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon0", [0.05, LONG(0.4), 1.0, LONG(3.0), 12.0])
+@pytest.mark.parametrize("num_users", [1, 100, LONG(3000)])
 def test_best_is_the_smallest_of_all(epsilon0, num_users):
     for profile in profiles.every_family(epsilon0):
         for delta in (1e-9, 1e-3):

@@ -96,7 +96,8 @@ def test_noise_that_drowns_everything_is_refused():
 
 
 def test_repeated_collections_are_uniform():
-    plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=60, epsilon=4.0, delta=1e-6, rounds=2)
+    asked = {"num_users": 60, "epsilon": 4.0, "delta": 1e-6, "randomizer": "k-rr"}
+    plan = sdp.plan(sdp.Categories(["yes", "no"]), rounds=2, **asked)
     with pytest.raises(ParameterError, match="rounds = 2"):
         run_plan(plan, ANSWERS, shuffling=arrangement())
 

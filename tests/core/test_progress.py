@@ -17,11 +17,12 @@ sdp.run(asked, {LABELS} * 500)
 
 
 def test_it_is_silent_unless_logging_is_set_up():
-    outcome = subprocess.run([sys.executable, "-c", WORK], capture_output=True, check=True)
-    assert outcome.stdout == outcome.stderr == b""
-    shown = f"import logging; logging.basicConfig(level=logging.INFO){WORK}"
-    outcome = subprocess.run([sys.executable, "-c", shown], capture_output=True, check=True)
-    assert b"INFO:shuffledp:run: 1000 users" in outcome.stderr
+    shown = "import logging, sys; print('now', file=sys.stderr); logging.basicConfig(level='INFO')"
+    twice = f"{WORK}{shown}{WORK}"
+    outcome = subprocess.run([sys.executable, "-c", twice], capture_output=True, check=True)
+    silent, _, told = outcome.stderr.partition(b"now")
+    assert outcome.stdout == silent == b""
+    assert b"INFO:shuffledp:run: 1000 users" in told
 
 
 def test_collections_and_computations_are_told(caplog):

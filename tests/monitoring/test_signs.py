@@ -436,7 +436,9 @@ def test_the_loss_of_every_radius_and_coin(max_changes, radius, coin):
 
 
 @pytest.mark.parametrize("name", ["predrawn-signs", "sampled-change"])
-@pytest.mark.parametrize(("periods", "max_changes"), CASES)
+@pytest.mark.parametrize(
+    ("periods", "max_changes"), [*CASES[:-1], pytest.param(*CASES[-1], marks=pytest.mark.slow)]
+)
 def test_reports_are_unbiased_and_never_below_the_uniform_share(periods, max_changes, name):
     density, _, gap, share = laws_of(max_changes, LN_3)[name]
     for changes in histories(periods, max_changes):
