@@ -14,6 +14,7 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.report_files import open_reports
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
 from shuffledp.network.graph import Graph, random_regular_graph
@@ -88,6 +89,22 @@ def test_a_run_counts_every_report(mixing):
     assert result.num_users == len(batch.holders) == NUM_USERS
     # At epsilon0 = 14 a report is wrong with a chance below 1e-6, and the seed is fixed.
     assert result.estimates.count.tolist() == pytest.approx([60, 30], abs=0.01)
+
+
+def test_users_dummies_walk_like_reports(mixing):
+    setting = plan_of(mixing, 30).setting(QUESTION, epsilon0=3.0, delta=DELTA)
+    planned = dataclasses.replace(setting, dummies=(DummyLaw.from_text("poisson:0.5"),))
+    laws = {"delta": DELTA, "dummies": planned.dummies[0]}
+    hidden = setting.shuffling.guarantee(setting.randomizer.profile, NUM_USERS, **laws)
+    assert hidden.epsilon_upper < setting.guarantee.epsilon_upper
+    handed_in = []
+    shuffling = dataclasses.replace(setting.shuffling, on_batch=handed_in.append)
+    result = run_plan(planned, ANSWERS, seed=7, shuffling=shuffling)
+    assert result.guarantee.epsilon_upper == hidden.epsilon_upper
+    assert result.without_dummies.epsilon_upper == setting.guarantee.epsilon_upper
+    assert len(handed_in[0].reports) == NUM_USERS + result.num_dummies
+    assert 40 <= result.num_dummies <= 150  # 90 expected; missed with probability 1e-8
+    assert abs(result.estimates.frequency[0] - 2 / 3) < 6.2 * result.estimates.standard_error[0]
 
 
 def test_a_single_report_a_holder_speaks_for_everybody(mixing):

@@ -69,12 +69,12 @@ def told_users(laws: Laws, told: int | None, num_users: SupportsIndex | None) ->
     return told if num_users is None else operator.index(num_users)
 
 
-def require_uniform(laws: Laws, shuffling: Any) -> None:
-    """Raise if there are dummies and the shuffle is not uniform."""
-    if laws and shuffling.leakage() is not None:
+def require_possible(laws: Laws, shuffling: Any) -> None:
+    """Raise if there are dummies that the shuffle's guarantee does not know."""
+    if laws and laws[0].sender not in getattr(shuffling, "dummy_senders", ()):
         raise ParameterError(
-            "dummies are accounted for uniform shuffles only: plan without them for the "
-            f"{shuffling.name} shuffler"
+            f"dummies = {laws[0]} are the {laws[0].sender}', and not accounted for with the "
+            f"{shuffling.name} shuffler: plan without them, or for the uniform shuffler"
         )
 
 
@@ -88,8 +88,12 @@ def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
     return 1 if protect_alone(laws) else num_users, {"dummies": laws[0]} if laws else {}
 
 
-def without_dummies(plan: "Plan", num_users: int) -> Guarantee | None:
+def without_dummies(plan: "Plan", num_users: int, shuffling: Any) -> Guarantee | None:
     """Return the guarantee of the same reports shuffled without dummies; epsilon may be inf."""
     if not plan.dummies:
         return None
-    return guarantee_of_crowd(plan.randomizer.profile, num_users, delta=plan.target_delta)
+    law, delta = plan.randomizer.profile, plan.target_delta
+    if shuffling.leakage() is None:
+        return guarantee_of_crowd(law, num_users, delta=delta)
+    found: Guarantee = shuffling.guarantee(law, num_users, delta=delta)
+    return found

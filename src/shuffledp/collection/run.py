@@ -349,7 +349,7 @@ def _result(
         shuffling=shuffling,
         dummies=plan.dummies,
         num_dummies=getattr(aggregate, "num_dummies", 0),  # sums have none
-        without_dummies=added.without_dummies(plan, num_users),
+        without_dummies=added.without_dummies(plan, num_users, shuffling),
         **outlook,
         **facts,
     )
@@ -469,7 +469,7 @@ def _actual_guarantee(
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
     is_repeated = plan.rounds > 1
-    added.require_uniform(plan.dummies, shuffling)
+    added.require_possible(plan.dummies, shuffling)
     is_same = shuffling is plan.shuffling or shuffling == plan.shuffling == UNIFORM
     if is_repeated and shuffling != UNIFORM:
         raise ParameterError(

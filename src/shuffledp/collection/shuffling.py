@@ -49,7 +49,11 @@ class Concealment:
 
 
 class Shuffling(Protocol):
-    """A shuffle of the reports of a run, with its guarantee, facts, cautions and leakage."""
+    """A shuffle of the reports of a run, with its guarantee, facts, cautions and leakage.
+
+    One whose guarantee knows dummies takes their law as ``dummies``, and says in ``dummy_senders``
+    whose they may be.
+    """
 
     @property
     def name(self) -> str:
@@ -94,6 +98,7 @@ class UniformShuffling:
 
     name: ClassVar[str] = "uniform"
     remedy: ClassVar[str] = ""  # nothing hides more
+    dummy_senders: ClassVar[tuple[str, ...]] = ("shuffler", "users")
 
     guarantee = staticmethod(guarantee_for)
 
@@ -124,6 +129,7 @@ class FinishedShuffling:
 
     name: str = "uniform"
     remedy: ClassVar[str] = ""
+    dummy_senders: ClassVar[tuple[str, ...]] = ("shuffler", "users")
     account: Callable[[LocalProfile, float], Guarantee]
     concealment: Concealment | None = None
 

@@ -17,6 +17,7 @@ from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import Guarantee
@@ -37,6 +38,7 @@ class NetworkShuffling:
 
     name: ClassVar[str] = "network"
     remedy: ClassVar[str] = "let reports travel more rounds"
+    dummy_senders: ClassVar[tuple[str, ...]] = ("users",)
 
     mixing: NetworkMixing
     rounds: int
@@ -47,7 +49,13 @@ class NetworkShuffling:
     are_rounds_chosen: bool = False
 
     def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+        self,
+        profile: LocalProfile,
+        num_users: int,
+        *,
+        delta: float,
+        with_lower: bool = True,
+        dummies: DummyLaw | None = None,
     ) -> Guarantee:
         """Return the central guarantee of what is handed in, if all users answered."""
         users = self.mixing.walk.num_users
@@ -56,9 +64,8 @@ class NetworkShuffling:
                 f"{num_users:,} people answered and the network has {users:,} users: give every "
                 "user one row with an answer, and leave out of the graph whoever has none"
             )
-        bound = self.mixing.epsilon(
-            profile, rounds=self.rounds, delta=delta, protocol=self.protocol, with_lower=with_lower
-        )
+        asked: Any = {"delta": delta, "protocol": self.protocol, "dummies": dummies}
+        bound = self.mixing.epsilon(profile, rounds=self.rounds, with_lower=with_lower, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
     def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
