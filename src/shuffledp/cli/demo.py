@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,11 +10,9 @@ from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
+from shuffledp.collection.source.surveys import Survey, surveys
 from shuffledp.report.formatting import percent
-from shuffledp.report.wording import guarantee_facts, trust_facts
-
-if TYPE_CHECKING:
-    from shuffledp.collection.source.surveys import Survey
+from shuffledp.report.wording import guarantee_facts, main_estimates, trust_facts
 
 
 @cli.command()
@@ -35,7 +32,6 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     statsmodels: pip install 'shuffledp[datasets]'.
     """
     from shuffledp.collection.leakage import json_of_run
-    from shuffledp.collection.source.surveys import surveys
 
     require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, sdp.Result]] = []
@@ -54,10 +50,8 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
         _print_survey(asked, found, out / asked.name)
 
 
-def _print_survey(survey: "Survey", result: "sdp.Result", folder: Path) -> None:
+def _print_survey(survey: Survey, result: "sdp.Result", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
-    from shuffledp.report.wording import main_estimates
-
     found, people = result.estimates, len(survey.answers)
     click.echo(f"{survey.title}\n{survey.question}\n")
     columns = main_estimates(result), found.lower.tolist(), found.upper.tolist()

@@ -9,12 +9,10 @@ import re
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from shuffledp.core.display import visible
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _JOINERS = "\u200d\ufe0f"  # never leave one dangling at a cut
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
@@ -149,10 +147,8 @@ _LETTERS = {"alpha": "\u03b1", "delta": "\u03b4", "theta": "\u03b8"}
 _NO_BREAK = "\u00a0"
 
 
-def typeset(text: str) -> "Markup":
+def typeset(text: str) -> Markup:
     """Return text as HTML, escaped, its mathematics set with symbols; HTML stays what it is."""
-    from markupsafe import Markup
-
     if isinstance(text, Markup):
         return text
     html = escape(text, quote=False)
