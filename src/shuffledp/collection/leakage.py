@@ -215,8 +215,8 @@ class _Release:
     def account(self, adversary: Adversary, belief: "PriorKnowledge | None") -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
-        if self.result.dummies:  # a shuffler's count on one user, and without them on all
-            users = self.result.num_users
+        if (crowd := self.result.without_dummies) is not None:
+            users = crowd.num_users  # a shuffler's dummies count on one user
         require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
         require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
