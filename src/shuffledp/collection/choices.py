@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -11,11 +12,18 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
+from shuffledp.accounting.dummies import least_dummies
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
-from shuffledp.collection.questions.question import Candidates, Laws, Question
+from shuffledp.collection.questions.question import (
+    Candidates,
+    Laws,
+    Question,
+    chosen_candidates,
+)
 from shuffledp.composition.release import ShuffledRelease
-from shuffledp.core.errors import InfeasibleTargetError
+from shuffledp.core.dummies import LARGEST_HALF_WIDTH
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
@@ -26,6 +34,15 @@ _USERS_ADVISED = [digits * 10**power for power in range(8) for digits in range(1
 _DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _EPSILONS_ADVISED = [digits * 10.0**power for power in range(-6, 2) for digits in _DIGITS]
 
+#: Who may add dummies to a planned collection; "best" takes whatever errs least, or none.
+DUMMIES = ("none", "shuffler", "users", "best")
+
+#: Dummies of a collection in all: about a quarter of an hour of one processor to seal.
+MOST_DUMMIES = 10**7
+
+# Values of epsilon0 at which dummies are tried, from the largest allowed down to epsilon.
+_EPSILON0S_TRIED = 8
+
 # Among randomizers whose errors are this close, the one with the smallest reports is chosen.
 _CLOSE_ENOUGH = 1.02
 
@@ -35,19 +52,25 @@ SAME_ERROR = 1.0 + 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another randomizer at the largest epsilon0 that meets the target, and its error."""
+    """Another randomizer at the largest epsilon0 that meets the target, and its error.
+
+    With dummies at the epsilon0 of least error.
+    """
 
     randomizer: LocalRandomizer
     expected_standard_error: float
     asked_epsilon0: float
+    dummies: Laws = ()
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return name, epsilon0, bytes a report and expected standard error."""
+        """Return name, epsilon0, bytes a report, expected standard error, and dummies, if any."""
+        dummies = {"dummies": [str(law) for law in self.dummies]} if self.dummies else {}
         return {
             "randomizer": self.randomizer.name,
             "epsilon0": self.randomizer.epsilon0,
             "num_report_bytes": self.randomizer.num_report_bytes,
             "expected_standard_error": self.expected_standard_error,
+            **dummies,
         }
 
 
@@ -55,7 +78,7 @@ class Alternative:
 class Target:
     """The target of a collection: (epsilon, delta), its users and its rounds.
 
-    And each report at most ``max_epsilon0``, whoever shuffles.
+    And each report at most ``max_epsilon0``, whoever shuffles; infinite without local noise.
     """
 
     num_users: int
@@ -63,6 +86,8 @@ class Target:
     delta: float
     rounds: int = 1
     max_epsilon0: float = LARGEST_EPSILON0
+    dummies: str = "none"
+    most_dummies: int = MOST_DUMMIES
 
 
 def at_target(question: Question, makers: Candidates, target: Target) -> list[Alternative]:
@@ -96,6 +121,119 @@ def best_first(question: Question, makers: Candidates, target: Target) -> list[A
         raise infeasible(question, makers, target)
     best = best_of(found)
     return sorted(found, key=lambda each: (each is not best, each.expected_standard_error))
+
+
+def best_with_dummies(
+    question: Question, randomizer: str | None, target: Target
+) -> list[Alternative]:
+    """Return the best choice with the dummies asked for and then the others, least error first.
+
+    The others are those of the crowd alone, where it meets the target. With "best" none are taken
+    where they lower the least error by less than 2 %.
+    """
+    makers = chosen_candidates(question, randomizer, with_dummies=True)
+    senders = ("shuffler", "users") if target.dummies == "best" else (target.dummies,)
+    hidden, failed = [], None
+    for sender in senders:
+        try:
+            hidden += with_dummies(question, makers, target, sender)
+        except InfeasibleTargetError as error:
+            failed = error
+    if target.dummies != "best" and any(not each.dummies for each in hidden):
+        raise ParameterError(
+            f"dummies = {target.dummies!r}: epsilon0 = {target.max_epsilon0:g} meets the target "
+            "without them; leave them out, or allow a larger max_epsilon0"
+        )
+    hidden = [each for each in hidden if each.dummies]
+    crowd: list[Alternative] = []
+    if randomizer is None or randomizer in question.candidates():
+        with suppress(InfeasibleTargetError):
+            crowd = best_first(question, chosen_candidates(question, randomizer), target)
+    best = min(hidden, key=_error_of, default=None)
+    if target.dummies == "best" and crowd:
+        best = best if best and _error_of(crowd[0]) > _CLOSE_ENOUGH * _error_of(best) else crowd[0]
+    if best is None:
+        raise failed or infeasible(question, makers, target)
+    if not best.expected_standard_error <= question.useless_error:
+        raise InfeasibleTargetError(
+            f"num_users = {target.num_users} is too few for epsilon = {target.epsilon:g}, delta = "
+            f"{target.delta:g}: dummies would drown every estimate; ask more people, or raise "
+            "epsilon or max_epsilon0"
+        )
+    return sorted([*hidden, *crowd], key=lambda each: (each is not best, _error_of(each)))
+
+
+def with_dummies(
+    question: Question, makers: Candidates, target: Target, sender: str
+) -> list[Alternative]:
+    """Return each randomizer with a sender's least dummies, at the epsilon0 of least error.
+
+    Without any where its largest epsilon0 needs none. More local noise needs fewer dummies, which
+    pays for few users only, and where the dummies at the largest epsilon0 are too many.
+    """
+    chosen = []
+    largest, smallest = target.max_epsilon0, target.epsilon
+    steps = (min(largest, LARGEST_EPSILON0) / smallest) ** (1.0 / _EPSILON0S_TRIED)
+    for make in makers.values():
+        tried: list[Alternative] = []
+        failed = None
+        for epsilon0 in (largest, *(smallest * steps**i for i in range(_EPSILON0S_TRIED, 0, -1))):
+            law = make(epsilon0)
+            try:
+                dummies = _least_laws(law, target, sender, len(question.labels))
+            except InfeasibleTargetError as error:
+                failed = failed or error
+                continue
+            if not dummies and (tried or failed):
+                break
+            error_then = question.expected_error(law, target.num_users, dummies)
+            tried.append(Alternative(law, error_then, epsilon0, dummies))
+            if not dummies:
+                break
+        if failed and not tried:
+            raise failed
+        best = _near_the_least(tried, SAME_ERROR)[0]
+        logger.debug("%s: epsilon0 = %.6g, %s", best.randomizer.name, best.asked_epsilon0, sender)
+        chosen.append(best)
+    return chosen
+
+
+def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bins: int) -> Laws:
+    """Return the least dummies with which a randomizer meets the target; empty if it needs none."""
+    users = 1 if sender == "shuffler" else target.num_users
+    goal: Any = {"num_users": users, "epsilon": target.epsilon}
+    profile, most = randomizer.profile, target.most_dummies
+    if account_delta(profile, with_lower=False, **goal).upper <= target.delta:
+        return ()
+    advice = f"or ask for coarser answers, or raise most_dummies = {most:,} (--most-dummies)"
+    widest = min(most // num_bins, LARGEST_HALF_WIDTH)
+    if widest < 1:
+        raise InfeasibleTargetError(
+            f"{num_bins:,} answers are too many for dummies, of which each needs some: leave them "
+            f"out, {advice}"
+        )
+    how: Any = {"sender": sender, "delta": target.delta, "most_half_width": widest}
+    try:
+        law = least_dummies(profile, **goal, **how)
+    except InfeasibleTargetError as error:
+        raise InfeasibleTargetError(f"{error}; {advice}") from None
+    if (number := expected_dummies((law,), num_bins, target.num_users)) > most:
+        raise InfeasibleTargetError(
+            f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
+            f"in all: raise epsilon or delta, {advice}"
+        )
+    return (law,)
+
+
+def expected_dummies(dummies: Laws, num_bins: int, num_users: int) -> float:
+    """Return the mean number of dummies in all."""
+    senders = num_users if dummies and dummies[0].sender == "users" else 1
+    return sum(law.mean for law in dummies) * num_bins * senders
+
+
+def _error_of(choice: Alternative) -> float:
+    """Return its expected standard error."""
+    return choice.expected_standard_error
 
 
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:

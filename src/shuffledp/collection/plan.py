@@ -6,7 +6,7 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, SupportsIndex
@@ -26,6 +26,7 @@ from shuffledp.collection.questions.question import (
     Candidates,
     Estimates_co,
     Laws,
+    Means,
     Question,
     chosen_candidates,
 )
@@ -92,6 +93,8 @@ class Plan(Shown, Generic[Estimates_co]):
     without_dummies : Guarantee, optional
         What is left for n honest users where the reports are shuffled and dummies are not added;
         epsilon is infinite without local noise. None where the plan has no dummies.
+    frequency : float, optional
+        A share in [0, 1] for which errors are stated too.
     """
 
     num_users: int
@@ -107,6 +110,7 @@ class Plan(Shown, Generic[Estimates_co]):
     asked_epsilon0: float
     dummies: Laws = ()
     without_dummies: Guarantee | None = None
+    frequency: float | None = None
     _makers: Candidates = field(repr=False, compare=False)
 
     @property
@@ -320,7 +324,7 @@ class Plan(Shown, Generic[Estimates_co]):
         return registered_renderer().terminal_text(self)
 
 
-def plan(
+def plan(  # noqa: PLR0913  # one keyword an option
     question: Question[Estimates_co],
     *,
     num_users: SupportsIndex,
@@ -331,6 +335,10 @@ def plan(
     randomizer: str | None = None,
     rounds: SupportsIndex = 1,
     shuffling: Shuffling = UNIFORM,
+    dummies: str = "none",
+    no_local_noise: bool = False,
+    most_dummies: SupportsIndex = choices.MOST_DUMMIES,
+    frequency: float | None = None,
 ) -> Plan[Estimates_co]:
     """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
 
@@ -360,6 +368,19 @@ def plan(
         How reports are shuffled; uniformly by default. Others are
         ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
         ``shuffledp.network.NetworkShuffling``.
+    dummies : {"none", "shuffler", "users", "best"}
+        Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
+        other users do, or each of the honest users. With "best" whatever errs least, and none if
+        that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
+        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR.
+    no_local_noise : bool
+        Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
+        nothing protects the users from a shuffler that colludes with the analyst.
+    most_dummies : int
+        Largest expected number of dummies in all.
+    frequency : float, optional
+        A share in [0, 1], for which errors are stated too; by default, beside dummies, the largest
+        over all shares.
 
     Returns
     -------
@@ -403,16 +424,60 @@ def plan(
             f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon"
         )
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
+    if dummies != "none" or no_local_noise:
+        is_one = epsilon is not None and rounds == 1 and shuffling == UNIFORM
+        _require_dummies(dummies, max_epsilon0, is_bare=no_local_noise, is_one_target=is_one)
+    if frequency is not None:
+        _require_frequency(question, frequency)
     target = Target(
         require_at_least("num_users", num_users, 1),
         math.inf if epsilon is None else require_positive("epsilon", epsilon),
         delta if epsilon is None else require_open_unit("delta", delta),
         require_at_least("rounds", rounds, 1),
-        min(limit, LARGEST_EPSILON0),
+        math.inf if no_local_noise else min(limit, LARGEST_EPSILON0),
+        dummies,
+        require_at_least("most_dummies", most_dummies, 1),
     )
-    found = _planned(question, target, shuffling, randomizer, epsilon0)
+    found = replace(
+        _planned(question, target, shuffling, randomizer, epsilon0), frequency=frequency
+    )
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
+
+
+def _require_dummies(
+    dummies: str, max_epsilon0: float | None, *, is_bare: bool, is_one_target: bool
+) -> None:
+    """Raise unless dummies can be planned as asked."""
+    if dummies not in choices.DUMMIES:
+        raise ParameterError(f"dummies = {dummies!r} is not one of {', '.join(choices.DUMMIES)}")
+    if dummies == "none":
+        raise ParameterError(
+            "no_local_noise = True sends answers as they are, which only dummies can hide: give "
+            "dummies = 'shuffler' (--dummies shuffler) with it"
+        )
+    if (max_epsilon0 is None) != is_bare:
+        raise ParameterError(
+            f"dummies = {dummies!r} needs exactly one of max_epsilon0 (--max-epsilon0), the local "
+            "loss that still protects users from a shuffler that colludes with the analyst, and "
+            "no_local_noise = True (--no-local-noise), with which nothing does"
+        )
+    if not is_one_target:
+        raise ParameterError(
+            f"dummies = {dummies!r} are planned for one round of a uniform shuffle to a target "
+            "epsilon: leave out dummies, or rounds, epsilon0 and shuffling"
+        )
+
+
+def _require_frequency(question: Question, frequency: float) -> None:
+    """Raise unless it is a share of users, and the question is about shares."""
+    if not 0.0 <= frequency <= 1.0:
+        raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
+    if isinstance(question, Means):
+        raise ParameterError(
+            f"frequency = {frequency} is for questions about shares of users, not for "
+            f"{question.kind}: leave it out"
+        )
 
 
 def _planned(
@@ -424,11 +489,16 @@ def _planned(
 ) -> Plan[Estimates_co]:
     """Return the plan that meets a target, or the one of a fixed epsilon0."""
     others: list[Alternative] = []
+    laws: Laws = ()
     if epsilon0 is None and shuffling == UNIFORM:
-        makers = chosen_candidates(question, randomizer)
-        best, *others = choices.best_first(question, makers, target)
-        law, asked = best.randomizer, best.asked_epsilon0
-        guarantee = choices.guarantee_within(law, target)
+        if target.dummies == "none":
+            makers = chosen_candidates(question, randomizer)
+            best, *others = choices.best_first(question, makers, target)
+        else:
+            makers = {**question.dummy_candidates(), **question.candidates()}
+            best, *others = choices.best_with_dummies(question, randomizer, target)
+        law, asked, laws = best.randomizer, best.asked_epsilon0, best.dummies
+        guarantees = choices.guarantees(law, target, laws)
     else:
         name = randomizer or next(iter(question.candidates()))  # of answers k-RR
         makers = chosen_candidates(question, name)
@@ -438,16 +508,21 @@ def _planned(
             asked = float(epsilon0)
         law = makers[name](asked)
         guarantee = shuffling.guarantee(law.profile, target.num_users, delta=target.delta)
+        guarantees = {"guarantee": guarantee}
     is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked >= target.max_epsilon0
     limit = "max_epsilon0" if is_capped else "epsilon"
+    limit = "no_local_noise" if math.isinf(asked) else limit
     return Plan(
         num_users=target.num_users,
         question=question,
-        target_epsilon=target.epsilon if epsilon0 is None else guarantee.epsilon_upper,
+        target_epsilon=target.epsilon
+        if epsilon0 is None
+        else guarantees["guarantee"].epsilon_upper,
         target_delta=target.delta,
         randomizer=law,
-        guarantee=guarantee,
+        dummies=laws,
         alternatives=tuple(others),
+        **guarantees,
         rounds=target.rounds,
         shuffling=shuffling,
         binding=limit if epsilon0 is None else "epsilon0",
