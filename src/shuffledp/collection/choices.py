@@ -1,5 +1,6 @@
 """The choice among randomizers: the largest epsilon0 of each that meets a target, and its error."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -112,6 +113,19 @@ def at_target(question: Question, makers: Candidates, target: Target) -> list[Al
         logger.debug("%s: epsilon0 = %.6g, standard error %.4g", name, epsilon0, error)
         found.append(Alternative(chosen, error, epsilon0))
     return found
+
+
+def error_at_target(question: Question, makers: Candidates, choice: Any, target: Target) -> float:
+    """Return the expected error of a choice, or of a plan, at another target; infinite if none."""
+    name = choice.randomizer.name
+    only = {name: makers[name]}
+    if not choice.dummies:
+        return at_target(question, only, target)[0].expected_standard_error
+    target = replace(target, max_epsilon0=choice.asked_epsilon0)
+    with suppress(InfeasibleTargetError):
+        found = with_dummies(question, only, target, choice.dummies[0].sender)
+        return found[0].expected_standard_error
+    return math.inf
 
 
 def best_first(question: Question, makers: Candidates, target: Target) -> list[Alternative]:

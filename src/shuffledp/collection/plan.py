@@ -49,6 +49,9 @@ _SAVED = ("num_users", "target_epsilon", "target_delta", "rounds", "binding", "a
 # Multiples of a target's epsilon at which the errors of a plan are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
+# A local loss at which hardly anything is said.
+_LEAST_EPSILON0 = 1e-3
+
 # Relative width of epsilon0 where each step asks the accountant for several batches.
 _ARRANGED_TOLERANCE = 1e-3
 
@@ -156,21 +159,72 @@ class Plan(Shown, Generic[Estimates_co]):
 
         Over several rounds epsilons add up, and each round gets an even share.
         """
-        share = self.target_epsilon / self.rounds
-        makers = self._makers.values()
-        errors = (self.question.expected_error(make(share), self.num_users) for make in makers)
         return ModelComparison(
-            epsilon_for_same_error=self.randomizer.epsilon0 * self.rounds,
-            standard_error_at_same_epsilon=min(errors),
+            epsilon_for_same_error=self._local_epsilon() * self.rounds,
+            standard_error_at_same_epsilon=self._alone(self._best_local()),
             mechanism="the best of the same randomizers, reports sent with their senders' names",
         )
 
+    def _alone(self, randomizer: LocalRandomizer) -> float:
+        """Return the expected error of a randomizer without dummies."""
+        return self.question.expected_error(randomizer, self.num_users)
+
+    def _best_local(self) -> LocalRandomizer:
+        """Return the randomizer that errs least at an even share of the target."""
+        share = self.target_epsilon / self.rounds
+        return min((make(share) for make in self._makers.values()), key=self._alone)
+
+    def _local_epsilon(self) -> float:
+        """Return the epsilon0 at which reports without dummies have the same error."""
+        if not self.dummies:
+            return self.randomizer.epsilon0
+        make, own = self._makers[self.randomizer.name], self.expected_standard_error
+        return last_above_first_below(
+            lambda epsilon0: self._alone(make(epsilon0)), own, _LEAST_EPSILON0, LARGEST_EPSILON0
+        )[1]
+
     @property
     def central_model(self) -> ModelComparison:
-        """What Laplace noise on the totals of a trusted curator costs; see `results`."""
+        """What Laplace noise on the totals of a trusted curator costs; see `results`.
+
+        Beside dummies the least of such noise.
+        """
         how: Any = {"error": self.expected_standard_error, "num_users": self.num_users}
-        epsilon = self.target_epsilon
-        return central_model(self.question, epsilon=epsilon, rounds=self.rounds, **how)
+        how |= {"epsilon": self.target_epsilon, "rounds": self.rounds}
+        return central_model(self.question, is_least=self.is_compared, **how)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether errors of a frequent answer, and of sampling, are stated with the others."""
+        are_hidden = (each.dummies for each in self.alternatives)
+        return self.frequency is not None or bool(self.dummies) or any(are_hidden)
+
+    @property
+    def sampling_error(self) -> float:
+        """Standard error of sampling alone: at ``frequency``, else root mean square."""
+        share = self.frequency
+        spread = self.question.expected_spread if share is None else share * (1.0 - share)
+        return math.sqrt(spread / self.num_users)
+
+    def frequent_error(self, choice: Any = None) -> float | None:
+        """Return the standard error at ``frequency``, by default the largest of all shares.
+
+        Of this plan or an alternative; None for means.
+        """
+        law, dummies = (choice or self).randomizer, (choice or self).dummies
+        return self.question.frequent_error(law, self.num_users, self.frequency, dummies)
+
+    @property
+    def local_frequent_error(self) -> float | None:
+        """The same of reports sent without a shuffler, as in ``local_model``."""
+        law = self._best_local()
+        return self.question.frequent_error(law, self.num_users, self.frequency)
+
+    @property
+    def expected_dummies(self) -> float:
+        """Expected number of dummies in all."""
+        num_bins = len(self.domain) if self.question.has_one_label else 2
+        return choices.expected_dummies(self.dummies, num_bins, self.num_users)
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -195,14 +249,13 @@ class Plan(Shown, Generic[Estimates_co]):
         """
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
-        second = self.runner_up
-        names = (self.randomizer.name, *(() if second is None else (second.randomizer.name,)))
-        makers = {name: self._makers[name] for name in names}
+        both = (self, *(() if self.runner_up is None else (self.runner_up,)))
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self.rounds)
-            both = choices.at_target(self.question, makers, target)
-            found.append((epsilon, tuple(each.expected_standard_error for each in both)))
+            how = self.question, self._makers
+            errors = (choices.error_at_target(*how, each, target) for each in both)
+            found.append((epsilon, tuple(errors)))
         return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
@@ -225,15 +278,24 @@ class Plan(Shown, Generic[Estimates_co]):
             "binding": self.binding,
             "without_shuffler": asdict(self.without_shuffler),
             "warnings": list(self.warnings),
-            **({} if self.without_dummies is None else self._dummies_json()),
+            **(self._comparison_json() if self.is_compared else {}),
         }
 
-    def _dummies_json(self) -> dict[str, object]:
-        """Return the keys of `to_json_dict` that are there with dummies only."""
-        without: Any = self.without_dummies
+    def _comparison_json(self) -> dict[str, object]:
+        """Return the keys of `to_json_dict` that are there with dummies, or a frequency, only."""
+        without, curator = self.without_dummies, self.central_model.standard_error_at_same_epsilon
         return {
             "dummies": [str(law) for law in self.dummies],
-            "without_dummies": without.to_json_dict(),
+            "expected_dummies": self.expected_dummies,
+            "without_dummies": None if without is None else without.to_json_dict(),
+            "frequency": self.frequency,
+            "sampling_standard_error": self.sampling_error,
+            "frequent_standard_errors": {
+                "plan": self.frequent_error(),
+                "alternatives": [self.frequent_error(each) for each in self.alternatives],
+                "local_model": self.local_frequent_error,
+                "central_model": curator,
+            },
         }
 
     def save(self, path: str | PathLike[str]) -> Path:

@@ -289,14 +289,28 @@ class ModelComparison:
 
 
 def central_model(
-    question: Question, *, epsilon: float, error: float, num_users: int, rounds: int = 1
+    question: Question,
+    *,
+    epsilon: float,
+    error: float,
+    num_users: int,
+    rounds: int = 1,
+    is_least: bool = False,
 ) -> ModelComparison:
     """Return the error of continuous Laplace noise on a trusted curator's totals, at delta = 0.
 
     Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
     at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several
     rounds epsilons add up, and each round gets an even share. Other mechanisms may err less.
+
+    With ``is_least`` of whole numbers, where one of k answers is asked for: from each of the totals
+    is taken what they are too many for n, which leaves 1 - 1/k of the variance; for k = 2 there is
+    one total. Whole Laplace noise of scale b has the variance 1 / (2 sinh^2(1 / (2 b))).
     """
+    if is_least and question.has_one_label:
+        return _least_central_model(
+            question, epsilon / rounds, error * num_users, num_users, rounds
+        )
     sensitivity = question.central_sensitivity
     product = math.sqrt(2.0) * sensitivity * rounds / num_users
     return ModelComparison(
@@ -304,4 +318,22 @@ def central_model(
         standard_error_at_same_epsilon=product / epsilon if epsilon else math.inf,
         mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a trusted "
         "curator",
+    )
+
+
+def _least_central_model(
+    question: Question, epsilon: float, error: float, num_users: int, rounds: int
+) -> ModelComparison:
+    """Return the same of discrete Laplace noise, whose sum over the answers is known to be 0."""
+    k, sensitivity = len(question.labels), question.central_sensitivity
+    scale, share = (1.0, 1.0) if k == 2 else (sensitivity, 1.0 - 1.0 / k)
+    deviation = math.sqrt(0.5 * share)  # times 1 / sinh(epsilon / (2 scale))
+    same = 2.0 * scale * rounds * math.asinh(deviation / error) if error else math.inf
+    return ModelComparison(
+        epsilon_for_same_error=same,
+        standard_error_at_same_epsilon=deviation
+        / math.sinh(min(0.5 * epsilon / scale, 700.0))
+        / num_users,
+        mechanism=f"discrete Laplace noise of scale {scale:g}/epsilon on the totals of a trusted "
+        "curator, less what is known to be wrong with their sum",
     )

@@ -85,9 +85,7 @@ class AnswerSets(question.Shares):
         """Return the standard error of a share, for an answer that one user in k has."""
         return question.error_at(randomizer, num_users, 1.0 / len(self.domain), dummies)
 
-    def worst_error(self, randomizer: answer_sets.SetRandomizer, num_users: int) -> float:
-        """Return the largest standard error that a share has: the variance is linear in it."""
-        return max(question.error_at(randomizer, num_users, share) for share in (0.0, 1.0))
+    worst_error = question.Shares.frequent_error
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step but ``"clip"``."""

@@ -123,6 +123,14 @@ class Question(Protocol[Estimates_co]):
     def worst_error(self, randomizer: Any, num_users: int) -> float | None:
         """Return the largest standard error over all values; None where that is not stated."""
 
+    def frequent_error(
+        self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
+    ) -> float | None:
+        """Return the standard error of a share of this size, the largest of all if None.
+
+        None for means.
+        """
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
 
@@ -216,6 +224,16 @@ class Shares:
         """Return nothing: the expected error holds whatever the values, or none is stated."""
         return None
 
+    def frequent_error(
+        self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
+    ) -> float | None:
+        """Return the standard error of a share of this size, the largest of all if None.
+
+        The variance is linear in the share.
+        """
+        shares = (0.0, 1.0) if frequency is None else (frequency,)
+        return max(error_at(randomizer, num_users, share, dummies) for share in shares)
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
         if unknown := [step for step in steps if step not in POST_PROCESSING]:
@@ -253,6 +271,10 @@ class Means:
 
     worst_error = Shares.worst_error
     dummy_candidates = Shares.dummy_candidates
+
+    def frequent_error(self, *_: Any) -> None:
+        """Return nothing: a mean is no share."""
+        return
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
