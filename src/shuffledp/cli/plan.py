@@ -37,6 +37,12 @@ _LARGEST_K = 10**7
     --epsilon FLOAT    Central epsilon to meet, in nats.
     --delta FLOAT      Failure probability, far below 1/users.
     {shared.MAX_EPSILON0}
+    --dummies [none|shuffler|users|best]
+        Reports that belong to nobody and hide the true ones, and who adds them; none by default.
+    --no-local-noise
+        Instead of --max-epsilon0, with dummies: reports may be the answers themselves.
+    --most-dummies N  Largest number of dummies expected in all; 10,000,000 by default.
+    --frequency SHARE  State errors for an answer that this share of users gives, too.
     --rounds T  Collections about the same people that have to meet it together; 1 by default.
     --epsilon0 FLOAT
         Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
@@ -49,7 +55,11 @@ _LARGEST_K = 10**7
     figure=shared.page_path,
 )
 def plan(
-    *, max_epsilon0: float | None, figure: Path | None, out: Path | None, **asked: Any
+    *,
+    max_epsilon0: float | None,
+    figure: Path | None,
+    out: Path | None,
+    **asked: Any,
 ) -> None:
     """Choose the randomizer and the largest epsilon0 that meet a central target.
 
@@ -62,11 +72,14 @@ def plan(
     words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
+    ways = shared.taken(asked, "dummies", "no_local_noise", "most_dummies", "frequency")
+    ways = {name: value for name, value in ways.items() if value not in (None, False)}
     if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):
-        if words.is_given or (figure, out, max_epsilon0) != (None, None, None):
+        if words.is_given or ways or (figure, out, max_epsilon0) != (None, None, None):
             raise click.UsageError(
-                "--epsilon0 is for finding another number: leave out the question, --figure, --out "
-                "and --max-epsilon0, or leave out --epsilon0 to have it chosen"
+                "--epsilon0 is for finding another number: leave out the question, --figure, "
+                "--out, --max-epsilon0, --frequency and dummies, or leave out --epsilon0 to have "
+                "it chosen"
             )
         _print_solution(sdp.calibrate(**goal, **asked))
         return
@@ -74,7 +87,7 @@ def plan(
     if None in (goal["num_users"], goal["epsilon"], goal["delta"]):
         raise click.UsageError("give --num-users, --epsilon and --delta")
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
-    chosen = sdp.plan(_question(words, asked["domain_size"]), **goal)
+    chosen = sdp.plan(_question(words, asked["domain_size"]), **goal, **ways)
     if figure is not None:
         report.write_report(chosen, figure)
     if out is not None:
@@ -126,6 +139,7 @@ def _print_plan(chosen: "sdp.Plan") -> None:
             ("randomizer", law.name),
             ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{law.num_report_bytes:,}"),
+            *wording.dummy_facts(chosen),
             *wording.expected_errors(chosen),
             *wording.guarantee_facts(guarantee),
             ("no shuffler", wording.without_shuffler_line(law.profile, rounds=chosen.rounds)),
@@ -133,7 +147,7 @@ def _print_plan(chosen: "sdp.Plan") -> None:
         ]
     )
     click.echo()
-    console.print_table(wording.PLAN_HEADINGS, wording.plan_rows(chosen))
+    console.print_table(*wording.plan_table(chosen))
     headings, rows = wording.curve_table(chosen, chosen.errors_by_epsilon())
     if rows:
         click.echo()

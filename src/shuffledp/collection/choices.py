@@ -192,7 +192,9 @@ def with_dummies(
         tried: list[Alternative] = []
         failed = None
         for epsilon0 in (largest, *(smallest * steps**i for i in range(_EPSILON0S_TRIED, 0, -1))):
-            law = make(epsilon0)
+            law, least = make(epsilon0), min(map(_error_of, tried), default=math.inf)
+            if question.expected_error(law, target.num_users) >= least:  # without any dummies
+                continue
             try:
                 dummies = _least_laws(law, target, sender, len(question.labels))
             except InfeasibleTargetError as error:

@@ -250,9 +250,12 @@ class Plan(Shown, Generic[Estimates_co]):
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
+        # A plan with dummies goes by its limit, with which they are compared.
+        is_limited = self.is_compared and self.binding == "max_epsilon0"
+        limit = self.asked_epsilon0 if is_limited else LARGEST_EPSILON0
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
-            target = Target(self.num_users, epsilon, self.target_delta, self.rounds)
+            target = Target(self.num_users, epsilon, self.target_delta, self.rounds, limit)
             how = self.question, self._makers
             errors = (choices.error_at_target(*how, each, target) for each in both)
             found.append((epsilon, tuple(errors)))

@@ -82,7 +82,7 @@ def _(subject: Result) -> str:
 @notebook_html.register
 def _(subject: Plan) -> str:
     line, *expected = _plan_lines(subject)
-    return _fragment(line, expected, wording.PLAN_HEADINGS, wording.plan_rows(subject))
+    return _fragment(line, expected, *wording.plan_table(subject))
 
 
 @notebook_html.register
@@ -149,7 +149,8 @@ def _fragment(
 
 @terminal_text.register
 def _(subject: Plan) -> str:
-    table = wording.same_width([wording.PLAN_HEADINGS, *wording.plan_rows(subject)])
+    headings, rows = wording.plan_table(subject)
+    table = wording.same_width([headings, *rows])
     return "\n".join([*_plan_lines(subject), "", *table])
 
 

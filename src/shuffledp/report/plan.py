@@ -23,8 +23,7 @@ def _(subject: Plan) -> str:
         Section(
             "errors",
             "What each randomizer would give",
-            wording.PLAN_HEADINGS,
-            wording.plan_rows(subject),
+            *wording.plan_table(subject),
             figure_of_errors(subject),
             "Expected standard error of an estimate about these users, "
             f"{subject.question.expected_for}; less is better. The chosen one is darker.",
@@ -88,11 +87,11 @@ def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]
     if len(points) < 2:
         return None
     second, over = plan.runner_up, partial(Line, x=tuple(epsilon for epsilon, _ in points))
-    laws = [plan.randomizer, *(() if second is None else (second.randomizer,))]
+    names = map(_title, (plan, *(() if second is None else (second,))))
     each_errors = zip(*(errors for _, errors in points), strict=True)
     lines = [
-        over(name=wording.randomizer_title(law), y=errors, colour=colour)
-        for law, errors, colour in zip(laws, each_errors, COLOURS, strict=False)
+        over(name=name, y=errors, colour=colour)
+        for name, errors, colour in zip(names, each_errors, COLOURS, strict=False)
     ]
     return lines_figure(
         "chart-curve",
@@ -114,11 +113,11 @@ def figure_of_errors(plan: Plan) -> Figure:
         is_near = error <= most
         bars.append(
             Bar(
-                label=each.randomizer.name,
+                label=wording.choice_name(each),
                 value=error if is_near else 0.0,
                 text=wording.error_text(plan, error) if is_near else "more than 20 times the least",
                 colour="var(--accent)" if each is plan else "var(--accent-soft)",
-                title=f"{wording.randomizer_title(each.randomizer)}\n"
+                title=f"{_title(each)}\n"
                 f"\u03b5\u2080 = {rounded(each.randomizer.epsilon0, up=True)}\n"
                 f"{each.randomizer.num_report_bytes:,} bytes a report",
             )
@@ -132,3 +131,9 @@ def figure_of_errors(plan: Plan) -> Figure:
             "below holds the same numbers."
         ),
     )
+
+
+def _title(choice: Any) -> str:
+    """Return the full name of a choice's randomizer, and whose dummies join it."""
+    title = wording.randomizer_title(choice.randomizer)
+    return f"{title}, {wording.choice_name(choice)}" if choice.dummies else title

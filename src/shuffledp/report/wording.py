@@ -60,6 +60,9 @@ BARE = "Answers as they are"
 #: What remains of the protection of reports without local noise.
 TOGETHER = "the shuffler and the analyst together would see every answer"
 
+# To seal one report takes about so long.
+_SEAL_SECONDS = 1e-4
+
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
@@ -261,34 +264,75 @@ def trust_facts(result: Result) -> list[tuple[str, str]]:
     return rows
 
 
-PLAN_HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
+def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of each randomizer and model: name, epsilon0, bytes, errors, target.
 
-
-def plan_rows(plan: "Plan") -> list[tuple[str, ...]]:
-    """Return name, epsilon0, bytes, standard error and epsilon of each randomizer and model."""
+    Where dummies are among the choices, or for a given frequency, the errors of a frequent answer
+    and of sampling, with which all others are to be compared, in place of the bytes.
+    """
     target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
-    reached = plan.guarantee.epsilon_upper
+    reached, sampling = plan.guarantee.epsilon_upper, error_text(plan, plan.sampling_error)
+    frequent, is_compared = frequent_name(plan), plan.is_compared
+
+    def errors(error: float, at_frequency: float | None) -> list[str]:
+        texts = [error] if at_frequency is None else [error, at_frequency]
+        return [error_text(plan, each) for each in texts] + [sampling] * is_compared
+
+    headings = ["", "epsilon0", "bytes", "standard error", "epsilon"]
+    if is_compared:
+        headings = ["", "epsilon0", "error", *filter(None, [frequent]), "sampling", "epsilon"]
     choices: list[Any] = [plan, *plan.alternatives]
     rows: list[tuple[str, ...]] = [
         (
-            f"{'chosen:' if each is plan else 'or'} {each.randomizer.name}",
+            f"{'chosen:' if each is plan else 'or'} {choice_name(each)}",
             rounded(each.randomizer.epsilon0, up=True),
-            f"{each.randomizer.num_report_bytes:,}",
-            error_text(plan, each.expected_standard_error),
+            *([] if is_compared else [f"{each.randomizer.num_report_bytes:,}"]),
+            *errors(each.expected_standard_error, plan.frequent_error(each)),
             rounded(reached, up=True)
             if each is plan and reached <= 0.99 * plan.target_epsilon
             else target,
         )
         for each in choices
     ]
-    for name, model in (
-        ("without a shuffler", plan.local_model),
-        ("with a trusted curator", plan.central_model),
+    blank = [""] * (1 if is_compared else 2)
+    for name, short, model, at_frequency in (
+        ("without a shuffler", "without one", plan.local_model, plan.local_frequent_error),
+        ("with a trusted curator", "with one", plan.central_model, None),
     ):
-        error = error_text(plan, model.standard_error_at_same_epsilon)
+        error = model.standard_error_at_same_epsilon
+        texts = errors(error, (at_frequency or error) if frequent else None)
         cost = rounded(model.epsilon_for_same_error, up=True)
-        rows += [(name, "", "", error, target), (f"same error {name}", "", "", own, cost)]
-    return rows
+        same = [f"same error {short if is_compared else name}", *blank, own]
+        rows += [
+            (name, *blank, *texts, target),
+            (*same, *[""] * (len(headings) - len(same) - 1), cost),
+        ]
+    return tuple(headings), rows
+
+
+def choice_name(choice: Any) -> str:
+    """Return the name of a plan's or an alternative's randomizer, or whose dummies join it."""
+    if not choice.dummies:
+        return str(choice.randomizer.name)
+    return "users' dummies" if choice.dummies[0].sender == "users" else "shuffler's dummies"
+
+
+def frequent_name(plan: "Plan") -> str:
+    """Return the heading for errors of a frequent answer; empty where none is stated."""
+    if not plan.is_compared or plan.frequent_error() is None:
+        return ""
+    return "worst case" if plan.frequency is None else f"at {given(100.0 * plan.frequency)}%"
+
+
+def dummy_facts(plan: "Plan") -> list[tuple[str, str]]:
+    """Return laws, numbers and cost of a plan's dummies; nothing if it has none."""
+    if not plan.dummies:
+        return []
+    number = plan.expected_dummies
+    each = f"{given(float(f'{number / plan.num_users:.2g}'))} a user"
+    text = f"{fixed(number, 0)} expected in all, {each}, {', '.join(map(str, plan.dummies))}"
+    cost = f"about {given(float(f'{number * _SEAL_SECONDS:.1g}'))} s of one processor to seal"
+    return [("dummies", f"{text}; {cost}")]
 
 
 def error_text(plan: "Plan", error: float) -> str:
@@ -302,7 +346,7 @@ def curve_table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of the errors at other central targets; no rows where unknown."""
     second = plan.runner_up
-    names = (plan.randomizer.name, *(() if second is None else (second.randomizer.name,)))
+    names = (choice_name(plan), *(() if second is None else (choice_name(second),)))
     rows = [
         (given(epsilon), *("no estimate" if math.isinf(e) else error_text(plan, e) for e in errors))
         for epsilon, errors in points
@@ -318,6 +362,13 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
     about_users = error_text(plan, plan.expected_standard_error)
     about_population = error_text(plan, plan.expected_population_standard_error)
     worst = [("worst case", f"standard error {each}") for each in worst_error(plan)]
+    frequent, at_frequency = frequent_name(plan), plan.frequent_error()
+    if frequent and at_frequency is not None:
+        worst = [(frequent, f"standard error {error_text(plan, at_frequency)} expected")]
+    if plan.is_compared:
+        where = "root mean square" if plan.frequency is None else frequent
+        alone = f"standard error {error_text(plan, plan.sampling_error)} alone, {where}"
+        worst.append(("sampling", alone))
     return [
         ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
         *worst,
