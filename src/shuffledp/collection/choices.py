@@ -200,10 +200,9 @@ def with_dummies(
             except InfeasibleTargetError as error:
                 failed = failed or error
                 continue
-            if not dummies and (tried or failed):
-                break
-            error_then = question.expected_error(law, target.num_users, dummies)
-            tried.append(Alternative(law, error_then, epsilon0, dummies))
+            if dummies or not (tried or failed):
+                error_then = question.expected_error(law, target.num_users, dummies)
+                tried.append(Alternative(law, error_then, epsilon0, dummies))
             if not dummies:
                 break
         if failed and not tried:

@@ -275,8 +275,8 @@ def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     frequent, is_compared = frequent_name(plan), plan.is_compared
 
     def errors(error: float, at_frequency: float | None) -> list[str]:
-        texts = [error] if at_frequency is None else [error, at_frequency]
-        return [error_text(plan, each) for each in texts] + [sampling] * is_compared
+        both = [error, at_frequency] if frequent and at_frequency is not None else [error]
+        return [error_text(plan, each) for each in both] + [sampling] * is_compared
 
     headings = ["", "epsilon0", "bytes", "standard error", "epsilon"]
     if is_compared:
@@ -300,7 +300,7 @@ def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         ("with a trusted curator", "with one", plan.central_model, None),
     ):
         error = model.standard_error_at_same_epsilon
-        texts = errors(error, (at_frequency or error) if frequent else None)
+        texts = errors(error, error if at_frequency is None else at_frequency)
         cost = rounded(model.epsilon_for_same_error, up=True)
         same = [f"same error {short if is_compared else name}", *blank, own]
         rows += [
