@@ -3,6 +3,7 @@
 Without a question it finds the one number that is missing: epsilon0, users, rounds, epsilon, delta.
 """
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,8 +15,10 @@ from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options
+from shuffledp.collection.dummies import protect_alone
 from shuffledp.core.errors import DomainError
 from shuffledp.report import wording
+from shuffledp.report.dummies import plan_rows
 from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
@@ -133,17 +136,17 @@ def _print_plan(chosen: "sdp.Plan") -> None:
     from shuffledp.report.precedents import nearest
 
     law, guarantee = chosen.randomizer, chosen.guarantee
+    line = wording.without_shuffler_line(law.profile, rounds=chosen.rounds)
     console.print_facts(
         [
             ("question", chosen.question.describe()),
             ("randomizer", law.name),
             ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{law.num_report_bytes:,}"),
-            *wording.dummy_facts(chosen),
             *wording.expected_errors(chosen),
-            *wording.guarantee_facts(guarantee),
-            ("no shuffler", wording.without_shuffler_line(law.profile, rounds=chosen.rounds)),
-            ("true answers", wording.TRUE_ANSWERS["planned"]),
+            *wording.guarantee_facts(guarantee, is_for_any=protect_alone(chosen.dummies)),
+            *(plan_rows(chosen) or [("no shuffler", line)]),
+            ("true answers", wording.true_answers("planned", is_bare=math.isinf(law.epsilon0))),
         ]
     )
     click.echo()

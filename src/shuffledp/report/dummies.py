@@ -6,12 +6,18 @@ added; it colludes with the analyst. Each is a theorem by itself.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.report import wording
-from shuffledp.report.formatting import brief, counted
+from shuffledp.report.formatting import brief, counted, fixed, given
+
+if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
+
+# To seal one report takes about so long.
+_SEAL_SECONDS = 1e-4
 
 
 def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
@@ -27,6 +33,21 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
         ("without dummies", without_dummies(subject)),
         ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile)),
     ]
+
+
+def plan_rows(plan: "Plan") -> list[tuple[str, str]]:
+    """Return laws, numbers and cost of a plan's dummies, and the three guarantees; or nothing."""
+    if not plan.dummies:
+        return []
+    number = plan.expected_dummies
+    each, cost = (
+        given(float(f"{value:.2g}")) for value in (number / plan.num_users, number * _SEAL_SECONDS)
+    )
+    text = (
+        f"{fixed(number, 0)} expected in all, {each} a user, {', '.join(map(str, plan.dummies))}; "
+        f"about {cost} s of one processor to seal"
+    )
+    return [("dummies", text), *guarantee_rows(plan)]
 
 
 def without_dummies(subject: Any) -> str:

@@ -155,12 +155,13 @@ def _(subject: Plan) -> str:
 
 
 def _plan_lines(plan: Plan) -> list[str]:
-    """Return the planned run, its guarantee and its errors in lines."""
+    """Return the planned run, its guarantee, its dummies and its errors in lines."""
+    facts = [*dummies.plan_rows(plan), *wording.expected_errors(plan)]
     return [
         f"{plan.num_users:,} users, {wording.randomizer_title(plan.randomizer)} for "
         f"{plan.question.describe()}: epsilon <= "
         f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}",
-        *(f"{name}: {text}" for name, text in wording.expected_errors(plan)),
+        *(f"{name}: {text}" for name, text in facts),
     ]
 
 

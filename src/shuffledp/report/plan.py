@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from shuffledp.collection.plan import Plan
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.charts import ChartPage, Section
 from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.formatting import given, rounded
@@ -28,6 +28,7 @@ def _(subject: Plan) -> str:
             "Expected standard error of an estimate about these users, "
             f"{subject.question.expected_for}; less is better. The chosen one is darker.",
         ),
+        Section("dummies", "Dummies", ("", ""), dummies.plan_rows(subject)),
         Section(
             "curve",
             "Error against epsilon",
@@ -48,7 +49,7 @@ def _(subject: Plan) -> str:
             lead=f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
             f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
             f"{subject.num_users:,} honest users. True answers are "
-            f"{wording.TRUE_ANSWERS['planned']}.",
+            f"{wording.true_answers('planned', is_bare=math.isinf(subject.randomizer.epsilon0))}.",
             command="plan",
             sections=tuple(each for each in sections if each.rows),
             key_figures=_key_figures(subject),
@@ -58,7 +59,11 @@ def _(subject: Plan) -> str:
 
 def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """Return the strip of figures on top: both guarantees first."""
-    epsilon0, odds, guess = wording.local_limits(plan.randomizer.profile, rounds=plan.rounds)
+    local = "no local noise", wording.TOGETHER
+    if math.isfinite(plan.randomizer.epsilon0):
+        epsilon0, odds, guess = wording.local_limits(plan.randomizer.profile, rounds=plan.rounds)
+        name = "epsilon0" if plan.rounds == 1 else "epsilon"
+        local = f"{name} = {epsilon0}", f"odds up to {odds}, right guess up to {guess}"
     return (
         (
             "Central privacy loss",
@@ -67,8 +72,7 @@ def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             "Without the shuffler",
-            f"{'epsilon0' if plan.rounds == 1 else 'epsilon'} = {epsilon0}",
-            f"odds up to {odds}, right guess up to {guess}",
+            *local,
         ),
         (
             "Standard error",

@@ -60,9 +60,6 @@ BARE = "Answers as they are"
 #: What remains of the protection of reports without local noise.
 TOGETHER = "the shuffler and the analyst together would see every answer"
 
-# To seal one report takes about so long.
-_SEAL_SECONDS = 1e-4
-
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
@@ -322,17 +319,6 @@ def frequent_name(plan: "Plan") -> str:
     if not plan.is_compared or plan.frequent_error() is None:
         return ""
     return "worst case" if plan.frequency is None else f"at {given(100.0 * plan.frequency)}%"
-
-
-def dummy_facts(plan: "Plan") -> list[tuple[str, str]]:
-    """Return laws, numbers and cost of a plan's dummies; nothing if it has none."""
-    if not plan.dummies:
-        return []
-    number = plan.expected_dummies
-    each = f"{given(float(f'{number / plan.num_users:.2g}'))} a user"
-    text = f"{fixed(number, 0)} expected in all, {each}, {', '.join(map(str, plan.dummies))}"
-    cost = f"about {given(float(f'{number * _SEAL_SECONDS:.1g}'))} s of one processor to seal"
-    return [("dummies", f"{text}; {cost}")]
 
 
 def error_text(plan: "Plan", error: float) -> str:
