@@ -114,3 +114,10 @@ def test_more_users_or_wider_dummies_never_raise_the_bound():
             for n in (users, other)
         )
         assert many.upper <= few.upper * (1.0 + 1e-9)
+
+
+def test_little_noise_and_many_dummies_are_no_more_users_than_can_be_counted():
+    profile = profiles.k_rr(40.0, 16)
+    law = DummyLaw.from_text("poisson:0.0043")
+    found = account_delta(profile, num_users=10_000, epsilon=1.0, dummies=law)
+    assert 0.0 < found.upper <= 1e-6

@@ -169,3 +169,49 @@ def test_a_domain_is_in_the_form_of_labels(capsys, tmp_path, domain):
     for asked in (["--domain", domain], ["--domain-file", str(tmp_path / "domain.txt")]):
         assert main(["plan", *asked, *options]) == 0
         assert found_in(capsys.readouterr().out)["domain"] == ["<=50K", ">50K"]
+
+
+DUMMIES = ["plan", "--num-users", "10000", "--k", "16", "--epsilon", "1", "--delta", "1e-6"]
+
+
+def test_dummies_in_json_text_and_file(capsys, tmp_path):
+    asked = [*DUMMIES, "--dummies", "shuffler", "--no-local-noise", "--frequency", "0.3"]
+    assert main([*asked, "--json", "--out", str(tmp_path / "plan.json")]) == 0
+    record = found_in(capsys.readouterr().out)
+    assert (record["epsilon0"], record["binding"]) == (None, "no_local_noise")
+    assert record["dummies"] == ["laplace:2.0:27"]
+    assert record["expected_dummies"] == 432.0
+    assert record["without_dummies"]["epsilon"]["upper"] is None
+    plan = sdp.Plan.load(tmp_path / "plan.json")
+    assert list(map(str, plan.dummies)) == record["dummies"]
+    assert main(asked) == 0
+    shown = capsys.readouterr()
+    assert "Without local noise only the shuffler and its dummies protect" in shown.err
+    for line in (
+        "epsilon0         infinity\n",
+        "users            any number, whatever the others send\n",
+        "without dummies  no finite epsilon, if",
+        "chosen: shuffler's dummies   infinity   0.027%   0.027%     0.458%         1\n",
+    ):
+        assert line in shown.out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--dummies", "shuffler"], "--no-local-noise"),
+        (["--no-local-noise"], "--dummies shuffler"),
+        (["--dummies", "all", "--no-local-noise"], "'all' is not one of"),
+        (["--dummies", "shuffler", "--no-local-noise", "--most-dummies", "50"], "--most-dummies"),
+        (["--frequency", "30"], "--frequency"),
+    ],
+)
+def test_dummies_that_cannot_be_planned(capsys, asked, message):
+    assert main([*DUMMIES, *asked]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_dummies_are_for_plans(capsys):
+    arguments = ["plan", "--epsilon0", "1", "--num-users", "99", "--delta", "1e-6"]
+    assert main([*arguments, "--dummies", "shuffler"]) == 2
+    assert "--frequency and dummies, or leave out --epsilon0" in capsys.readouterr().err

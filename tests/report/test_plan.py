@@ -12,7 +12,7 @@ from shuffledp.collection.choices import Alternative
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import terminal_text, write_report
 from shuffledp.report.plan import figure_of_curve, figure_of_errors
-from shuffledp.report.wording import randomizer_title
+from shuffledp.report.wording import plan_table, randomizer_title
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -115,3 +115,54 @@ def test_html_is_one_table_without_scripts(binary_plan):
     assert html.count("<tr>") == 1 + len(RANDOMIZERS) + 4  # head, choices, other models
     assert "<script" not in html
     assert "\u03b5\u00a0\u2264\u00a01" in html
+
+
+@pytest.fixture(scope="module")
+def hidden_plan():
+    return sdp.plan(
+        sdp.Categories(range(16)),
+        num_users=10_000,
+        epsilon=1.0,
+        delta=1e-6,
+        dummies="best",
+        no_local_noise=True,
+        frequency=0.3,
+    )
+
+
+def test_a_plan_with_dummies_states_three_guarantees_and_all_errors(hidden_plan, tmp_path):
+    page = Page(write_report(hidden_plan, tmp_path / "plan.html").read_text(encoding="utf-8"))
+    text, shown = str(hidden_plan), hidden_plan._repr_html_()
+    for part in (
+        "432 expected in all, 0.043 a user, laplace:2.0:27; about 0.043 s of one processor",
+        "if the shuffler colludes with nobody; any number of users, whatever the others send",
+        ", if the reports are shuffled and no dummies added",
+        "the shuffler and the analyst together would see every answer",
+        "sampling",
+        "at 30%",
+        "shuffler's dummies",
+        "users' dummies",
+    ):
+        assert part in page.text
+        assert part in text
+        assert part in shown.replace("&#39;", "'").replace("\u00a0", " ")
+    bars = [bar.find("title").text for bar in of_class(drawn(figure_of_errors(hidden_plan)), "bar")]
+    assert bars[0].startswith("Answers as they are, shuffler's dummies")
+    curve = figure_of_curve(hidden_plan, hidden_plan.errors_by_epsilon())
+    assert len(of_class(drawn(curve), "trace")) == 2
+
+
+def test_each_row_has_the_error_of_a_frequent_answer_and_of_sampling(hidden_plan):
+    headings, rows = plan_table(hidden_plan)
+    assert headings == ("", "epsilon0", "error", "at 30%", "sampling", "epsilon")
+    assert {len(row) for row in rows} == {len(headings)}
+    found = {name: row for name, *row in rows}
+    assert found["chosen: shuffler's dummies"] == [
+        "infinity", "0.027%", "0.027%", "0.458%", "1"
+    ]  # fmt: skip
+    assert found["or k-rr"][1:4] == ["0.088%", "0.144%", "0.458%"]
+    assert found["with a trusted curator"][1:4] == ["0.027%", "0.027%", "0.458%"]
+    worst = dataclasses.replace(hidden_plan, frequency=None)
+    assert plan_table(worst)[0][3] == "worst case"
+    mean = sdp.plan(sdp.Mean(0, 1), num_users=100, epsilon=1.0, delta=1e-6)
+    assert plan_table(mean)[0] == ("", "epsilon0", "bytes", "standard error", "epsilon")

@@ -46,6 +46,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.positive_part import LARGEST_NUM_TERMS
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 # Chances of fewer answers on the pair than each level.
@@ -76,6 +77,7 @@ def crowd_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyS
     if law.shape == POISSON:
         further = size * law.scale * num_users / math.log1p(size / growth)
         users = num_users + math.floor(further * (1.0 - 1e-12))
+        users = min(users, LARGEST_NUM_TERMS)  # fewer hide less
         raised = functools.partial(K_RR_BLANKET.delta, profile, users)
         return HockeyStickCurve(
             raised, raised, profile.epsilon0, "raised-blanket", K_RR_BLANKET.source

@@ -56,7 +56,8 @@ _COARSEST, _WIDE, _ENOUGH = 1e-4, 1e-5, 10.0
 
 # A result so far above what one term alone proves is lost in round-off: no width helps.
 _LOST = 100.0
-_LARGEST_NUM_TERMS = 10**15
+#: Terms of a mean, at most: exact as a float.
+LARGEST_NUM_TERMS = 10**15
 
 # Outcomes up to which they are listed one by one, how many deviations of a binomial law of these
 # matter, both sides taken together, and the round-off of a step of that.
@@ -125,7 +126,7 @@ def mean_positive_part(
     True
     """
     users = require_at_least("num_terms", num_terms, 1)
-    if users > _LARGEST_NUM_TERMS:
+    if users > LARGEST_NUM_TERMS:
         raise ParameterError(f"num_terms = {users} is above 1e15")
     matters = (masses != 0.0) & (differences != 0.0)
     order = np.argsort(-masses[matters], kind="stable")
