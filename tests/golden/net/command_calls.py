@@ -61,12 +61,6 @@ PLAN = [
     " --randomizer sampled:k-rr",
     "--num-users 5000 --max-answers 2 --domain a,b,c --epsilon 1 --delta 1e-6"
     " --randomizer split:subset-selection",
-    "--num-users 5000 --k 16 --epsilon 1 --delta 1e-6 --dummies shuffler --no-local-noise",
-    "--num-users 5000 --k 16 --epsilon 1 --delta 1e-6 --dummies users --max-epsilon0 8"
-    " --frequency 0.3",
-    "--num-users 5000 --k 4 --epsilon 1 --delta 1e-6 --dummies best --max-epsilon0 3",
-    "--num-users 50 --k 4 --epsilon 1 --delta 1e-6 --dummies shuffler --max-epsilon0 6"
-    " --most-dummies 100 --randomizer k-rr",
 ]
 CALIBRATE = [
     "--epsilon0 1 --num-users 10000 --epsilon 1 --delta 1e-8",
