@@ -37,6 +37,19 @@ def test_a_trusted_curators_variance():
     assert least_dummies(BARE, epsilon=0.1, delta=1e-6).variance < 799.9
 
 
+def test_local_noise_of_many_bins_needs_hardly_any_dummies():
+    profile = LocalProfile(epsilon0=5.0, family="k-rr", domain_size=1_024)
+    law = least_dummies(profile, epsilon=1.0, delta=1e-6)
+    assert law.variance == pytest.approx(0.28, abs=0.005)
+    assert law.half_width == 6
+
+
+def test_a_limit_of_dummies_is_kept():
+    assert least_dummies(BARE, epsilon=1.0, delta=1e-6, most_half_width=27).half_width == 27
+    with pytest.raises(InfeasibleTargetError, match="half width 27, above 26"):
+        least_dummies(BARE, epsilon=1.0, delta=1e-6, most_half_width=26)
+
+
 def test_what_no_table_reaches_is_refused_with_what_would_do():
     with pytest.raises(InfeasibleTargetError, match=r"half width 21,640.* raise epsilon to 0.0013"):
         least_dummies(BARE, epsilon=0.001, delta=1e-8)

@@ -44,18 +44,16 @@ def test_rows_are_the_joint_law_of_both_bins(number):
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN, DummyLaw.from_text("poisson:0.05")])
 @pytest.mark.parametrize(("k", "epsilon0"), [(2, 2.0), (16, 4.0), (300, 6.0)])
 def test_the_least_of_all_is_named_and_above_its_lower_end(law, k, epsilon0):
-    profile, names = profiles.k_rr(epsilon0, k), set()
+    profile = profiles.k_rr(epsilon0, k)
     for num_users in (1, 30, 300, 3_000, 30_000):
         plain = account_epsilon(profile, num_users=num_users, delta=1e-6, with_lower=False)
         found = account_epsilon(profile, num_users=num_users, delta=1e-6, dummies=law)
         uppers, _ = dummy_ends(profile, num_users, law, delta=1e-6, with_lower=False)
         assert found.upper == min(*uppers.values(), plain.upper)
         assert 0.3 * found.upper < found.lower <= found.upper
-        names.add(found.method)
         at = account_delta(profile, num_users=num_users, epsilon=found.upper, dummies=law)
         assert at.upper <= 1e-6 * (1.0 + 1e-6)
         assert at.lower <= at.upper
-    assert len(names) >= 2
 
 
 def test_a_crowd_helps_dummies_where_neither_is_far_ahead():

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from shuffledp.amplification.dummies import hidden_epsilon, hidden_share
 from shuffledp.amplification.dummy_crowds import dummy_ends
 from shuffledp.amplification.local import LOCAL
+from shuffledp.amplification.noisy_dummies import noisy_curve
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH, TABLES, DummyLaw
@@ -20,8 +21,9 @@ _SHORT = Context(prec=5, rounding=ROUND_CEILING)
 # A table's ends have at most this share of delta where narrower ends would cost variance.
 _END_SHARE = 0.05
 
-# Steps of the half width, and of the scale, by which a rough answer is mended.
-_MOST_STEPS = 40
+# Steps of the half width, and of the scale, by which a rough answer is mended; and the share of it
+# that k-RR may need among dummies.
+_MOST_STEPS, _LEAST_SHARE = 40, 0.02
 
 # The law that is returned where none is needed.
 _NARROWEST = DummyLaw(shape="laplace", scale=0.1, half_width=1)
@@ -133,19 +135,31 @@ def _least_table(
     """Return the narrowest table of about this scale that meets the target; None if too wide."""
     epsilon, delta = target
     ends = _target(profile, epsilon, delta)[1] * (1.0 if shape == "laplace" else _END_SHARE)
+
+    def law(scale: float) -> DummyLaw:
+        short = _short(scale)
+        width = min(_width(shape, short, ends), widest)
+        return DummyLaw(shape=shape, scale=short, half_width=width)
+
+    asked = profile, epsilon
+
     for _ in range(_MOST_STEPS):
-        width = _width(shape, short := _short(scale), ends)
-        if width > widest:
-            return None
-        law = DummyLaw(shape=shape, scale=short, half_width=width)
-        found = _delta(law, profile, epsilon)
-        if found <= delta:
-            return law
+        if _width(shape, scale, ends) > widest or (found := _delta(law(scale), *asked)) <= delta:
+            break
         if shape == "laplace":
             ends *= 0.98
         else:  # ln delta is about in proportion to the square of the scale
             scale *= max(math.sqrt(math.log(delta) / math.log(min(found, 0.99))), 1.0 + 2e-4)
-    return None
+    if noisy_curve(law(scale), profile) is not None:  # then less may be enough
+        _, scale = last_above_first_below(
+            lambda scale: _delta(law(scale), *asked),
+            delta,
+            _LEAST_SHARE * scale,
+            scale,
+            relative_tolerance=1e-3,
+        )
+    made = law(scale)
+    return made if _delta(made, *asked) <= delta else None
 
 
 def _poisson(rate: float, num_users: int) -> DummyLaw:

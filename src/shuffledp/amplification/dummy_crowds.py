@@ -41,13 +41,14 @@ from shuffledp.amplification.dummies import (
     pair_of_bins,
     poisson_table,
 )
+from shuffledp.amplification.noisy_dummies import has_noise, noisy_curve
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.positive_part import LARGEST_NUM_TERMS
-from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile
 
 # Chances of fewer answers on the pair than each level.
 _TAILS = (0.1, 1e-4, 1e-8, 1e-13)
@@ -59,13 +60,6 @@ _MOST_VARIANCES, _MOST_CELLS, _MOST_POINTS = 20.0, 6e5, 6000
 # What is left out of a binomial law, the chance of a number that is too rare to count, and the
 # relative round-off of sums of positive terms.
 _LEFT_OUT, _RARE, _ROUND_OFF = 1e-20, 1e-30, 1e-11
-
-
-def has_noise(profile: LocalProfile) -> bool:
-    """Return True for k-RR with noise that hides something, by all users."""
-    plain = profile.delta0 == 0.0 and profile.participation == 1.0
-    is_k_rr = profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
-    return plain and is_k_rr and 0.0 < profile.epsilon0 <= LARGEST_EPSILON0
 
 
 def crowd_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyStickCurve | None:
@@ -207,7 +201,8 @@ def dummy_ends(
 ) -> tuple[dict[HockeyStickCurve, float], float | None]:
     """Return upper ends by dummies on delta at an epsilon, or else on epsilon, and a lower end."""
     uppers, lower = {}, None
-    for curve in (dummy_curve(law, profile, num_users), crowd_curve(law, profile, num_users)):
+    alone = dummy_curve(law, profile, num_users), noisy_curve(law, profile)
+    for curve in (*alone, crowd_curve(law, profile, num_users)):
         if curve is not None:
             found = curve_epsilon(curve, delta) if epsilon is None else curve.forward(epsilon)
             uppers[curve] = found.upper

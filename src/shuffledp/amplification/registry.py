@@ -264,7 +264,7 @@ def _with_dummies(
         uppers, lower = dummy_ends(profile, users, law, with_lower=with_lower, **target)
         for curve, upper in uppers.items():
             seen, honest, public = SHUFFLE_ASSUMPTIONS
-            others = _OTHERS if curve.method == "shuffler-dummies" else honest
+            others = _OTHERS if curve.method.startswith("shuffler-dummies") else honest
             assumed = (seen, others, public, added_sentence(law))
             found.append(
                 Bound(

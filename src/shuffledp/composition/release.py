@@ -26,6 +26,7 @@ from shuffledp.amplification.dummies import (
     pair_of_bins,
 )
 from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
+from shuffledp.amplification.noisy_dummies import noisy_curve
 from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss
@@ -494,7 +495,9 @@ def _dummy_curve(release: ShuffledRelease, delta: float) -> HockeyStickCurve:
     """Return the smaller of the curve with dummies and the one without, if that can be smaller."""
     if release.dummies is None:
         return release.curve(delta)
-    alone = dummy_curve(release.dummies, _effective(release), release.num_users)
+    profile = _effective(release)
+    alone = noisy_curve(release.dummies, profile)
+    alone = alone or dummy_curve(release.dummies, profile, release.num_users)
     alone = sampling.subsampled_curve(alone, release.fraction)
     if release.num_users == 1 or math.isinf(release.law.epsilon0):
         return alone
