@@ -13,7 +13,8 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.dummies import least_dummies
+from shuffledp.accounting.dummies import gaussian_parameter, least_dummies
+from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.questions.question import (
@@ -146,6 +147,7 @@ def best_with_dummies(
     where they lower the least error by less than 2 %.
     """
     makers = chosen_candidates(question, randomizer, with_dummies=True)
+    makers = _fewest_messages(question, makers, target)
     senders = ("shuffler", "users") if target.dummies == "best" else (target.dummies,)
     hidden, failed = [], None
     for sender in senders:
@@ -175,6 +177,27 @@ def best_with_dummies(
             "epsilon or max_epsilon0"
         )
     return sorted([*hidden, *crowd], key=lambda each: (each is not best, _error_of(each)))
+
+
+def _fewest_messages(question: Question, makers: Candidates, target: Target) -> Candidates:
+    """Return the candidates, of those with several messages a user only the best one.
+
+    That is the one of the fewest messages whose error is close to the least, where the least
+    dummies cost about as much as normal noise for the sum, whatever the number of messages.
+    """
+    laws: Any = {name: make(target.max_epsilon0) for name, make in makers.items()}
+    if len(laws) == 1 or not all(hasattr(law, "profiles") for law in laws.values()):
+        return makers
+    noise = 1.0 / (gaussian_parameter(target.epsilon, target.delta) * target.num_users)
+    errors = {
+        name: math.hypot(
+            question.expected_error(law, target.num_users), question.central_sensitivity * noise
+        )
+        for name, law in laws.items()
+    }
+    least = _CLOSE_ENOUGH * min(errors.values())
+    name = next(name for name, error in errors.items() if error <= least)
+    return {name: makers[name]}
 
 
 def with_dummies(
@@ -215,6 +238,8 @@ def with_dummies(
 
 def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bins: int) -> Laws:
     """Return the least dummies with which a randomizer meets the target; empty if it needs none."""
+    if hasattr(randomizer, "profiles"):
+        return _least_level_laws(randomizer, target, sender)
     users = 1 if sender == "shuffler" else target.num_users
     goal: Any = {"num_users": users, "epsilon": target.epsilon}
     profile, most = randomizer.profile, target.most_dummies
@@ -238,6 +263,30 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
             f"in all: raise epsilon or delta, {advice}"
         )
     return (law,)
+
+
+def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
+    """Return the same for several messages a user: one law for those of each level."""
+    if sender == "users":
+        raise InfeasibleTargetError(
+            f"dummies = 'users' are not accounted for {randomizer.name}: let the shuffler add them"
+        )
+    if randomizer.epsilon0 <= target.epsilon:
+        return ()
+    dummies = least_level_dummies(
+        randomizer.profiles,
+        randomizer.gains**2 / randomizer.weights,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        rounds=target.rounds,
+    )
+    if (number := expected_dummies(dummies, 2, target.num_users)) > target.most_dummies:
+        raise InfeasibleTargetError(
+            f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
+            f"in all: raise epsilon or delta, or most_dummies = {target.most_dummies:,} "
+            "(--most-dummies)"
+        )
+    return dummies
 
 
 def expected_dummies(dummies: Laws, num_bins: int, num_users: int) -> float:
@@ -278,6 +327,8 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
     """
     law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
     hidden: Any = {}
+    if dummies and (profiles := getattr(randomizer, "profiles", None)):
+        return level_guarantee(profiles, dummies, delta=target.delta, rounds=target.rounds)
     if dummies:
         (hidden["dummies"],) = dummies
         num_users = 1 if dummies[0].sender == "shuffler" else num_users

@@ -437,7 +437,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
         Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
         other users do, or each of the honest users. With "best" whatever errs least, and none if
         that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
-        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR.
+        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR or sums bit by bit.
     no_local_noise : bool
         Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
         nothing protects the users from a shuffler that colludes with the analyst.
