@@ -180,9 +180,9 @@ def best_with_dummies(
 
 
 def _fewest_messages(question: Question, makers: Candidates, target: Target) -> Candidates:
-    """Return the candidates, of those with several messages a user only the best one.
+    """Return the candidates, or the best one of several that send several messages a user.
 
-    That is the one of the fewest messages whose error is close to the least, where the least
+    The one of the fewest messages whose error is close to the least, where the least
     dummies cost about as much as normal noise for the sum, whatever the number of messages.
     """
     laws: Any = {name: make(target.max_epsilon0) for name, make in makers.items()}
