@@ -266,7 +266,7 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
 
 
 def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
-    """Return the same for several messages a user: one law for those of each level."""
+    """Return the same for several messages a user, one law for each level."""
     if sender == "users":
         raise InfeasibleTargetError(
             f"dummies = 'users' are not accounted for {randomizer.name}: let the shuffler add them"
