@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.attacks.adversaries import attack_by_majority_vote
-from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
+from shuffledp.groups.attacks.adversaries import (
+    LAMBDA_DEBIASED,
+    attack_by_majority_vote,
+    learn_local_laws,
+)
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
     ComparedArrangement,
@@ -24,9 +27,8 @@ from shuffledp.groups.attacks.survey import (
 )
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.preservation import preserved_share
-from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling
+from shuffledp.groups.mallows import MallowsShuffler
+from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling, preserved_share
 from shuffledp.randomizers.k_randomized_response import (
     KRandomizedResponse,
 )
@@ -141,7 +143,7 @@ def guarantee_text(scene: Scene, shuffler: Any) -> str:
         return f"{found.epsilon_upper:.3g}"
     arrangement = DisplacementShuffling(shuffler=shuffler)
     worst = arrangement.guarantee(profile, users, delta=DELTA).epsilon_upper
-    from shuffledp.groups.privacy.displaced import displaced_epsilon
+    from shuffledp.groups.privacy import displaced_epsilon
 
     half = displaced_epsilon(
         profile,

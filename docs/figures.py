@@ -22,8 +22,7 @@ from shuffledp.amplification.channel_rows import channel_profile
 from shuffledp.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.groups.privacy.displaced import displaced_epsilon
-from shuffledp.groups.privacy.grouped import grouped_epsilon
+from shuffledp.groups.privacy import displaced_epsilon, grouped_epsilon
 
 FOLDER = Path(__file__).parent / "results" / "figures"
 

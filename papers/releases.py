@@ -13,8 +13,11 @@ from paper import Settings
 from shuffledp import Entropy
 from shuffledp.collection import UniformShuffler
 from shuffledp.groups import Groups, MallowsShuffler, choose_reference_order
-from shuffledp.groups.attacks.adversaries import attack_by_majority_vote
-from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
+from shuffledp.groups.attacks.adversaries import (
+    LAMBDA_DEBIASED,
+    attack_by_majority_vote,
+    learn_local_laws,
+)
 from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
 from shuffledp.groups.reference_orders import (
     ReferenceOrder,

@@ -16,8 +16,7 @@ from shuffledp.amplification.binary_randomized_response import BinaryRandomizedR
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import composition as composed
-from shuffledp.composition.discretization import loss_on_lattice, value_at
-from shuffledp.composition.privacy_loss import PrivacyLoss
+from shuffledp.composition.privacy_loss import PrivacyLoss, loss_on_lattice, value_at
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics import positive_part, positive_part_kernels

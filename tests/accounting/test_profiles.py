@@ -8,7 +8,7 @@ from shuffledp.accounting.profiles import named_profile, read_schedule
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.randomizers.duchi import Duchi
+from shuffledp.randomizers.number_randomizer import Duchi
 from shuffledp.randomizers.privunit import PrivUnit
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,

@@ -16,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.privacy import displaced_epsilon
 
 # For the whole module; the tests of the order's law take equal shares.
 FALSE_POSITIVE_RATE = 1e-9

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups import shuffler as mallows
+from shuffledp.groups import mallows
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.mallows import MALLOWS_MODELS
+from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsShuffler
 from shuffledp.groups.reference_orders import DISTANCES, ReferenceOrder, group_sensitivities
-from shuffledp.groups.shuffler import MallowsShuffler
 
 # People in overlapping groups, not in a row in these reference orders.
 CASES = {

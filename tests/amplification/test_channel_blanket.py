@@ -13,8 +13,7 @@ from oracles.given_channels import listed, random_channel, randomized_response
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
 from shuffledp.amplification import channel_blanket
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET, ceilings, violated_hypothesis
-from shuffledp.amplification.channel_gains import blanket_delta
-from shuffledp.amplification.channel_rows import channel_profile, channel_rows
+from shuffledp.amplification.channel_rows import blanket_delta, channel_profile, channel_rows
 from shuffledp.amplification.registry import METHODS
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from oracles import enumeration, profiles
 from oracles.given_channels import listed, random_channel, randomized_response
 from oracles.sums import DirectSum, k_rr_third_answer
-from shuffledp.amplification import channel_gains
+from shuffledp.amplification import channel_rows
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET, violated_hypothesis
-from shuffledp.amplification.channel_gains import (
+from shuffledp.amplification.channel_rows import (
     MOST_ATOMS,
     attack_delta,
     attack_epsilon,
     blanket_delta,
+    channel_profile,
     delta_of_rows,
 )
-from shuffledp.amplification.channel_rows import channel_profile
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
@@ -289,7 +289,7 @@ def test_a_ranking_of_few_pairs_is_still_a_bound(monkeypatch):
     )
     profile = channel_profile(rows)
     full = attack_delta(profile, 200, 0.3)
-    monkeypatch.setattr(channel_gains, "_MOST_RANKED", 1)
+    monkeypatch.setattr(channel_rows, "_MOST_RANKED", 1)
     few = attack_delta(profile, 200, 0.3)
     assert 0.5 * full <= few <= full * (1.0 + 1e-9)
 

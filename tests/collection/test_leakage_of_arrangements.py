@@ -16,13 +16,11 @@ from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.shuffling import UNIFORM, Concealment, FinishedShuffling
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.mallows import mallows_model, target_place_law
+from shuffledp.groups.mallows import MallowsShuffler, mallows_model, target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder
-from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.leakage.any_shuffler import positions_vulnerability
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.collection_channels import product_channel
+from shuffledp.leakage.channel import Channel, product_channel
 from shuffledp.leakage.priors import PriorKnowledge
 from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import NetworkShuffling

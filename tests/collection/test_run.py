@@ -16,7 +16,7 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM, UniformShuffling
 from shuffledp.core.errors import DataError, DomainError, ParameterError, PlanWarning
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.shuffling import GroupShuffling
 
 # Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's

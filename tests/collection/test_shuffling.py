@@ -21,10 +21,14 @@ from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.facts import DisplacementFacts, amplification_cautions
 from shuffledp.groups.grouping import Grouping
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.privacy.displaced import displaced_epsilon
-from shuffledp.groups.run import group_facts, rows_writer
-from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling
+from shuffledp.groups.mallows import MallowsShuffler
+from shuffledp.groups.privacy import displaced_epsilon
+from shuffledp.groups.shuffling import (
+    DisplacementShuffling,
+    GroupShuffling,
+    group_facts,
+    rows_writer,
+)
 from shuffledp.report import page_html
 
 QUESTION = sdp.Categories(domain=["yes", "no"])
@@ -176,7 +180,7 @@ def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
 
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
-    monkeypatch.setattr("shuffledp.groups.run._MOST_SIMULATED", 59)
+    monkeypatch.setattr("shuffledp.groups.shuffling._MOST_SIMULATED", 59)
     assert facts_of("kendall", tmp_path).preservation == ()
 
 

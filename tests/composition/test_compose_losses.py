@@ -11,15 +11,14 @@ from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
 from oracles.family_laws import both_ends
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition import compose_losses as composition
-from shuffledp.composition import convolution
+from shuffledp.composition import compose_losses as convolution
 from shuffledp.composition.compose_losses import (
     certain_delta,
     certain_epsilon,
     compose,
     compose_curves,
 )
-from shuffledp.composition.discretization import loss_on_lattice
-from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.composition.privacy_loss import PrivacyLoss, loss_on_lattice, no_loss
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile

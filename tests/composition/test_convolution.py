@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.composition import convolution
-from shuffledp.composition.convolution import Part, convolve
+from shuffledp.composition import compose_losses as convolution
+from shuffledp.composition.compose_losses import Part, convolve
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
 

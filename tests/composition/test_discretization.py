@@ -9,7 +9,7 @@ from mpmath import mpf
 
 from oracles import discrete_pairs, gaussian_pairs
 from shuffledp.amplification.curve import HockeyStickCurve
-from shuffledp.composition.discretization import curve_values, loss_on_lattice
+from shuffledp.composition.privacy_loss import curve_values, loss_on_lattice
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 

@@ -11,8 +11,12 @@ from mpmath import mp, mpf
 from oracles import discrete_pairs
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition.compose_losses import compose_curves
-from shuffledp.composition.discretization import loss_on_lattice
-from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss, to_dp_accounting
+from shuffledp.composition.privacy_loss import (
+    PrivacyLoss,
+    loss_on_lattice,
+    no_loss,
+    to_dp_accounting,
+)
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 

@@ -4,7 +4,7 @@ import sys
 
 from threadpoolctl import threadpool_info
 
-from shuffledp.core.threads import one_thread
+from shuffledp.core.compiled import one_thread
 
 
 def num_threads():

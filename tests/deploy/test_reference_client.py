@@ -33,7 +33,7 @@ from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.randomizers.keyed_hash import buckets_of, digests_of
-from shuffledp.randomizers.piecewise import Piecewise
+from shuffledp.randomizers.number_randomizer import Piecewise
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.groups import displacement as assignment
 from shuffledp.groups import group_rows
-from shuffledp.groups import place_tree as assignment
+from shuffledp.groups.displacement import PlaceTree, largest_assignment, largest_star
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.place_tree import PlaceTree, largest_assignment, largest_star
 from shuffledp.groups.reference_orders import sensitivity
 
 

@@ -14,7 +14,7 @@ from oracles.preservation_published import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.preservation import preserved_share, required_members
+from shuffledp.groups.shuffling import preserved_share, required_members
 
 # Two-sided limits at confidence 1 - 1e-11 each, 24 of them.
 FALSE_POSITIVE_RATE = 3e-10

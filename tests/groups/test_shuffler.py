@@ -13,10 +13,10 @@ from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import shuffler as mallows
+from shuffledp.groups import mallows
 from shuffledp.groups.groups import Groups
+from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.reference_orders import ReferenceOrder, sensitivity
-from shuffledp.groups.shuffler import MallowsShuffler
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9

@@ -18,7 +18,7 @@ from shuffledp.leakage.any_shuffler import (
     telling_losses,
     vulnerability_from_guarantee,
 )
-from shuffledp.leakage.collection_channels import randomizer_channel
+from shuffledp.leakage.channel import randomizer_channel
 from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oracles.histogram_transitions import histogram_probability
 from oracles.random_channels import channels
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.collection_channels import (
+from shuffledp.leakage.channel import (
+    Channel,
     product_channel,
     randomizer_channel,
     reduced_product_channel,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from oracles.leakage_cases import by_definition, cascades, cases, floats
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.measures import (
+from shuffledp.leakage.channel import (
+    Channel,
     min_capacity_bits,
     posterior_vulnerability,
     prior_vulnerability,

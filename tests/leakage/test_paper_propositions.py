@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from oracles.random_channels import channels
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import Channel, is_refined_by
-from shuffledp.leakage.collection_channels import (
+from shuffledp.leakage.channel import (
+    Channel,
+    is_refined_by,
     product_channel,
     randomizer_channel,
     reduced_product_channel,

@@ -11,8 +11,8 @@ from fractions import Fraction
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.collection_channels import (
+from shuffledp.leakage.channel import (
+    Channel,
     randomizer_channel,
     reduced_randomizer_channel,
     reduced_shuffle_channel,

@@ -10,11 +10,15 @@ from network.walks import position_distribution
 from oracles.shuffler_channels import all_permutations, mallows_channel, walk_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model, target_place_law
+from shuffledp.groups.mallows import (
+    MALLOWS_MODELS,
+    MallowsShuffler,
+    mallows_model,
+    target_place_law,
+)
 from shuffledp.groups.reference_orders import ReferenceOrder
-from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper, positions_vulnerability
-from shuffledp.leakage.collection_channels import randomizer_channel, shuffle_channel
+from shuffledp.leakage.channel import randomizer_channel, shuffle_channel
 from shuffledp.leakage.counts.others import Response
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 from shuffledp.network.walk import RandomWalk

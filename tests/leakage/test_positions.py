@@ -12,8 +12,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage import any_shuffler as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability
-from shuffledp.leakage.channel import Channel
-from shuffledp.leakage.collection_channels import product_channel
+from shuffledp.leakage.channel import Channel, product_channel
 from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
 
 BINARY = [[0.75, 0.25], [0.25, 0.75]]

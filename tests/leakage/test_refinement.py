@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from oracles.leakage_cases import SIZES, cascades, floats, matrices
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.leakage.channel import Channel, as_numbers, is_refined_by
-from shuffledp.leakage.measures import posterior_vulnerability
+from shuffledp.leakage.channel import Channel, as_numbers, is_refined_by, posterior_vulnerability
 
 GOOD = [[Fraction(9, 10), Fraction(1, 10)], [Fraction(1, 10), Fraction(9, 10)]]
 BAD = [[Fraction(7, 10), Fraction(3, 10)], [Fraction(3, 10), Fraction(7, 10)]]

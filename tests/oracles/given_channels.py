@@ -1,6 +1,6 @@
 """Channels as a user may give them: any rows, with zeros, asymmetric; and (Z) summed at length.
 
-(Z) of `channel_gains`: omega any measure on the outputs; where it is 0 the victim's output stands
+(Z) of `channel_rows`: omega any measure on the outputs; where it is 0 the victim's output stands
 out, and elsewhere it hides among draws from omega. Here by listing all numbers of outputs.
 """
 

@@ -28,7 +28,7 @@ from functools import cache
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.preservation import required_members
+from shuffledp.groups.shuffling import required_members
 
 # The number of integer operations grows like n^3.
 _MOST_ITEMS = 200

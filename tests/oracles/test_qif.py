@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from oracles.leakage_cases import SIZES, cascades, cases, matrices
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.channel import Channel, is_refined_by
-from shuffledp.leakage.measures import (
+from shuffledp.leakage.channel import (
+    Channel,
+    is_refined_by,
     min_capacity_bits,
     posterior_vulnerability,
     prior_vulnerability,

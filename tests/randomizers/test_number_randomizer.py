@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.duchi import Duchi
-from shuffledp.randomizers.number_randomizer import BLOCK, Span, blocks_of, round_to_grid
-from shuffledp.randomizers.piecewise import Piecewise
+from shuffledp.randomizers.number_randomizer import (
+    BLOCK,
+    Duchi,
+    Piecewise,
+    Span,
+    blocks_of,
+    round_to_grid,
+)
 
 
 class Scripted:

@@ -9,7 +9,7 @@ import pytest
 from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.randomizers import Piecewise, piecewise
+from shuffledp.randomizers import Piecewise, number_randomizer
 from shuffledp.randomizers.number_randomizer import GridLaw
 from shuffledp.randomizers.thresholds import log_ratio_upper
 
@@ -58,7 +58,7 @@ def test_reports_are_those_of_plain_integers(epsilon0, monkeypatch):
     words = edge_words(law) + Entropy.from_seed(1).words(1000).tolist()
     points = [(i * 7919) % (law.num_steps + 1) for i in range(len(words))]
     rounded = np.array(points, dtype=np.int32)
-    monkeypatch.setattr(piecewise.numbers, "round_to_grid", lambda *_, **__: rounded)
+    monkeypatch.setattr(number_randomizer, "round_to_grid", lambda *_, **__: rounded)
     script = SimpleNamespace(words=lambda _: np.array(words, dtype=np.uint64))
     found = randomizer.randomize(np.zeros(len(words)), script).data
     assert found.tolist() == [oracle(law, *pair) for pair in zip(points, words, strict=True)]

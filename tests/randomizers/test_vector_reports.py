@@ -7,7 +7,7 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.randomizers.vector_reports import (
+from shuffledp.randomizers.privunit import (
     require_dimension,
     require_norm_bound,
     require_vectors,

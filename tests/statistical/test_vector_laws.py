@@ -13,8 +13,8 @@ from scipy.stats import chi2, norm
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers import PrivUnit
-from shuffledp.randomizers import vector_reports as normals_module
-from shuffledp.randomizers.vector_reports import standard_normals, to_sphere, uniforms
+from shuffledp.randomizers import privunit as normals_module
+from shuffledp.randomizers.privunit import standard_normals, to_sphere, uniforms
 
 # Probability that correct code fails this module: Bonferroni over fewer than NUM_CHECKS checks.
 # Every cell expects at least LEAST_EXPECTED, so that the chi-square tail is close to the exact

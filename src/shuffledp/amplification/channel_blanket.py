@@ -10,7 +10,7 @@ truth, a ceiling is enough to pass over most pairs of a channel whose rows are n
 
 A randomizer given as a matrix: the blanket of its rows, for every pair of inputs.
 
-With omega = inf_x R_x each pair of inputs has the bound (Z) of `channel_gains`, in both orders; the
+With omega = inf_x R_x each pair of inputs has the bound (Z) of `channel_rows`, in both orders; the
 guarantee is the largest of them. Nothing is asked of the matrix: pairs need not be symmetric, and
 entries may be 0. Then omega is 0 there, the likelihood ratio of two inputs may be infinite, and the
 bound needs neither epsilon0 nor delta0 (compare Takagi, Liew, arXiv:2601.19154).
@@ -29,8 +29,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from shuffledp.amplification.channel_gains import blanket_delta
-from shuffledp.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
+from shuffledp.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, blanket_delta, rows_of
 from shuffledp.amplification.method import Method
 from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure

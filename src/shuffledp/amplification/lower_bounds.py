@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from shuffledp.amplification import atom_law, channel_gains
+from shuffledp.amplification import atom_law, channel_rows
 from shuffledp.amplification import clones_and_families as families
 from shuffledp.amplification.atom_law import AtomLaw, mirrored
 from shuffledp.amplification.binary_randomized_response import BinaryRandomizedResponse
@@ -149,7 +149,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
         for law in dict.fromkeys(law for pair in laws for law in pair)
     ]
     attacks += [partial(each.lower_epsilon, delta, highest) for each in binary]
-    by_channel = partial(channel_gains.attack_epsilon, profile, num_users, delta)
+    by_channel = partial(channel_rows.attack_epsilon, profile, num_users, delta)
     return _strongest(attacks, profile, by_channel)
 
 
@@ -158,7 +158,7 @@ def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
     attacks: list[Callable[[], float]] = [
         partial(curve.strength, epsilon) for curve in attack_curves(profile, num_users)
     ]
-    by_channel = partial(channel_gains.attack_delta, profile, num_users, epsilon)
+    by_channel = partial(channel_rows.attack_delta, profile, num_users, epsilon)
     return _strongest(attacks, profile, by_channel)
 
 

@@ -160,6 +160,6 @@ def learnability(*, table: Path, **asked: Any) -> None:
     a uniform shuffle. It needs the true answers and releases nothing; what it prints is not
     private.
     """
-    from shuffledp.groups.attacks.learnability import learn_local_laws
+    from shuffledp.groups.attacks.adversaries import learn_local_laws
 
     _simulate(table, asked, learn_local_laws)

@@ -136,7 +136,7 @@ def _require_private(column: str | None, uses: dict[str, tuple[str | None, ...]]
 
 def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
     """Form the groups and find their shuffler, with a reference order or public places."""
-    from shuffledp.groups.run import rows_writer
+    from shuffledp.groups.shuffling import rows_writer
 
     report = on_progress or no_progress
     opened = asked.grouping.open(asked.table, **asked.ways)

@@ -44,8 +44,7 @@ from shuffledp.amplification.local import single_report_epsilon
 from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import privacy_loss
-from shuffledp.composition.discretization import value_at
-from shuffledp.composition.privacy_loss import PrivacyLoss
+from shuffledp.composition.privacy_loss import PrivacyLoss, value_at
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError

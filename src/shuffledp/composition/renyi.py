@@ -6,7 +6,7 @@ f''(x) w(x) over x > 0. So for P against Q and an order alpha > 1
     D_alpha = ln(1 + alpha (alpha - 1) * integral of x^(alpha - 2) w(x) dx) / (alpha - 1).
 
 Every term is positive, so nothing cancels, however small the divergence. Chords of upper ends are
-above w, because w is convex on either side of 1 (see `shuffledp.composition.discretization`); the
+above w, because w is convex on either side of 1 (see `shuffledp.composition.privacy_loss`); the
 integral of a chord has a closed form.
 
 Beside it a closed form, for one shuffled release of any epsilon0-LDP randomizer.
@@ -49,7 +49,7 @@ import numpy as np
 
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition.composition import Release
-from shuffledp.composition.discretization import curve_values, value_at
+from shuffledp.composition.privacy_loss import curve_values, value_at
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import PrecisionError

@@ -3,12 +3,16 @@
 It stands in ``*_kernels.py``, which are imported inside functions: numba takes half a second to
 load. That is longer than the loops of one batch's account take uncompiled, so that in the process
 of ``shuffledp account`` these start as plain Python, and numba is loaded when they go on.
+
+`one_thread` holds linear algebra and trees to one thread, so that a seed gives the same numbers on
+any machine.
 """
 
 import functools
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
@@ -121,3 +125,13 @@ def _numba() -> Any:
     # What a compiled loop calls is compiled.
     numba.extending.typeof_impl.register(_Patient, lambda loop, _: numba.typeof(loop.compiled))
     return numba
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which libraries use one thread each."""
+    try:
+        module = import_module("threadpoolctl")
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = module.threadpool_limits(limits=1)
+    return limits

@@ -19,7 +19,7 @@ from shuffledp._version import __version__
 from shuffledp.core.errors import NotKeptWarning
 
 # What compiled code is made of: loops, and the types and options that they are compiled with.
-SOURCES = ("*_kernels.py", "compiled.py", "terms.py")
+SOURCES = ("*_kernels.py", "compiled.py")
 
 
 def keep(loop: Any, function: Callable[..., Any]) -> None:

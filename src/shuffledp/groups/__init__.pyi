@@ -4,9 +4,9 @@ from shuffledp.groups.groups import Groups as Groups
 from shuffledp.groups.mallows import CayleyMallows as CayleyMallows
 from shuffledp.groups.mallows import HammingMallows as HammingMallows
 from shuffledp.groups.mallows import KendallMallows as KendallMallows
+from shuffledp.groups.mallows import MallowsShuffler as MallowsShuffler
 from shuffledp.groups.mallows import target_place_law as target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder as ReferenceOrder
 from shuffledp.groups.reference_orders import choose_reference_order as choose_reference_order
-from shuffledp.groups.shuffler import MallowsShuffler as MallowsShuffler
 from shuffledp.groups.shuffling import DisplacementShuffling as DisplacementShuffling
 from shuffledp.groups.shuffling import GroupShuffling as GroupShuffling

@@ -38,7 +38,7 @@ class Reidentification:
 class GroupFacts:
     """Groups and guarantees of one shuffle within groups; lengths are in ``unit``.
 
-    Computed in `shuffledp.groups.run`.
+    Computed in `shuffledp.groups.shuffling`.
     """
 
     kind: ClassVar[str] = "groups"

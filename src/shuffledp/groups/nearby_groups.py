@@ -163,7 +163,7 @@ def groups_by_distance(
     num_users = places.place_of.size
     if reach >= float(np.sqrt((np.ptp(places.points, axis=0) ** 2).sum())):
         return compressed.one_group(num_users, description)
-    from shuffledp.groups.group_kernels import sort_rows
+    from shuffledp.groups.shuffler_kernels import sort_rows
 
     place_starts = compressed.starts_of(np.bincount(places.place_of))
     people = np.argsort(places.place_of, kind="stable").astype(np.int32)

@@ -1,24 +1,63 @@
-"""Shuffles within groups: a run's reports stay near their users."""
+"""Shuffles within groups: a run's reports stay near their users; its rows, and the facts about it.
 
+*Preservation*, how much of a subset's reports stays within the subset: a shuffle is (eta,
+delta)-preserving for a set S of l users if, with probability at least 1 - delta, at least eta of
+the rows of S hold reports of members of S.
+
+It is simulated: from N draws of pi, order statistics give limits of eta that hold for every law, at
+the stated confidence.
+
+Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
+arXiv:2106.06603v3, Definition A.4.
+"""
+
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.report_files import COLUMN, to_frame
 from shuffledp.collection.shuffling import Concealment, Stage
+from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.facts import GroupFacts, amplification_cautions
-from shuffledp.groups.mallows import target_place_law
-from shuffledp.groups.privacy.displaced import crowd_with_mean, displaced_epsilon
-from shuffledp.groups.privacy.grouped import grouped_epsilon
-from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.facts import (
+    DisplacementFacts,
+    GroupFacts,
+    MallowsFacts,
+    Reidentification,
+    SubsetPreservation,
+    amplification_cautions,
+)
+from shuffledp.groups.grouping import GroupShuffler
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.mallows import MallowsShuffler, target_place_law
+from shuffledp.groups.privacy import (
+    crowd_with_mean,
+    displaced_epsilon,
+    grouped_epsilon,
+    odds_factor,
+    reidentification_bound,
+)
+from shuffledp.groups.reference_orders import group_widths, paper_sensitivity
 
 # Guesses change little with crowds that are rarer than about this.
 _RAREST_CROWD = 1e-6
@@ -51,8 +90,6 @@ class _InMemory(ABC):
         self, profile: LocalProfile, _: Guarantee, *, entropy: Entropy, **__: Any
     ) -> GroupFacts | None:
         """Return the facts of a shuffler that knows its groups."""
-        from shuffledp.groups.run import group_facts
-
         if self.shuffler.groups is None:
             return None
         return group_facts(self.shuffler, profile=profile, entropy=entropy)
@@ -118,3 +155,195 @@ class DisplacementShuffling(_InMemory):
     def _concealment(self) -> Concealment:
         least = float(self.crowds.min())
         return Concealment(crowd=partial(crowd_with_mean, least, delta=_RAREST_CROWD))
+
+
+# Sizes of households, say, for which the report gives Theorem 4.2.
+_SUBSET_SIZES = (1, 2, 5)
+# That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
+# for a chance of 5 %: 0.95^59 < 0.05.
+_DRAWS = 59
+_LIMITS = {"delta": 0.05, "confidence": 0.95}
+# Simulated shuffles of more people than this take longer than their report is worth.
+_MOST_SIMULATED = 300_000
+
+
+def rows_writer(
+    table: str | PathLike[str],
+    folder: Path,
+    *,
+    column: str,
+    public: tuple[str, ...],
+    setting: Plan,
+    **ways: Any,
+) -> Callable[[Iterator[Reports]], None]:
+    """Return a function that writes reports, in the order of the rows, beside public columns.
+
+    To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet where a
+    report is a list. Nothing else of the table is written; the answers' column, which would be
+    published as it is, is refused. ``ways`` of reading the table as in `open_column`.
+    """
+    import polars as pl
+
+    path = Path(table)
+    if column in public:
+        raise ParameterError(
+            f"keep = {column!r} is the column of answers, which is private: name public columns "
+            "only"
+        )
+    frame = open_source(path, *public, **ways).frame.select(public)
+    labels = setting.question.labels if setting.randomizer.name == "k-rr" else None
+
+    def write(stream: Iterator[Reports]) -> None:
+        reports = pl.concat([to_frame(each, labels=labels) for each in stream])
+        rows = reports.rename({COLUMN: column})
+        if public:
+            with reading(path.name):
+                kept = frame.collect()
+            if kept.height != rows.height:
+                raise DataError(
+                    f"{path.name} changed while it was being read: run again when nothing writes "
+                    "to it"
+                )
+            rows = kept.hstack(rows)
+        with writing(folder):
+            if path.suffix.lower() in {".parquet", ".pq"} or rows.dtypes[-1].is_nested():
+                rows.write_parquet(folder / f"{ROWS_STEM}.parquet")
+            else:
+                texts = pl.selectors.string() | pl.selectors.enum()
+                rows.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
+
+    return write
+
+
+def group_facts(shuffler: GroupShuffler, *, profile: LocalProfile, entropy: Entropy) -> GroupFacts:
+    """Facts of a report on a shuffle within groups; privacy claims are rounded up.
+
+    The shuffler is one of `for_groups`; ``entropy`` is for simulated shuffles, none of which is
+    released.
+    """
+    groups, alpha = shuffler.groups, shuffler.alpha
+    assert groups is not None and alpha is not None  # noqa: S101, PT018  # narrows the types
+    sizes = groups.sizes
+    many = shuffler.num_users > _MOST_SIMULATED
+    draws = [shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
+    kind: type[GroupFacts] = MallowsFacts
+    if isinstance(shuffler, DisplacementShuffler):
+        kind, particular = DisplacementFacts, _displacement_facts(shuffler, groups, draws)
+    else:
+        particular = _mallows_facts(shuffler, groups, draws)
+    preservation: tuple[SubsetPreservation, ...] = ()
+    if not many:
+        largest = groups.group(int(np.argmax(sizes)))  # the first of several
+        eta = preserved_share(draws, largest, **_LIMITS)
+        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **_LIMITS)
+        preservation = (named,)
+    return kind(
+        description=groups.description,
+        num_groups=groups.num_groups,
+        smallest_group=int(sizes.min()),
+        median_group=int(np.median(sizes)),
+        largest_group=int(sizes.max()),
+        alpha=alpha,
+        odds_factor=odds_factor(alpha),
+        reidentification=_reidentification(groups, profile, alpha),
+        preservation=preservation,
+        **particular,
+    )
+
+
+def _mallows_facts(
+    shuffler: MallowsShuffler, groups: Groups, draws: list[Integers]
+) -> dict[str, Any]:
+    """Return the facts that only a Mallows model has."""
+    reference = shuffler.reference
+    published = None
+    if reference.distance == "kendall":
+        published = paper_sensitivity(groups, reference.places)
+    return {
+        "largest_width": int(group_widths(groups, reference.places).max()),
+        "rank_distance": reference.distance,
+        "reference_order": reference.name,
+        "sensitivity": reference.sensitivity,
+        "published_sensitivity": published,
+        "orders_tried": reference.tried,
+        "theta": shuffler.theta,
+        "mean_displacement": _mean_displacement(reference.places[:, None], draws),
+    }
+
+
+def _displacement_facts(
+    shuffler: DisplacementShuffler, groups: Groups, draws: list[Integers]
+) -> dict[str, Any]:
+    """Return the facts that only noise on places has, in the unit of the places."""
+    places, crowds = shuffler.places, shuffler.crowds_lower()
+    return {
+        "unit": places.unit,
+        "reference_order": places.name,
+        "sensitivity": places.side * places.sensitivity(groups),
+        "theta": shuffler.theta / places.side,
+        "mean_displacement": places.side * _mean_displacement(places.cells, draws),
+        "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
+    }
+
+
+def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
+    """Mean displacement of a report in these draws."""
+    moved = [places - places[draw] for draw in draws]
+    return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
+
+
+def _reidentification(
+    groups: Groups, profile: LocalProfile, alpha: float
+) -> tuple[Reidentification, ...]:
+    """Return Theorem 4.2 for those who hide among the fewest, and nothing where it is silent.
+
+    Its proof needs a randomizer whose ratios never exceed e^epsilon0.
+    """
+    if profile.delta0 > 0.0:
+        return ()
+    group_size = int(groups.size_protecting().min())
+    return tuple(
+        Reidentification(
+            subset_size=size,
+            group_size=group_size,
+            most_probable=reidentification_bound(
+                group_size=group_size, subset_size=size, epsilon0=profile.epsilon0, alpha=alpha
+            ),
+        )
+        for size in _SUBSET_SIZES
+        if 2 * size <= group_size
+    )
+
+
+def required_members(subset_size: int, eta: float) -> int:
+    """Minimum number of l reports that must stay for a share: eta l, rounded up."""
+    size = require_at_least("subset_size", subset_size, 1)
+    if not 0.0 <= eta <= 1.0:  # written so that NaN fails
+        raise ParameterError(f"eta = {eta} is not in [0, 1]: it is a share, such as 0.9")
+    return math.ceil(Fraction(repr(float(eta))) * size)
+
+
+def preserved_share(
+    draws: Iterable[Integers], places: ArrayLike, *, delta: float, confidence: float = 0.95
+) -> float:
+    """Return a lower confidence limit of the largest share that stays but for a chance of delta.
+
+    ``draws`` are N independent permutations of people, ``places`` the numbers of l of them. A
+    multiple of 1/l; 0 where (1 - delta)^N is above one minus the confidence. Let xi be the largest
+    r with Pr[stayed < r] <= delta. If the i-th smallest of N is above xi, fewer than i are at most
+    xi, which has probability above delta each. The limit is the order statistic for which
+    Bin(N, delta) makes that rare enough.
+    """
+    from scipy.stats import binom
+
+    level, chance = require_open_unit("confidence", confidence), require_open_unit("delta", delta)
+    subset = np.asarray(places)
+    stayed = np.sort([int(np.isin(draw[subset], subset).sum()) for draw in draws])
+    chances = binom.cdf(np.arange(stayed.size), stayed.size, chance)
+    enough = np.flatnonzero(chances <= 1.0 - level)
+    if not enough.size:
+        return 0.0
+    share = float(stayed[enough[-1]] / subset.size)
+    # Read as the decimal that it prints as, it requires no more members than have stayed.
+    is_above = required_members(subset.size, share) > stayed[enough[-1]]
+    return math.nextafter(share, 0.0) if is_above else share

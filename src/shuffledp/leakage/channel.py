@@ -1,6 +1,7 @@
-"""``Channel``: the law of an observation for each secret, as a matrix whose rows sum to one.
+"""Channels, the law of an observation for each secret as a matrix, and what they leak.
 
-Numbers are checked as they are taken, and stay exact where all are rational.
+A channel's rows sum to one.
+ Numbers are checked as they are taken, and stay exact where all are rational.
 
 Row x is the law of the adversary's view where the secret is x. All that it can gain, for every
 prior and every gain function, follows from this matrix. C is refined by D if no prior and no gain
@@ -10,14 +11,35 @@ C followed by some channel W: see docs/results/leakage-channels.md.
 Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, "The Science of Quantitative
 Information Flow", Springer 2020, chapters 4, 8 and 9; McIver, Morgan, Smith, Espinoza, Meinicke,
 "Abstract Channels and Their Robust Information-Leakage Ordering", POST 2014.
+
+*Vulnerability*: how well the best adversary does before and after the output, for any goal. A gain
+g(w, x) is what the guess w is worth where the secret is x, a table with a row for each guess.
+V_g(prior) = max_w sum_x prior_x g(w, x) before, and V_g[prior > C] = sum_y max_w sum_x prior_x C_xy
+g(w, x) after. Without a gain, guessing the secret, both are the chance to guess right.
+
+*Accuracy.* With fractions throughout, exact. Otherwise nearest, in no direction: guessing the
+secret in one try is right to a relative 1e-14; otherwise to (num_inputs + 50) u, u = 2^-53, where
+gains are not negative, and to that of the vulnerability for the absolute gains where some are.
+Priors and rows that sum to one only within 1e-9 add as much.
+
+*Collections*: n users randomize, a shuffler hides who said what. A dataset is the tuple of the n
+values, one of k for each user; channels from datasets have k^n rows in lexicographic order,
+labelled with these tuples. Channels on histograms, tuples of k counts, are far smaller. The
+shuffler commutes with any randomizer: proof in docs/results/leakage-channels.md.
+
+Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
+Quantitative Information Flow", CSF 2023, hal-04349295v1, Definitions 1, 2, 7, 8, 10, 13 and 23.
 """
 
 import math
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from itertools import product
 from numbers import Rational, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -425,3 +447,376 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
     witness = np.maximum(found.x[:size], 0.0).reshape(num_middle, num_last)
     closest: NDArray[np.float64] = witness / witness.sum(axis=1, keepdims=True)
     return closest
+
+
+def single_target_gain(
+    inputs: Sequence[Sequence[Hashable]] | None, target: int = 0
+) -> NDArray[np.int64]:
+    """Return the gain of guessing what one person said: 1 if right, else 0.
+
+    Parameters
+    ----------
+    inputs : sequence of sequences
+        Each value of the secret, as the list of what everybody said: ``channel.inputs``.
+    target : int
+        Place of the person in each of them, from 0.
+
+    Returns
+    -------
+    ndarray of int64, shape (num_answers, num_inputs)
+        A row for each answer, in the order in which they appear.
+
+    Raises
+    ------
+    ParameterError
+        If there are no inputs, or one of them is too short.
+
+    Notes
+    -----
+    Source: Jurado et al. 2023, Definition 13 (the person there is number 0).
+
+    Examples
+    --------
+    >>> single_target_gain([("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")], target=1)
+    array([[1, 0, 1, 0],
+           [0, 1, 0, 1]])
+    """
+    target = require_at_least("target", target, 0)
+    if not inputs:
+        raise ParameterError("inputs is empty: give what everybody said, as tuples")
+    people = min(map(len, inputs))
+    if target >= people:
+        raise ParameterError(f"target = {target} is not among the {people} people of each input")
+    said = [values[target] for values in inputs]
+    return np.array([[int(each == guess) for each in said] for guess in dict.fromkeys(said)])
+
+
+def _checked_gain(gain: ArrayLike, num_inputs: int) -> NDArray[Any]:
+    """Return a table of gains, some guess of which loses nothing whatever the secret."""
+    table = as_numbers("gain", gain, 2)
+    if table.shape[1] != num_inputs:
+        raise ParameterError(
+            f"gain has {table.shape[1]} inputs, the channel {num_inputs}: give a column for each"
+        )
+    if not all(map(math.isfinite, table.ravel().tolist())):
+        raise ParameterError("gain has an entry that is not finite: give finite gains")
+    if not np.all(table >= 0, axis=1).any():
+        raise ParameterError(
+            "gain has a negative entry in every row: add a guess worth 0 (not to play)"
+        )
+    return table
+
+
+def prior_vulnerability(
+    prior: ArrayLike | None, gain: ArrayLike | None = None, *, tries: int = 1
+) -> float | Fraction:
+    """Return the expected gain of the best guess before any output is seen.
+
+    Parameters
+    ----------
+    prior : (num_inputs,) array_like or None
+        Law of the secret; None stands for the uniform law, for which ``gain`` must be given.
+    gain, tries
+        As for `posterior_vulnerability`.
+
+    Returns
+    -------
+    float or Fraction
+        A Fraction where prior and gains are exact. Nearest; see the module.
+
+    Raises
+    ------
+    ParameterError
+        If the prior is no law, or for another number of inputs than the gain.
+
+    Notes
+    -----
+    Source: Jurado et al. 2023, Definition 1.
+
+    Examples
+    --------
+    >>> prior_vulnerability([0.5, 0.25, 0.25])
+    0.5
+    >>> prior_vulnerability([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], tries=2)
+    Fraction(5, 6)
+    """
+    if gain is not None:
+        size = as_numbers("gain", gain, 2).shape[1]
+    elif prior is not None:
+        size = np.size(prior)
+    else:
+        raise ParameterError("prior and gain are both missing: the number of inputs is unknown")
+    # The channel whose only output tells nothing.
+    blind = Channel(np.ones((size, 1), dtype=np.int64))
+    return posterior_vulnerability(prior, blind, gain, tries=tries)
+
+
+def posterior_vulnerability(
+    prior: ArrayLike | None,
+    channel: Channel | ArrayLike,
+    gain: ArrayLike | None = None,
+    *,
+    tries: int = 1,
+) -> float | Fraction:
+    """Return the expected gain of the best guess once the output is seen.
+
+    The additive leakage is this less `prior_vulnerability`, the multiplicative one their ratio.
+
+    Parameters
+    ----------
+    prior : (num_inputs,) array_like or None
+        Law of the secret; None stands for the uniform law.
+    channel : Channel or (num_inputs, num_outputs) array_like
+        Law of the output of each secret.
+    gain : (num_guesses, num_inputs) array_like, optional
+        What each guess is worth for each secret, finite; by default 1 for the secret itself. Where
+        some are negative, one guess at least must be worth 0 or more for each secret, such as not
+        to play: then no vulnerability is negative.
+    tries : int
+        So many different guesses may be made, at least 1, whose gains are added up.
+
+    Returns
+    -------
+    float or Fraction
+        A Fraction where all three are exact. Nearest; see the module.
+
+    Raises
+    ------
+    ParameterError
+        If the prior is no law, the channel none, a gain has no guess without risk, or the numbers
+        of inputs differ.
+
+    Notes
+    -----
+    Source: Jurado et al. 2023, Definition 2.
+
+    Examples
+    --------
+    >>> posterior_vulnerability([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+    0.75
+    """
+    number, seen = require_at_least("tries", tries, 1), as_channel(channel)
+    parts = [checked_prior(prior, seen.num_inputs, exact=True), seen.matrix]
+    if gain is not None:
+        parts.append(_checked_gain(gain, seen.num_inputs))
+    exact = all(map(is_exact_array, parts))
+    law, matrix, *table = parts if exact else [part.astype(np.float64) for part in parts]
+    worths = law[:, None] * matrix
+    if table:
+        worths = table[0] @ worths
+    best = worths.max(axis=0) if number == 1 else np.sort(worths, axis=0)[-number:].sum(axis=0)
+    return Fraction(best.sum()) if exact else max(math.fsum(best), 0.0)
+
+
+def min_capacity_bits(channel: Channel | ArrayLike) -> float:
+    """Return log2 of the largest factor by which the output can raise any vulnerability, in bits.
+
+    Parameters
+    ----------
+    channel : Channel or (num_inputs, num_outputs) array_like
+        Law of the output of each secret.
+
+    Returns
+    -------
+    float
+        log2 sum_y max_x C_xy, in [0, log2 min(num_inputs, num_outputs)]: no prior and no gain that
+        is not negative leaks more. Nearest.
+
+    Raises
+    ------
+    ParameterError
+        If the matrix is no channel.
+
+    Notes
+    -----
+    Attained by guessing the secret under the uniform prior. Source: Alvim, Chatzikokolakis,
+    Palamidessi, Smith, "Measuring Information Leakage Using Generalized Gain Functions", CSF 2012,
+    the "Miracle" theorem; docs/results/leakage-channels.md.
+
+    Examples
+    --------
+    >>> min_capacity_bits([[1.0, 0.0], [0.0, 1.0]])
+    1.0
+    """
+    return max(math.log2(math.fsum(as_channel(channel).matrix.max(axis=0))), 0.0)
+
+
+_Table = list[tuple[int, ...]]
+
+
+def datasets(num_users: SupportsIndex, domain_size: SupportsIndex) -> _Table:
+    """Return all k^n datasets from (0, ..., 0) on, or refuse."""
+    n = require_at_least("num_users", num_users, 1)
+    k = require_at_least("domain_size", domain_size, 2)
+    # Beyond 40 users there are too many in any case: their number is not computed.
+    require_cells("the channel from datasets", k ** min(n, 40), 1, exact=True)
+    return list(product(range(k), repeat=n))
+
+
+def _histograms(table: _Table, domain_size: int) -> _Table:
+    """Return the histogram of each dataset."""
+    return [tuple(map(values.count, range(domain_size))) for values in table]
+
+
+def product_channel(num_users: int, randomizer: Channel) -> Channel:
+    """Return N for any randomizer: each user reports through it, independently."""
+    inputs, outputs = (datasets(num_users, size) for size in randomizer.matrix.shape)
+    exact = randomizer.is_exact
+    require_cells("the channel from datasets", len(inputs), len(outputs), exact=exact)
+    matrix = reduce(np.kron, [randomizer.matrix] * num_users)
+    return Channel(matrix, tuple(inputs), tuple(outputs))
+
+
+def reduced_product_channel(num_users: int, randomizer: Channel) -> Channel:
+    """Return N^r for any randomizer: histograms of values to histograms of reports.
+
+    All datasets of one histogram lead to the same law, so that one row of N S^r is enough, and the
+    uniform prior of Definition 23 plays no part.
+    """
+    of_rows = _histograms(datasets(num_users, randomizer.num_inputs), randomizer.num_inputs)
+    firsts = {histogram: row for row, histogram in reversed([*enumerate(of_rows)])}
+    inputs, full = tuple(sorted(firsts)), product_channel(num_users, randomizer)
+    chosen = Channel(full.matrix[[firsts[each] for each in inputs]], inputs, full.outputs)
+    return chosen @ reduced_shuffle_channel(num_users, randomizer.num_outputs)
+
+
+def _response(domain_size: int, truth: Truth) -> Channel:
+    """Return k-ary randomized response of one user: truth on the diagonal, else (1 - p)/(k - 1)."""
+    probability = checked_truth(truth, domain_size)
+    matrix = np.full((domain_size, domain_size), (1 - probability) / (domain_size - 1))
+    np.fill_diagonal(matrix, probability)
+    return Channel(matrix)
+
+
+def randomizer_channel(num_users: int, domain_size: int, truth: Truth) -> Channel:
+    """Return N for k-ary randomized response (Definition 10).
+
+    Parameters
+    ----------
+    num_users, domain_size : int
+        n >= 1 and k >= 2.
+    truth : float, int or Fraction
+        Probability p of reporting the true value, in [1/k, 1]. Fractions and integers give an exact
+        channel.
+
+    Returns
+    -------
+    Channel
+        k^n datasets to k^n datasets.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p < 1/k.
+    ParameterError
+        If p is no probability, or there are more than 2e8 cells (exact: 4e6).
+
+    Examples
+    --------
+    >>> randomizer_channel(1, 2, 0.75).matrix
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    return product_channel(num_users, _response(domain_size, truth))
+
+
+def shuffle_channel(num_users: int, domain_size: int) -> Channel:
+    """Return S: the values in an order drawn uniformly (Definition 7).
+
+    Parameters
+    ----------
+    num_users, domain_size : int
+        n >= 1 and k >= 2.
+
+    Returns
+    -------
+    Channel
+        k^n datasets to k^n datasets, exact.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than 4e6 cells.
+
+    Examples
+    --------
+    >>> shuffle_channel(2, 2).to_dense()
+    array([[1. , 0. , 0. , 0. ],
+           [0. , 0.5, 0.5, 0. ],
+           [0. , 0.5, 0.5, 0. ],
+           [0. , 0. , 0. , 1. ]])
+    """
+    table = datasets(num_users, domain_size)
+    require_cells("the channel from datasets", len(table), len(table), exact=True)
+    of_rows = _histograms(table, domain_size)
+    sizes = Counter(of_rows)
+    matrix = [[Fraction(one == other, sizes[one]) for other in of_rows] for one in of_rows]
+    return Channel(matrix, tuple(table), tuple(table))
+
+
+def reduced_shuffle_channel(num_users: int, domain_size: int) -> Channel:
+    """Return S^r: the histogram of the dataset, and nothing else (Definition 8).
+
+    Equivalent to `shuffle_channel`: there, columns of one histogram are equal (Prop. 9).
+
+    Parameters
+    ----------
+    num_users, domain_size : int
+        n >= 1 and k >= 2.
+
+    Returns
+    -------
+    Channel
+        k^n datasets to histograms, exact.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than 4e6 cells.
+
+    Examples
+    --------
+    >>> channel = reduced_shuffle_channel(2, 2)
+    >>> channel.outputs
+    ((0, 2), (1, 1), (2, 0))
+    >>> channel.to_dense()[1]
+    array([0., 1., 0.])
+    """
+    table = datasets(num_users, domain_size)
+    of_rows = _histograms(table, domain_size)
+    columns = sorted(set(of_rows))
+    require_cells("the channel to histograms", len(table), len(columns), exact=True)
+    matrix = [[int(each == column) for column in columns] for each in of_rows]
+    return Channel(matrix, tuple(table), tuple(columns))
+
+
+def reduced_randomizer_channel(num_users: int, domain_size: int, truth: Truth) -> Channel:
+    """Return N^r for k-ary randomized response (Definition 23), histograms to histograms.
+
+    Parameters
+    ----------
+    num_users, domain_size : int
+        n >= 1 and k >= 2.
+    truth : float, int or Fraction
+        Probability p of reporting the true value, in [1/k, 1]. Fractions and integers give an exact
+        channel.
+
+    Returns
+    -------
+    Channel
+        Sizes are limited as for `randomizer_channel`, from which it is made.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p < 1/k.
+    ParameterError
+        If p is no probability, or the channel is too large.
+
+    Examples
+    --------
+    >>> channel = reduced_randomizer_channel(3, 2, Fraction(3, 4))
+    >>> channel.inputs[1], channel.matrix[1].tolist()
+    ((1, 2), [Fraction(9, 64), Fraction(33, 64), Fraction(19, 64), Fraction(3, 64)])
+    """
+    return reduced_product_channel(num_users, _response(domain_size, truth))

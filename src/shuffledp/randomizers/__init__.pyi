@@ -7,11 +7,11 @@ from shuffledp.randomizers.base import CategoryRandomizer as CategoryRandomizer
 from shuffledp.randomizers.base import Channel as Channel
 from shuffledp.randomizers.base import LocalRandomizer as LocalRandomizer
 from shuffledp.randomizers.base import MeanRandomizer as MeanRandomizer
-from shuffledp.randomizers.duchi import Duchi as Duchi
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse as KRandomizedResponse
 from shuffledp.randomizers.local_hashing import HadamardResponse as HadamardResponse
 from shuffledp.randomizers.local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
-from shuffledp.randomizers.piecewise import Piecewise as Piecewise
+from shuffledp.randomizers.number_randomizer import Duchi as Duchi
+from shuffledp.randomizers.number_randomizer import Piecewise as Piecewise
 from shuffledp.randomizers.privunit import PrivUnit as PrivUnit
 from shuffledp.randomizers.registry import RANDOMIZERS as RANDOMIZERS
 from shuffledp.randomizers.registry import make_randomizer as make_randomizer

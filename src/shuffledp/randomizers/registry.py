@@ -40,7 +40,9 @@ RANDOMIZERS = _Makers(
 )
 
 #: Randomizers of a number by name; each takes ``low``, ``high`` and ``epsilon0``.
-NUMBER_RANDOMIZERS = _Makers(duchi="duchi:Duchi", piecewise="piecewise:Piecewise")
+NUMBER_RANDOMIZERS = _Makers(
+    duchi="number_randomizer:Duchi", piecewise="number_randomizer:Piecewise"
+)
 
 #: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
 VECTOR_RANDOMIZERS = _Makers(privunit="privunit:PrivUnit")

@@ -19,7 +19,7 @@ from shuffledp.groups.attacks.survey import (
     own_neighbourhoods,
 )
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 RAW = ComparedArrangement(name="raw")

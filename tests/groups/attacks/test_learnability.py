@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
-from shuffledp.groups.attacks.learnability import (
+from shuffledp.groups.attacks.adversaries import (
     LAMBDA,
     LAMBDA_DEBIASED,
     debiased_laws,
@@ -23,7 +23,7 @@ from shuffledp.groups.attacks.learnability import (
 )
 from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 GROUPS = Groups(num_users=4, starts=[0, 3, 5], members=[0, 1, 2, 2, 3])

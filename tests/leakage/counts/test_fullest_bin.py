@@ -26,26 +26,24 @@ from oracles.partitions import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.counts.contour import (
-    UnevenBins,
-    contour_angles,
-    contour_period,
-    largest_mass,
-    log_sum_mass,
-    uneven_angles,
-)
 from shuffledp.leakage.counts.count_kernels import confined, overflow_weight, poisson_masses
 from shuffledp.leakage.counts.fullest_bin import (
+    UnevenBins,
     characteristic_tails,
+    contour_angles,
+    contour_period,
     excess_by,
     in_bins,
+    largest_mass,
     lattice_rule,
     least_load,
     load_window,
+    log_sum_mass,
     maximum_load_excess,
     num_panels,
     recurrence_tails,
     stride_rule,
+    uneven_angles,
     uneven_maximum,
 )
 

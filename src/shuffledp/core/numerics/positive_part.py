@@ -34,6 +34,7 @@ and up to ``most_nodes`` nodes are visited; a Lipschitz bound passes over most o
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,9 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.terms import Terms
+
+if TYPE_CHECKING:
+    from shuffledp.core.numerics.positive_part_kernels import Terms
 
 # No double below this keeps its relative accuracy; what is possible has no smaller upper end.
 SMALLEST_UPPER = 1e-300
@@ -142,6 +145,8 @@ def mean_positive_part(
         return Enclosure(base, base)
     # In one sum: 1 - total would lose what a rare base value has but for some 1e-16.
     rest = math.fsum((1.0, *-masses))
+    from shuffledp.core.numerics.positive_part_kernels import Terms
+
     law = Terms(float(users), base, max(rest, 0.0), masses, differences)
     if _num_listed(law, users) <= _MOST_OUTCOMES:
         found: Enclosure | None = _listed(law, users)
@@ -160,12 +165,12 @@ def mean_positive_part(
     return _by_contour(law, width, most_nodes)
 
 
-def _alone(law: Terms) -> float:
+def _alone(law: "Terms") -> float:
     """Return the upper end for one term."""
     return _listed(law._replace(number=1.0), 1).upper
 
 
-def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
+def _by_contour(law: "Terms", width: float, most_nodes: float) -> Enclosure:
     """Enclose the same by a contour integral, in units of a power of two."""
     from shuffledp.core.numerics.positive_part_kernels import enclose_positive_part
 
@@ -188,7 +193,7 @@ def _by_contour(law: Terms, width: float, most_nodes: float) -> Enclosure:
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 
 
-def _num_listed(law: Terms, most: int) -> float:
+def _num_listed(law: "Terms", most: int) -> float:
     """Return about how many outcomes are visited with ``most`` terms off the two first values."""
     others, first = law.size - 1, law.masses[0]
     if most * others > _MOST_OUTCOMES:
@@ -201,9 +206,9 @@ def _num_listed(law: Terms, most: int) -> float:
     return rows * min(_DEVIATIONS * spread, law.number + 1.0)
 
 
-def _listed(law: Terms, most: int) -> Enclosure:
+def _listed(law: "Terms", most: int) -> Enclosure:
     """Enclose the same by listing outcomes with at most ``most`` terms off the two first values."""
-    from shuffledp.core.numerics.listing_kernels import enumerate_positive_part
+    from shuffledp.core.numerics.positive_part_kernels import enumerate_positive_part
 
     # Chances of what is rare may underflow where values are huge: these go together.
     unit, size = min(max(law.exponent, 0), _LARGEST_UNIT), law.size
@@ -216,7 +221,7 @@ def _listed(law: Terms, most: int) -> Enclosure:
     return Enclosure(max(value - slack, 0.0), max(value + slack, SMALLEST_UPPER))
 
 
-def _listed_while_rare(law: Terms, negligible: float) -> Enclosure | None:
+def _listed_while_rare(law: "Terms", negligible: float) -> Enclosure | None:
     """Enclose the same by listing, where all but two values are so rare that this can be done."""
     expected = max(law.number * math.fsum(law.masses[1:]), SMALLEST_UPPER)
     frequent = max(law.base, law.base + float(law.differences[0]), 0.0)

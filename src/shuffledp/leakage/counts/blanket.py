@@ -10,7 +10,7 @@ does not rise with m, so the law of B may be cut into ranges that stand at their
 docs/results/leakage-strong.md.
 
 *The fullest of some bins where most balls may fall beside them.* n independent balls fall into
-each of b bins with chance r, and else into the rest: see `contour`.
+each of b bins with chance r, and else into the rest: see `fullest_bin`.
 
 *Left out.* Below the first load, by negative association of the counts (Joag-Dev and Proschan
 1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80. Above the last one
@@ -30,8 +30,14 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.channel import Truth, checked_prior, float_channel
-from shuffledp.leakage.counts.contour import Setting, bernstein_reach, contour_angles, contour_tails
-from shuffledp.leakage.counts.fullest_bin import excess_share, lattice_rule
+from shuffledp.leakage.counts.fullest_bin import (
+    Setting,
+    bernstein_reach,
+    contour_angles,
+    contour_tails,
+    excess_share,
+    lattice_rule,
+)
 from shuffledp.leakage.counts.others import MOST_USERS, Coins, Response, report_law, unshuffled
 
 _ULP = math.ulp(1.0)

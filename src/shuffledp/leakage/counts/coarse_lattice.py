@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Waves
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.counts.contour import bernstein_reach
+from shuffledp.leakage.counts.fullest_bin import bernstein_reach
 from shuffledp.leakage.counts.others import Kind, count_moments, fourier_slack
 
 _ULP = math.ulp(1.0)

@@ -19,7 +19,7 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.leakage.channel import Truth, checked_truth
-from shuffledp.leakage.counts.contour import bernstein_reach
+from shuffledp.leakage.counts.fullest_bin import bernstein_reach
 
 _ULP = math.ulp(1.0)
 

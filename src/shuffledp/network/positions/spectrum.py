@@ -11,10 +11,10 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.compiled import one_thread
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.reports import read_only
-from shuffledp.core.threads import one_thread
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, weight_grid
 from shuffledp.network.walk import over_blocks

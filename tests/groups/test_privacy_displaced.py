@@ -11,7 +11,7 @@ from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.groups.privacy.displaced import (
+from shuffledp.groups.privacy import (
     DISPLACEMENT_ASSUMPTIONS,
     crowd_with_mean,
     displaced_epsilon,

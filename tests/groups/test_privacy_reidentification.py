@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
+from shuffledp.groups.privacy import odds_factor, reidentification_bound
 
 
 def published_bound(*, group_size, subset_size, epsilon0, alpha):
