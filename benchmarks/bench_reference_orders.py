@@ -14,10 +14,10 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.groups import Groups, Memberships
-from shuffledp.groups.permutations import inverse
 from shuffledp.groups.reference_orders import (
     breadth_first_order,
     choose_reference_order,
+    inverse,
     paper_sensitivity,
     sensitivities_in_order,
     sensitivity,

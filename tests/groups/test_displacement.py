@@ -10,8 +10,8 @@ from scipy.stats import binom
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.displacement import LARGEST_COORDINATE, DisplacementShuffler, PublicPlaces
+from shuffledp.groups.group_rows import EARTH_RADIUS
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS
 
 PAIR = Groups.from_sets([[0, 1]], num_users=2)
 

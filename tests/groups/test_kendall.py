@@ -20,7 +20,7 @@ from shuffledp.groups.mallows import (
     permutation_of_code,
     settle_entry,
 )
-from shuffledp.groups.permutations import LIBRARY_MARGIN
+from shuffledp.groups.reference_orders import LIBRARY_MARGIN
 
 
 def decoded(code):

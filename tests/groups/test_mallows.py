@@ -22,7 +22,7 @@ from shuffledp.groups.mallows import (
     mallows_model,
     permute_all_but,
 )
-from shuffledp.groups.permutations import LIBRARY_MARGIN, require_num_items, require_theta
+from shuffledp.groups.reference_orders import LIBRARY_MARGIN, require_num_items, require_theta
 
 THETAS = (0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 5.0, 50.0, 700.0, 1e308, math.inf)
 

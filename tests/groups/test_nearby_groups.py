@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import group_rows as rows
-from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import (
+from shuffledp.groups.group_rows import (
     EARTH_RADIUS,
     LARGEST_COORDINATE,
     chord_of,
     distinct_places,
     first_fault,
 )
+from shuffledp.groups.groups import Groups
 
 
 def members_of(groups):

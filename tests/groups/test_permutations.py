@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.mallows import DISTANCES
-from shuffledp.groups.permutations import inverse
+from shuffledp.groups.reference_orders import inverse
 
 
 @given(st.permutations(range(7)))

@@ -12,7 +12,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import reference_orders as centroid_sweeps
 from shuffledp.groups.groups import Groups, Memberships
-from shuffledp.groups.permutations import inverse
 from shuffledp.groups.reference_orders import (
     DISTANCES,
     PATIENCE,
@@ -24,6 +23,7 @@ from shuffledp.groups.reference_orders import (
     group_sensitivities,
     group_widths,
     improve_by_sweeps,
+    inverse,
     paper_sensitivity,
     principal_axis_order,
     sensitivity,

@@ -59,12 +59,17 @@ from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups import permutations
 from shuffledp.groups.exact_draws import MOST_DIMENSIONS, SMALLEST_THETA, draw_lattice_noise
-from shuffledp.groups.group_rows import blocks_of
+from shuffledp.groups.group_rows import EARTH_RADIUS, blocks_of, distinct_places, points_of_people
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places, points_of_people
-from shuffledp.groups.reference_orders import choose_reference_order
+from shuffledp.groups.reference_orders import (
+    alpha_above,
+    choose_reference_order,
+    require_alpha,
+    require_reports,
+    require_theta,
+    theta_below,
+)
 
 #: Largest absolute coordinate: sums over all people stay within 64 bits.
 LARGEST_COORDINATE = 2**32
@@ -384,7 +389,7 @@ class DisplacementShuffler:
     _tree: PlaceTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        theta = permutations.require_theta(self.theta)
+        theta = require_theta(self.theta)
         if 0.0 < theta < SMALLEST_THETA:
             raise ParameterError(
                 f"theta = {theta} is between 0 and 2^-40: give 0 for a uniform shuffle, or make "
@@ -423,9 +428,9 @@ class DisplacementShuffler:
             With theta = alpha / Delta rounded down. If nobody in a group can move, because all
             its members are at one place, theta is inf.
         """
-        wanted = permutations.require_alpha(alpha)
+        wanted = require_alpha(alpha)
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
-        theta = permutations.theta_below(wanted, places.sensitivity(groups))
+        theta = theta_below(wanted, places.sensitivity(groups))
         # Where alpha allows less noise than can be drawn, a uniform shuffle hides more.
         theta = theta if theta >= SMALLEST_THETA else 0.0
         return cls(places=places, theta=theta, groups=groups, alpha=wanted)
@@ -442,7 +447,7 @@ class DisplacementShuffler:
 
     def alpha_for(self, groups: Groups) -> float:
         """Return theta Delta, the alpha for any groups of the same people; errs upwards."""
-        return permutations.alpha_above(self.theta, self.places.sensitivity(groups))
+        return alpha_above(self.theta, self.places.sensitivity(groups))
 
     def crowds_lower(self) -> Floats:
         """Return the expected number of others who hide each person's report.
@@ -504,5 +509,5 @@ class DisplacementShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        permutations.require_reports(reports, self.num_users)
+        require_reports(reports, self.num_users)
         return np.ascontiguousarray(reports[self.draw(entropy)])

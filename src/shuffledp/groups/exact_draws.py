@@ -49,7 +49,10 @@ import numpy as np
 
 from shuffledp.core.arrays import Booleans, Floats, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import LIBRARY_MARGIN
+
+#: Relative error that exp and log of the C library may have: 32 units in the last place, where
+#: the usual libraries stay below one. What lies within it is settled with decimals.
+LIBRARY_MARGIN = 2.0**-48
 
 WORD_BITS = 64
 _INFINITY = Decimal("Infinity")

@@ -17,9 +17,9 @@ from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.group_rows import first_fault, require_metric
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
-from shuffledp.groups.nearby_groups import first_fault, require_metric
 
 _METRES = {"": Decimal(1), "m": Decimal(1), "km": Decimal(1000), "mi": Decimal("1609.344")}
 _LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)

@@ -17,8 +17,14 @@ from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import count_of, groups_by_hops, groups_of_sets, require_users
-from shuffledp.groups.nearby_groups import groups_by_distance, groups_of_nearest
+from shuffledp.groups.group_rows import (
+    count_of,
+    groups_by_distance,
+    groups_by_hops,
+    groups_of_nearest,
+    groups_of_sets,
+    require_users,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -79,10 +79,19 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups import exact_draws as exact
-from shuffledp.groups import permutations
+from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.permutations import alpha_above, require_alpha, require_reports, theta_below
-from shuffledp.groups.reference_orders import ReferenceOrder, choose_reference_order, sensitivity
+from shuffledp.groups.reference_orders import (
+    ReferenceOrder,
+    alpha_above,
+    choose_reference_order,
+    require_alpha,
+    require_num_items,
+    require_reports,
+    require_theta,
+    sensitivity,
+    theta_below,
+)
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
 MAX_TERMS = 5 * 10**8
@@ -97,7 +106,7 @@ def displacement_law(num_items: int, theta: float, place: int) -> tuple[Integers
     What is left out has probability below 1e-21. `ParameterError` if more than 5e8 terms would be
     needed. Cost: O(n + W^2) for W = min(n, 50 / theta), about 30 ns a term; memory O(n).
     """
-    n, theta = permutations.require_num_items(num_items), permutations.require_theta(theta)
+    n, theta = require_num_items(num_items), require_theta(theta)
     if not 0 <= place < n:
         raise ParameterError(f"place = {place} is not in [0, {n - 1}]: give a place counted from 0")
     if theta == 0.0:
@@ -169,8 +178,8 @@ class MallowsModel(ABC):
     theta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_items", permutations.require_num_items(self.num_items))
-        object.__setattr__(self, "theta", permutations.require_theta(self.theta))
+        object.__setattr__(self, "num_items", require_num_items(self.num_items))
+        object.__setattr__(self, "theta", require_theta(self.theta))
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
@@ -334,7 +343,7 @@ def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Intege
 
 
 def draw_by_swaps(
-    num_items: int, theta: float, entropy: Entropy, *, margin: float = permutations.LIBRARY_MARGIN
+    num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
 ) -> Integers:
     """Draw a permutation with probability proportional to e^(-theta swaps), exactly.
 
@@ -359,7 +368,7 @@ def draw_by_swaps(
 
 
 def draw_lehmer_code(
-    num_items: int, theta: float, entropy: Entropy, *, margin: float = permutations.LIBRARY_MARGIN
+    num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
 ) -> Integers:
     """Draw the Lehmer code of a permutation, exactly, for theta in (0, inf).
 

@@ -1,4 +1,4 @@
-"""Compiled loops of Mallows models, of who hides whom on places, and over the rows of groups.
+"""Compiled loops of Mallows models, of crowds on places, and over the rows of groups.
 
 For the exact sensitivities people are met in the order of their places, so that the members of
 every group come sorted without any sorting: a group only has to remember how many of its members
