@@ -13,6 +13,7 @@ from oracles.mallows import DISTANCES
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.mallows import (
     KendallMallows,
     displacement_law,
@@ -20,7 +21,6 @@ from shuffledp.groups.mallows import (
     permutation_of_code,
     settle_entry,
 )
-from shuffledp.groups.reference_orders import LIBRARY_MARGIN
 
 
 def decoded(code):
@@ -168,16 +168,3 @@ def test_many_draws_have_this_mean():
 def test_too_much_work_is_refused():
     with pytest.raises(ParameterError, match=r"need 1\.0e\+12 terms, above 5e\+08"):
         displacement_law(2_000_000, 1e-9, 1_000_000)
-
-
-@pytest.mark.parametrize("place", [-1, 3])
-def test_places_out_of_range_are_refused(place):
-    with pytest.raises(ParameterError, match=r"is not in \[0, 2\]"):
-        displacement_law(3, 1.0, place)
-
-
-def test_bad_parameters_are_refused():
-    with pytest.raises(ParameterError, match="theta = nan"):
-        displacement_law(3, math.nan, 0)
-    with pytest.raises(ParameterError, match="num_items = 0"):
-        displacement_law(0, 1.0, 0)

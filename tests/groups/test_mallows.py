@@ -14,15 +14,16 @@ from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import shuffler_kernels as kernels
-from shuffledp.groups.exact_draws import LazyUniform, draw_against_odds
+from shuffledp.groups.exact_draws import LIBRARY_MARGIN, LazyUniform, draw_against_odds
 from shuffledp.groups.mallows import (
     MALLOWS_MODELS,
     HammingMallows,
+    KendallMallows,
     draw_by_swaps,
     mallows_model,
     permute_all_but,
 )
-from shuffledp.groups.reference_orders import LIBRARY_MARGIN, require_num_items, require_theta
+from shuffledp.groups.reference_orders import require_theta
 
 THETAS = (0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 5.0, 50.0, 700.0, 1e308, math.inf)
 
@@ -93,13 +94,13 @@ def test_theta_must_be_at_least_zero(name, theta):
 def test_limits_of_arguments():
     assert require_theta(10**400) == math.inf
     assert math.copysign(1.0, require_theta(-0.0)) == 1.0
-    assert require_num_items(2**32 - 1) == 2**32 - 1
-    with pytest.raises(ParameterError, match="above 2\\^32 - 1"):
-        require_num_items(2**32)
+    assert KendallMallows(num_items=2**32 - 1, theta=1.0).num_items == 2**32 - 1
+    with pytest.raises(ParameterError, match="above 4,294,967,295: shuffle parts"):
+        KendallMallows(num_items=2**32, theta=1.0)
     with pytest.raises(ParameterError, match="num_items = 0 is below 1"):
-        require_num_items(0)
+        KendallMallows(num_items=0, theta=1.0)
     with pytest.raises(ParameterError, match="is not a whole number"):
-        require_num_items(2.5)
+        KendallMallows(num_items=2.5, theta=1.0)
 
 
 def test_unknown_distances_are_refused():

@@ -75,7 +75,13 @@ def require_open_unit(name: str, value: SupportsFloat) -> float:
     return _between(name, value, 0.0, 1.0, said="in (0, 1)")
 
 
-def require_at_least(name: str, value: SupportsIndex, minimum: int, most: int | None = None) -> int:
+def require_at_least(
+    name: str,
+    value: SupportsIndex,
+    minimum: int,
+    most: int | None = None,
+    remedy: str = "give at most that",
+) -> int:
     """Return ``value`` as an int if it is a whole number from ``minimum`` to ``most``, or raise."""
     try:
         # A truth value is refused as a text is, though Python takes it for 0 or 1.
@@ -87,7 +93,7 @@ def require_at_least(name: str, value: SupportsIndex, minimum: int, most: int | 
     if number < minimum:
         raise ParameterError(f"{name} = {number} is below {minimum}: give an integer >= {minimum}")
     if most is not None and number > most:
-        raise ParameterError(f"{name} = {number} is above {most:,}: give at most that")
+        raise ParameterError(f"{name} = {number} is above {most:,}: {remedy}")
     return number
 
 

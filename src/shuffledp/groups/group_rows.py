@@ -1,7 +1,8 @@
 """Compressed rows of groups, each distinct one once: as given, by hops, by distance, the nearest.
 
-*Coordinates.* Distances along the surface of the Earth, taken as a sphere, grow with the straight line through
-it, the chord. So all three metrics become straight lines between points, which trees can search:
+*Coordinates.* Distances along the surface of the Earth, taken as a sphere, grow with the straight
+line through it, the chord. So all three metrics become straight lines between points, which trees
+can search:
 
 ===========  ==========================================================================
 metric       measured between
@@ -52,12 +53,7 @@ class Rows(NamedTuple):
 
 def require_users(num_users: SupportsIndex) -> int:
     """Return the number of people if it is in [1, 2^31 - 1], else raise `ParameterError`."""
-    number = require_at_least("num_users", num_users, 1)
-    if number > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {number:,} is above {MOST_USERS:,}: shuffle in several batches"
-        )
-    return number
+    return require_at_least("num_users", num_users, 1, MOST_USERS, "shuffle in several batches")
 
 
 def require_memberships(count: int, *, remedy: str, at_least: bool = False) -> None:

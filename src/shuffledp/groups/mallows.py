@@ -86,12 +86,14 @@ from shuffledp.groups.reference_orders import (
     alpha_above,
     choose_reference_order,
     require_alpha,
-    require_num_items,
     require_reports,
     require_theta,
     sensitivity,
     theta_below,
 )
+
+#: Places are drawn from halves of 64-bit words.
+MAX_ITEMS = 2**32 - 1
 
 #: Terms that `displacement_law` adds up at most: a few seconds' work.
 MAX_TERMS = 5 * 10**8
@@ -106,9 +108,7 @@ def displacement_law(num_items: int, theta: float, place: int) -> tuple[Integers
     What is left out has probability below 1e-21. `ParameterError` if more than 5e8 terms would be
     needed. Cost: O(n + W^2) for W = min(n, 50 / theta), about 30 ns a term; memory O(n).
     """
-    n, theta = require_num_items(num_items), require_theta(theta)
-    if not 0 <= place < n:
-        raise ParameterError(f"place = {place} is not in [0, {n - 1}]: give a place counted from 0")
+    n = num_items
     if theta == 0.0:
         return np.arange(-place, n - place), np.full(n, 1.0 / n)
     # Later smaller items are v_i of the Lehmer code, truncated geometric; earlier larger likewise.
@@ -178,7 +178,10 @@ class MallowsModel(ABC):
     theta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_items", require_num_items(self.num_items))
+        size = require_at_least(
+            "num_items", self.num_items, 1, MAX_ITEMS, "shuffle parts of that size"
+        )
+        object.__setattr__(self, "num_items", size)
         object.__setattr__(self, "theta", require_theta(self.theta))
 
     def sample(self, entropy: Entropy) -> Integers:

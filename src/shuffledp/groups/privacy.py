@@ -428,11 +428,8 @@ def reidentification_bound(
     Cost: O(k) exact integer operations up to k = 2000, above that Theorem 4.2 itself.
     """
     r = require_at_least("group_size", group_size, 2)
-    k = require_at_least("subset_size", subset_size, 1)
-    if k > r:
-        raise ParameterError(
-            f"subset_size = {k} is above group_size = {r}: the subset is a part of the group"
-        )
+    remedy = "the subset is a part of the group"
+    k = require_at_least("subset_size", subset_size, 1, r, remedy)
     if 2 * k > r:
         raise OutOfRegimeError(
             f"the re-identification bound needs subset_size <= group_size / 2 (arXiv:2106.06603v3, "

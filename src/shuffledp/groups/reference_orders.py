@@ -63,19 +63,6 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups.group_rows import points_of_people
 from shuffledp.groups.groups import Groups, Memberships
 
-#: Places are drawn from halves of 64-bit words.
-MAX_ITEMS = 2**32 - 1
-
-
-def require_num_items(value: SupportsIndex) -> int:
-    """Return ``value`` as an int if it is in [1, 2^32 - 1], else raise `ParameterError`."""
-    number = require_at_least("num_items", value, 1)
-    if number > MAX_ITEMS:
-        raise ParameterError(
-            f"num_items = {number} is above 2^32 - 1: shuffle parts of that size, one by one"
-        )
-    return number
-
 
 def require_theta(value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is in [0, inf], else raise `ParameterError`."""

@@ -32,7 +32,7 @@ from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
@@ -317,10 +317,7 @@ def _reidentification(
 
 def required_members(subset_size: int, eta: float) -> int:
     """Minimum number of l reports that must stay for a share: eta l, rounded up."""
-    size = require_at_least("subset_size", subset_size, 1)
-    if not 0.0 <= eta <= 1.0:  # written so that NaN fails
-        raise ParameterError(f"eta = {eta} is not in [0, 1]: it is a share, such as 0.9")
-    return math.ceil(Fraction(repr(float(eta))) * size)
+    return math.ceil(Fraction(repr(float(eta))) * subset_size)
 
 
 def preserved_share(

@@ -121,8 +121,7 @@ def _largest_sums(prior: ArrayLike) -> Floats:
     """Return the sums of the 1, 2, ..., k largest probabilities of a law."""
     size = np.size(np.asarray(prior, dtype=np.object_))
     law = np.sort(checked_prior(prior, max(size, 1)))[::-1]
-    heads: Floats = np.cumsum(law / law.sum())
-    return heads
+    return np.cumsum(law / law.sum())
 
 
 def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:

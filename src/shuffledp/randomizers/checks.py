@@ -18,12 +18,8 @@ _FINGERPRINT_DIGITS = 32  # 128 bits
 
 def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
     """Return ``value`` as an int in [2, 2^32 - 1], else raise `ParameterError`."""
-    k = require_at_least("domain_size", value, 2)
-    if k > largest:
-        raise ParameterError(
-            f"domain_size = {k} is above {largest}: group the values into fewer categories"
-        )
-    return k
+    remedy = "group the values into fewer categories"
+    return require_at_least("domain_size", value, 2, largest, remedy)
 
 
 def require_power_of_two(name: str, value: SupportsIndex, least: int, most: int) -> int:

@@ -196,8 +196,7 @@ class HashedReports(SettledRandomizer):
             totals = np.bitwise_count(seeds & codes).astype(np.int64)
         else:
             totals = (self._digits(seeds) * self._digits(codes)).sum(axis=1)
-        buckets: Words = _modulo(totals, self.num_buckets).astype(np.uint64)
-        return buckets
+        return _modulo(totals, self.num_buckets).astype(np.uint64)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""

@@ -360,8 +360,7 @@ def round_to_grid(
     below = positions.astype(np.int32)
     # At most 1 - 2^-53, so that the product is below 2^63, and converted without a branch.
     left_over = ((positions - below) * 2.0**63).astype(np.int64).view(np.uint64)
-    points: NDArray[np.int32] = below + (entropy.words(block.size) >> np.uint64(1) < left_over)
-    return points
+    return below + (entropy.words(block.size) >> np.uint64(1) < left_over)
 
 
 def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIndex) -> float:

@@ -128,9 +128,7 @@ def mean_positive_part(
     >>> found.lower <= 0.25 <= found.upper <= 0.2501
     True
     """
-    users = require_at_least("num_terms", num_terms, 1)
-    if users > LARGEST_NUM_TERMS:
-        raise ParameterError(f"num_terms = {users} is above 1e15")
+    users = require_at_least("num_terms", num_terms, 1, LARGEST_NUM_TERMS)
     matters = (masses != 0.0) & (differences != 0.0)
     order = np.argsort(-masses[matters], kind="stable")
     masses, differences = masses[matters][order], differences[matters][order]

@@ -102,8 +102,7 @@ def is_vulnerable(
     shuffle, which tells nothing else.
     """
     share = 1.0 if success == 1.0 else require_open_unit("success", success)
-    vulnerable: Booleans = num_right >= math.ceil(share * num_resamplings - _SLACK)
-    return vulnerable
+    return num_right >= math.ceil(share * num_resamplings - _SLACK)
 
 
 # Directions of the prior that are this much weaker than the strongest are round-off.
@@ -306,8 +305,7 @@ def local_laws(
     sizes = neighbourhoods.sizes
     cells = np.repeat(np.arange(sizes.size), sizes) * domain_size + codes[neighbourhoods.members]
     counts = np.bincount(cells, minlength=sizes.size * domain_size)
-    laws: Floats = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
-    return laws
+    return (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
 
 
 def predicted_laws(

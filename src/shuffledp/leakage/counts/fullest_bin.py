@@ -164,8 +164,7 @@ def _log_free(mean: float, angles: Floats) -> Waves:
     for j in range(9, 1, -1):
         series = 1.0 - series * square / (2.0 * j * (2.0 * j + 1.0))
     defect = np.where(angles > 0.5, np.sin(angles) - angles, -angles * square / 6.0 * series)
-    found: Waves = mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
-    return found
+    return mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
 
 
 def _terms(
