@@ -16,9 +16,9 @@ from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.groups import privacy as grouped
 from shuffledp.groups.privacy import (
     MALLOWS_DISTANCES,
-    grouped,
     grouped_epsilon,
 )
 
