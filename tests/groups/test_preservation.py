@@ -179,5 +179,3 @@ def test_bad_arguments_are_named_of_preservation_published():
     for decay in (Fraction(-1), Fraction(3, 2)):
         with pytest.raises(ParameterError, match="decay"):
             published_preservation(3, decay, 2, eta=0.5)
-    with pytest.raises(ParameterError, match="eta"):
-        published_preservation(3, Fraction(1), 2, eta=1.5)

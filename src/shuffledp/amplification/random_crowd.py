@@ -19,9 +19,10 @@ Source: ours; docs/results/network.md.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Self
 
 from numpy.typing import ArrayLike
 
@@ -82,6 +83,12 @@ class CrowdLaw:
             raise ParameterError("misses have an entry outside [0, 1]: they are probabilities")
         object.__setattr__(self, "sizes", sizes)
 
+    @classmethod
+    def of(cls, levels: Iterable[tuple[int, float]]) -> Self:
+        """Return the law of sizes and their misses in any order; of equal sizes the last counts."""
+        sizes, misses = zip(*sorted(dict(levels).items(), reverse=True), strict=True)
+        return cls(sizes=sizes, misses=misses)
+
 
 def tail_targets(smallest: float) -> list[float]:
     """Return descending tail probabilities down to ``smallest``, at even steps of a normal law."""
@@ -99,9 +106,7 @@ def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
     if levels[0][0] - rarest[0] <= _NARROW * (rarest[0] + 1):
         levels = [rarest]
     # Among equal counts the last has the smallest miss.
-    best = {1 + count: miss for count, miss in levels}
-    sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
-    return CrowdLaw(sizes=sizes, misses=misses)
+    return CrowdLaw.of((1 + count, miss) for count, miss in levels)
 
 
 def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) -> float:

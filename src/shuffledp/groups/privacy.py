@@ -296,10 +296,7 @@ def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
     levels = [(1 + count, _poisson_tail(count - 1, most)) for count in counts if count >= 1]
     if most >= 1.0:
         levels.append((2, _poisson_tail(0, most)))
-    best = dict(sorted(levels, reverse=True))
-    if not best:
-        return None
-    return CrowdLaw(sizes=tuple(best), misses=tuple(best.values()))
+    return CrowdLaw.of(levels) if levels else None
 
 
 def _poisson_tail(count: int, mean: float) -> float:

@@ -167,9 +167,8 @@ def crowd_vulnerability_upper(
     else:
         overlaps = crowd * (float(response.noise) * _ROUNDED_DOWN) if is_strong else crowd
         # Among equal sizes the last has the smallest miss.
-        best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
-        sizes, misses = zip(*sorted(best.items(), reverse=True), strict=True)
-        law = CrowdLaw(sizes=sizes, misses=misses)
+        levels = survival_levels(overlaps, _MISSES)
+        law = CrowdLaw.of((1 + count, miss) for count, miss in levels)
 
     def hidden(size: int) -> float:
         """Bound the success probability in a crowd of this size."""

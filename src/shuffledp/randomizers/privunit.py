@@ -65,8 +65,9 @@ from shuffledp.core.arrays import Floats, Words
 from shuffledp.core.checks import require_at_least, require_non_negative, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, read_only
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer
@@ -248,14 +249,16 @@ class PrivUnit(MeanRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=_some((one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0)),
-            attack=_some(
-                (outside * own, high, 1.0),
-                (outside * own, 1.0, high),
-                (outside * none, 1.0, 1.0),
-                (inside * third, low, low),
-                (inside * shared, 1.0, low),
-                (inside * shared, low, 1.0),
+            blanket=rounded_atoms([(one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0)]),
+            attack=rounded_atoms(
+                [
+                    (outside * own, high, 1.0),
+                    (outside * own, 1.0, high),
+                    (outside * none, 1.0, 1.0),
+                    (inside * third, low, low),
+                    (inside * shared, 1.0, low),
+                    (inside * shared, low, 1.0),
+                ]
             ),
         )
 
@@ -371,15 +374,6 @@ def _turned(directions: Floats, along: Floats, across: Floats, normals: Floats) 
     turned[:, 0] = heads - factors * lengths
     turned[:, 1:] = scales[:, None] * normals - (signs * factors)[:, None] * rests
     return turned
-
-
-def _some(*atoms: tuple[float, float, float]) -> tuple[BlanketAtom, ...]:
-    """Return the atoms that have a mass."""
-    return tuple(
-        BlanketAtom(mass=mass, ratio0=ratio0, ratio1=ratio1)
-        for mass, ratio0, ratio1 in atoms
-        if mass > 0.0
-    )
 
 
 def log_odds_upper(measure: Measure) -> float:

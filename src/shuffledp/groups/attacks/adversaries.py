@@ -75,24 +75,6 @@ def choose_neighbours(
     return kernels.choose_most_similar(rows, read_only(own), traits, words, size)
 
 
-def majority_guesses(
-    released: NDArray[np.integer[Any]],
-    neighbours: NDArray[np.int32],
-    *,
-    domain_size: int,
-    entropy: Entropy,
-) -> NDArray[np.int32]:
-    """Return the most frequent value in the rows that are read about each person; -1 if none.
-
-    It is also the likeliest answer under k-ary randomized response, whatever its epsilon0 > 0.
-    Values that are equally frequent are equally likely. Cost: 2 to 3 ns a row that is read.
-    """
-    from shuffledp.groups.attacks import adversary_kernels as kernels
-
-    codes = np.array(released, dtype=np.int32)
-    return kernels.vote(codes, neighbours, domain_size, entropy.words(1)[0])
-
-
 def is_vulnerable(
     num_right: NDArray[np.integer[Any]], *, num_resamplings: int, success: float = 0.9
 ) -> Booleans:
@@ -218,6 +200,8 @@ def attack_by_majority_vote(
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.
     """
+    from shuffledp.groups.attacks.adversary_kernels import vote
+
     resamplings = require_at_least("num_resamplings", num_resamplings, 1)
     own = surveys.own_neighbourhoods(survey.neighbourhoods)
 
@@ -235,9 +219,8 @@ def attack_by_majority_vote(
             num_right = np.zeros((2, survey.num_users), dtype=np.int64)
             for _ in range(resamplings):
                 released = arrangement.arranged(survey.reports(entropy), entropy)
-                guesses = majority_guesses(
-                    released, neighbours, domain_size=survey.domain_size, entropy=entropy
-                )
+                codes, word = np.array(released, dtype=np.int32), entropy.words(1)[0]
+                guesses = vote(codes, neighbours, survey.domain_size, word)
                 num_right += survey.codes == np.stack([guesses, released])
             vulnerable = is_vulnerable(num_right, num_resamplings=resamplings, success=success)
             return {"share of vulnerable people": tuple(vulnerable.mean(axis=1).tolist())}
