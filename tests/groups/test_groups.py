@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.groups.group_kernels import row_sums
 from shuffledp.groups.group_rows import (
     MOST_USERS,
     Rows,
@@ -14,7 +15,6 @@ from shuffledp.groups.group_rows import (
     starts_of,
 )
 from shuffledp.groups.groups import Groups, Memberships
-from shuffledp.groups.shuffler_kernels import row_sums
 
 
 @st.composite

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.mallows import DISTANCES
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups import group_kernels as kernels
 from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.mallows import (
     KendallMallows,

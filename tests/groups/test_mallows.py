@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups import group_kernels as kernels
 from shuffledp.groups.exact_draws import LIBRARY_MARGIN, LazyUniform, draw_against_odds
 from shuffledp.groups.mallows import (
     MALLOWS_MODELS,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shuffledp.core.arrays import walsh_hadamard
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
-from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.randomizers import CountMeanSketch, Counts, Reports
 from shuffledp.randomizers.keyed_hash import buckets_of, digests_of

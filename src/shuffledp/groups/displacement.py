@@ -127,7 +127,7 @@ class PlaceTree:
 
         Mostly within three parts in a hundred. Cost: a few microseconds a person.
         """
-        from shuffledp.groups import shuffler_kernels as kernels
+        from shuffledp.groups import group_kernels as kernels
 
         cells = np.ascontiguousarray(self.cells[self.order].astype(np.float64))
         # Means and spreads are off by less than 2^-45 of the largest coordinate.

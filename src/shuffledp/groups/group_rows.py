@@ -349,7 +349,7 @@ def groups_by_distance(
     num_users = places.place_of.size
     if reach >= float(np.sqrt((np.ptp(places.points, axis=0) ** 2).sum())):
         return one_group(num_users, description)
-    from shuffledp.groups.shuffler_kernels import sort_rows
+    from shuffledp.groups.group_kernels import sort_rows
 
     place_starts = starts_of(np.bincount(places.place_of))
     people = np.argsort(places.place_of, kind="stable").astype(np.int32)

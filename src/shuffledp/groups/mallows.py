@@ -353,7 +353,7 @@ def draw_by_swaps(
     ``margin`` is the relative error that floats may have; larger is slower and gives the same
     permutation, with ``inf`` every swap is settled with decimals.
     """
-    from shuffledp.groups.shuffler_kernels import draw_swaps
+    from shuffledp.groups.group_kernels import draw_swaps
 
     pi = np.arange(num_items, dtype=np.int64)
 
@@ -378,7 +378,7 @@ def draw_lehmer_code(
     ``margin`` is the error that floats may have; larger is slower and gives the same code, with
     ``inf`` every entry is settled with decimals. Cost: 30 to 60 ns an entry.
     """
-    from shuffledp.groups.shuffler_kernels import draw_code
+    from shuffledp.groups.group_kernels import draw_code
 
     code = np.empty(num_items, dtype=np.int64)
 
@@ -429,7 +429,7 @@ def permutation_of_code(code: Integers) -> Integers:
 
     Cost: O(n log n), about 0.1 microseconds an item; memory: 6 bytes an item beside the result.
     """
-    from shuffledp.groups.shuffler_kernels import decode
+    from shuffledp.groups.group_kernels import decode
 
     pi = np.empty_like(code)
     decode(code, pi)

@@ -192,7 +192,7 @@ def sensitivities_in_order(distance: str, memberships: Memberships, order: Integ
     A gap between neighbours in a group counts by its strangers for Kendall, by its length for the
     footrule: floor(g / 2) more in all, as floor(g^2 / 4) is the sum of the min(a_m, b_m).
     """
-    from shuffledp.groups.shuffler_kernels import footrule_sensitivities
+    from shuffledp.groups.group_kernels import footrule_sensitivities
 
     sizes = memberships.sizes
     footrule = footrule_sensitivities(read_only(order), memberships.of_users, sizes)
@@ -250,7 +250,7 @@ def _traverse(
     memberships: Memberships, roots: Integers, by_rank: Integers
 ) -> tuple[Integers, Integers]:
     """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
-    from shuffledp.groups.shuffler_kernels import traverse
+    from shuffledp.groups.group_kernels import traverse
 
     groups = memberships.groups
     own = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
@@ -292,7 +292,7 @@ def improve_by_sweeps(
 
 def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integers:
     """Return the order of the people by the weighted centres of their groups."""
-    from shuffledp.groups.shuffler_kernels import row_sums
+    from shuffledp.groups.group_kernels import row_sums
 
     places = inverse(order).astype(np.float64)
     centres = row_sums(memberships.of_groups, places) / memberships.sizes

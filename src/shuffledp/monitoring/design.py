@@ -20,11 +20,11 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import walsh_hadamard
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.monitoring_profile import MonitoringProfile
-from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,

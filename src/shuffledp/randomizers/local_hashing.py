@@ -18,10 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.arrays import Booleans, Integers, Words
+from shuffledp.core.arrays import Booleans, Integers, Words, walsh_hadamard
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
-from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import BlanketAtom, LocalProfile
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import checks

@@ -15,7 +15,7 @@ from shuffledp.groups.attacks.adversaries import (
     gaussian_process_guess,
     is_vulnerable,
 )
-from shuffledp.groups.attacks.adversary_kernels import vote
+from shuffledp.groups.group_kernels import vote
 from shuffledp.groups.groups import Groups
 
 # For the whole module; each of its statistical tests takes an equal share.

@@ -63,7 +63,7 @@ def choose_neighbours(
     for each unequal category (Gower, Biometrics 27, 1971); without such data members are chosen at
     random. Cost: one look at each pair of a person and a neighbour, 13 to 17 ns each.
     """
-    from shuffledp.groups.attacks import adversary_kernels as kernels
+    from shuffledp.groups import group_kernels as kernels
 
     size = require_at_least("num_neighbours", num_neighbours, 1)
     if privileged is None:  # all are equally similar
@@ -200,7 +200,7 @@ def attack_by_majority_vote(
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.
     """
-    from shuffledp.groups.attacks.adversary_kernels import vote
+    from shuffledp.groups.group_kernels import vote
 
     resamplings = require_at_least("num_resamplings", num_resamplings, 1)
     own = surveys.own_neighbourhoods(survey.neighbourhoods)
