@@ -4,9 +4,9 @@ For the exact sensitivities people are met in the order of their places, so that
 every group come sorted without any sorting: a group only has to remember how many of its members
 have been met, and where the last one was.
 
-For the majority vote a neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and distinct. Coins that break
-ties come from one uniform word a person by SplitMix64: they play an adversary in a simulation, and
-protect nobody.
+For the majority vote a neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and
+distinct. Coins that break ties come from one uniform word a person by SplitMix64: they play an
+adversary in a simulation, and protect nobody.
 """
 
 import math
