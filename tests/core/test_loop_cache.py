@@ -101,7 +101,7 @@ def test_all_that_loops_are_made_of_is_in_the_state():
     """Kernels take nothing from other files of the package but types of arrays."""
     covered = {each for pattern in loop_cache.SOURCES for each in PACKAGE.rglob(pattern)}
     kernels = [each for each in covered if each.name.endswith("_kernels.py")]
-    assert len(kernels) >= 11
+    assert len(kernels) >= 8
     for kernel in kernels:
         for node in ast.walk(ast.parse(kernel.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("shuffledp."):
