@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import asdict
 from types import MappingProxyType
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp.accounting import compare as comparison
-from shuffledp.accounting.compare import Scenario, Standing, compare_bounds
+from shuffledp.accounting.compare import Scenario, Standing, compare_scenario
 from shuffledp.accounting.profiles import named_profile
 from shuffledp.amplification import registry
 from shuffledp.amplification.method import Method
@@ -20,11 +19,6 @@ from shuffledp.core.numerics.enclosure import Enclosure
 
 # ---------------- comparison
 BASE = {"epsilon0": 1.0, "num_users": 10_000}
-
-
-def compare_scenario(scenario):
-    asked = asdict(scenario)
-    return compare_bounds(k=asked.pop("domain_size"), **asked)
 
 
 def by_name(compared):

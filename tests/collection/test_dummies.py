@@ -29,7 +29,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.randomizers.bit_sums import BitSums
 

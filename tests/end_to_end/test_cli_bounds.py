@@ -5,12 +5,12 @@ import json
 import pytest
 
 from golden.schemas import found_in
-from shuffledp.accounting.compare import compare_bounds
+from shuffledp.accounting.compare import Scenario, compare_scenario
 from shuffledp.amplification.registry import METHODS
 from shuffledp.cli.main import main
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
-SCENARIO = {"epsilon0": 1.0, "num_users": 10_000, "delta": 1e-6}
+SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)
 
 
 def test_people_read_the_smallest_first_and_the_lower_end_last(capsys):
@@ -41,7 +41,7 @@ def test_json(capsys):
     assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1
-    assert found_in(out) == compare_bounds(**SCENARIO).to_json_dict()
+    assert found_in(out) == compare_scenario(SCENARIO).to_json_dict()
 
 
 def test_a_named_randomizer(capsys):
