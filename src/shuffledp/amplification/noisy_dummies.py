@@ -16,7 +16,7 @@ a mean-preserving spread, added up k - 2 times by squaring, and spread to twice 
 has become too long; each only raises it in convex order. All terms are positive.
 
 *Error budget.* Grids are lowered by a part in 1e12, ratios of a group stand for each other in the
-safe direction, and 1e-11 of the victim's probability is added for round-off, and for epsilon0.
+safe direction, and 3e-11 of the victim's probability is added for round-off, and for epsilon0.
 
 Source: docs/results/dummies.md.
 """
@@ -36,7 +36,7 @@ from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFam
 _MOST_POINTS, _FEW_POINTS, _RARE = 600, 250, 1e-24
 
 # Ratios closer than this are one; round-off of sums; the largest k.
-_ALIKE, _ROUND_OFF, _MOST_BINS = 1e-10, 1e-11, 10**8
+_ALIKE, _ROUND_OFF, _MOST_BINS = 1e-10, 3e-11, 10**8
 
 
 def has_noise(profile: LocalProfile) -> bool:
