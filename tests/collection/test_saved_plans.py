@@ -43,7 +43,8 @@ def test_either_limit_may_bind():
 
 
 def test_a_limit_holds_for_rounds_and_for_other_shuffles_too():
-    assert planned(rounds=10, epsilon=2.0, max_epsilon0=0.5).randomizer.epsilon0 <= 0.5
+    limited = planned(rounds=10, epsilon=2.0, max_epsilon0=0.5, randomizer="k-rr")
+    assert limited.randomizer.epsilon0 <= 0.5
     near = Groups.from_distance([user // 4 for user in range(200)], radius=2, metric="absolute")
     within = GroupShuffling(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
     plan = planned(num_users=200, epsilon=1.0, max_epsilon0=0.8, shuffling=within)

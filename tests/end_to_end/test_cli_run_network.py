@@ -75,6 +75,7 @@ def test_json_and_files_say_the_same(here, capsys):
     assert "chart-rounds" in report
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_more_rounds_hide_more(here):
     found = []
     for rounds in ("1", "6"):

@@ -61,6 +61,7 @@ def test_without_rounds_the_guarantee_is_the_local_one(mixing):
     assert still.epsilon_upper >= guarantee_for(LAW, NUM_USERS, delta=DELTA).epsilon_upper
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_where_only_the_local_guarantee_is_left_the_result_warns(mixing):
     far, _ = ran(plan_of(mixing, 30), epsilon0=1.0)
     assert not any("Only the local guarantee" in each for each in far.warnings)
@@ -83,6 +84,7 @@ def test_a_network_of_other_people_is_refused(mixing):
         NetworkShuffling(mixing=mixing, rounds=1).guarantee(LAW, 89, delta=DELTA)
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_a_run_counts_every_report(mixing):
     result, batch = ran(plan_of(mixing, rounds=12), epsilon0=14.0)
     assert result.shuffler == "network"
@@ -91,6 +93,7 @@ def test_a_run_counts_every_report(mixing):
     assert result.estimates.count.tolist() == pytest.approx([60, 30], abs=0.01)
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_users_dummies_walk_like_reports(mixing):
     setting = plan_of(mixing, 30).setting(QUESTION, epsilon0=3.0, delta=DELTA)
     planned = dataclasses.replace(setting, dummies=(DummyLaw.from_text("poisson:0.5"),))
@@ -107,6 +110,7 @@ def test_users_dummies_walk_like_reports(mixing):
     assert abs(result.estimates.frequency[0] - 2 / 3) < 6.2 * result.estimates.standard_error[0]
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_a_single_report_a_holder_speaks_for_everybody(mixing):
     result, batch = ran(plan_of(mixing, rounds=12, protocol="single"), epsilon0=14.0)
     seen = len(batch.holders)
@@ -120,6 +124,7 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
     assert result.estimates.standard_error[0] == pytest.approx(sampling, rel=0.3)
 
 
+@pytest.mark.usefixtures("last_round_alone")
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
     setting = plan_of(mixing).setting(QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr")
     arrangement = setting.shuffling
