@@ -30,7 +30,7 @@ network exchange   3
 network run        7
 plan              16
 refused           30
-run               24
+run               26
 subsample         10
 """
 

@@ -201,6 +201,13 @@ MORE_RUNS = [
     ("run", "plan --num-users 300 --domain yes,no --epsilon 1 --delta 1e-6 --out plan.json --json"
      " && run survey.csv --column answer --plan plan.json --save-reports --seed 1 --out results"
      " --json && estimate results/reports.parquet --plan plan.json --out again --json"),
+    ("run", "plan --num-users 300 --domain yes,no --epsilon 1 --delta 1e-6 --dummies shuffler"
+     " --max-epsilon0 3 --out plan.json --json && run survey.csv --column answer --plan plan.json"
+     " --save-reports --seed 1 --out results --json && estimate results/reports.parquet --plan"
+     " plan.json --out again --json"),
+    ("run", "plan --num-users 300 --domain yes,no --epsilon 1 --delta 1e-6 --dummies shuffler"
+     " --no-local-noise --out plan.json --json && run survey.csv --column answer --plan plan.json"
+     " --seed 1 --out results --json && explain plan.json --as label --collected-by devices"),
     # From a table: so loud that a report is its value, but for a chance of 1e-15.
     ("run", "plan --num-users 300 --domain yes,no --epsilon 40 --delta 1e-6 --out plan.json --json"
      " && run survey.csv --column answer --plan plan.json --save-reports --out results --json"
