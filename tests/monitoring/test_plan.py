@@ -607,11 +607,11 @@ def test_without_dummies_nothing_is_said_of_them(plan):
     ("given", "words"),
     [
         ({"dummies": "users"}, "dummies = 'users' is not one of none, shuffler"),
-        ({"dummies": "shuffler"}, "give exactly one of them"),
+        ({"dummies": "shuffler"}, "give exactly one of them with 'shuffler'"),
         ({"dummies": "shuffler", "max_epsilon0": 1.0, "no_local_noise": True}, "give exactly one"),
         ({"dummies": "shuffler", "max_epsilon0": 0.0}, "max_epsilon0 = 0.0 is not in"),
-        ({"max_epsilon0": 1.0}, "go with dummies = 'shuffler'"),
-        ({"no_local_noise": True}, "go with dummies = 'shuffler'"),
+        ({"max_epsilon0": 1.0}, "neither with 'none'"),
+        ({"no_local_noise": True}, "neither with 'none'"),
     ],
 )
 def test_options_of_dummies_that_do_not_go_together(given, words):

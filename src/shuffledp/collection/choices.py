@@ -257,12 +257,7 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
         law = least_dummies(profile, **goal, **how)
     except InfeasibleTargetError as error:
         raise InfeasibleTargetError(f"{error}; {advice}") from None
-    if (number := expected_dummies((law,), num_bins, target.num_users)) > most:
-        raise InfeasibleTargetError(
-            f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
-            f"in all: raise epsilon or delta, {advice}"
-        )
-    return (law,)
+    return _affordable((law,), num_bins, target, advice)
 
 
 def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
@@ -273,18 +268,20 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
         )
     if randomizer.epsilon0 <= target.epsilon:
         return ()
-    dummies = least_level_dummies(
-        randomizer.profiles,
-        randomizer.gains**2 / randomizer.weights,
-        epsilon=target.epsilon,
-        delta=target.delta,
-        rounds=target.rounds,
-    )
-    if (number := expected_dummies(dummies, 2, target.num_users)) > target.most_dummies:
+    goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": target.rounds}
+    shares = randomizer.gains**2 / randomizer.weights
+    dummies = least_level_dummies(randomizer.profiles, shares, **goal)
+    advice = f"or most_dummies = {target.most_dummies:,} (--most-dummies)"
+    return _affordable(dummies, 2, target, advice)
+
+
+def _affordable(dummies: Laws, num_bins: int, target: Target, advice: str) -> Laws:
+    """Return dummies unless they are too many."""
+    number = expected_dummies(dummies, num_bins, target.num_users)
+    if number > target.most_dummies:
         raise InfeasibleTargetError(
             f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
-            f"in all: raise epsilon or delta, or most_dummies = {target.most_dummies:,} "
-            "(--most-dummies)"
+            f"in all: raise epsilon or delta, {advice}"
         )
     return dummies
 

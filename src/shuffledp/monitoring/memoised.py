@@ -10,19 +10,16 @@ import os
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import DataError, FingerprintError, ShuffledpError
 from shuffledp.core.files import sync_folder
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import CategoryRandomizer
-from shuffledp.randomizers.checks import require_same_law
-
-_VERSION = 1
 
 
 class MemoisedReports:
@@ -90,8 +87,7 @@ class MemoisedReports:
 
 def _write(path: Path, reports: Reports) -> None:
     """Make the file of these reports, on disk on return, unless there is one by now."""
-    state: dict[str, Any] = {"version": _VERSION, "fingerprint": reports.fingerprint}
-    text = json.dumps(state | {"reports": reports.data.tolist()})
+    text = json.dumps({"fingerprint": reports.fingerprint, "reports": reports.data.tolist()})
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -112,16 +108,14 @@ def _read(path: Path, randomizer: CategoryRandomizer) -> Reports:
     shape = randomizer.domain_size, *empty.shape[1:]
     try:
         state = json.loads(path.read_text(encoding="ascii"))
-        fingerprint, is_whole = str(state["fingerprint"]), state["version"] == _VERSION
         data = np.array(state["reports"], dtype=empty.dtype).reshape(shape)
-        if is_whole and fingerprint == randomizer.fingerprint:
-            randomizer.aggregate(Reports(data=data, fingerprint=fingerprint))
+        reports = Reports(data=data, fingerprint=str(state["fingerprint"]))
+        randomizer.aggregate(reports)
+    except FingerprintError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, OverflowError, ShuffledpError):
-        is_whole = False
-    if not is_whole:
         raise DataError(
             f"{path.name} is no state of memoised reports, or damaged: restore a copy, since new "
             "draws would cost epsilon0 once more"
-        )
-    require_same_law(fingerprint, randomizer.fingerprint)
-    return Reports(data=data, fingerprint=fingerprint)
+        ) from None
+    return reports

@@ -311,18 +311,14 @@ def _loss_of_value(
     """Return the local loss of each distinct value under dummies, None without any; or raise."""
     if dummies not in ("none", "shuffler"):
         raise ParameterError(f"dummies = {dummies!r} is not one of none, shuffler")
-    if dummies == "none":
-        if no_local_noise or max_epsilon0 is not None:
-            raise ParameterError(
-                "max_epsilon0 and no_local_noise go with dummies = 'shuffler': give that too"
-            )
-        return None
-    if (max_epsilon0 is None) != no_local_noise:
+    number_given = (max_epsilon0 is not None) + no_local_noise
+    if number_given != (dummies == "shuffler"):
         raise ParameterError(
-            f"dummies = 'shuffler' with max_epsilon0 = {max_epsilon0} and no_local_noise = "
-            f"{no_local_noise}: give exactly one of them, the local loss of each distinct value, "
-            "or values that only the shuffler's dummies protect"
+            f"max_epsilon0 = {max_epsilon0} and no_local_noise = {no_local_noise} with dummies = "
+            f"{dummies!r}: give exactly one of them with 'shuffler', and neither with 'none'"
         )
+    if dummies == "none":
+        return None
     return math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
 
 
