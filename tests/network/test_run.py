@@ -16,7 +16,7 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, InfeasibleTargetError
+from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.network.graph import Graph, random_regular_graph
 from shuffledp.network.run import (
     NetworkPlan,
@@ -95,19 +95,35 @@ def test_a_run_counts_every_report(mixing):
 
 @pytest.mark.usefixtures("last_round_alone")
 def test_users_dummies_walk_like_reports(mixing):
-    setting = plan_of(mixing, 30).setting(QUESTION, epsilon0=3.0, delta=DELTA)
-    planned = dataclasses.replace(setting, dummies=(DummyLaw.from_text("poisson:0.5"),))
-    laws = {"delta": DELTA, "dummies": planned.dummies[0]}
-    hidden = setting.shuffling.guarantee(setting.randomizer.profile, NUM_USERS, **laws)
-    assert hidden.epsilon_upper < setting.guarantee.epsilon_upper
-    handed_in = []
-    shuffling = dataclasses.replace(setting.shuffling, on_batch=handed_in.append)
-    result = run_plan(planned, ANSWERS, seed=7, shuffling=shuffling)
-    assert result.guarantee.epsilon_upper == hidden.epsilon_upper
-    assert result.without_dummies.epsilon_upper == setting.guarantee.epsilon_upper
+    exchange, law, handed_in = plan_of(mixing, 30), DummyLaw.from_text("poisson:0.5"), []
+    plain = exchange.setting(QUESTION, epsilon0=3.0, delta=DELTA)
+    asked = {"delta": DELTA, "dummies": law}
+    planned = exchange.setting(QUESTION, epsilon0=3.0, on_batch=handed_in.append, **asked)
+    assert planned.guarantee.epsilon_upper < plain.guarantee.epsilon_upper
+    assert planned.without_dummies.epsilon_upper == plain.guarantee.epsilon_upper
+    result = run_plan(planned, ANSWERS, seed=7)
+    assert result.guarantee.epsilon_upper == planned.guarantee.epsilon_upper
+    assert result.without_dummies.epsilon_upper == plain.guarantee.epsilon_upper
     assert len(handed_in[0].reports) == NUM_USERS + result.num_dummies
     assert 40 <= result.num_dummies <= 150  # 90 expected; missed with probability 1e-8
     assert abs(result.estimates.frequency[0] - 2 / 3) < 6.2 * result.estimates.standard_error[0]
+    # For a target they leave room for less noise.
+    target = {"epsilon": 1.5, "max_epsilon0": 4.0}
+    quieter = exchange.setting(QUESTION, **target, delta=DELTA).randomizer.epsilon0
+    louder = exchange.setting(QUESTION, **target, **asked)
+    assert louder.randomizer.epsilon0 > quieter
+    assert louder.guarantee.epsilon_upper <= 1.5
+
+
+def test_laws_of_dummies_that_no_network_knows(mixing):
+    exchange = plan_of(mixing, 30)
+    table = {"epsilon0": 3.0, "delta": DELTA, "dummies": DummyLaw.from_text("laplace:2.0:20")}
+    with pytest.raises(ParameterError, match="not accounted for with the network shuffler"):
+        exchange.setting(QUESTION, **table)
+    with pytest.raises(ParameterError, match="answers from a list, not for mean"):
+        exchange.setting(sdp.Mean(0, 1), **table)
+    with pytest.raises(ParameterError, match="another than the uniform shuffle"):
+        make_plan(QUESTION, num_users=9, **table)
 
 
 @pytest.mark.usefixtures("last_round_alone")

@@ -74,6 +74,8 @@ SHUFFLED = """
         How often reports are passed on; auto (default): until epsilon is within 1% of its limit.
     --protocol [all|single]  Holders hand in all reports they hold (default), or one of them.
     laziness=--lazy X  Chance that a report rests in a round, by a coin of its own; by default 0.
+    --dummies LAW
+        What each user sends beside the report, for every answer, such as poisson:0.001.
     """
 
 
@@ -92,7 +94,7 @@ def take_shuffle(
     Those are whether to ``save_reports``, the ``seed``, and ``ways`` to read the table. Returns
     what opens the shuffle for a number of users.
     """
-    exchange = taken(options, "graph", "rounds", "protocol", "laziness")
+    exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
     given = [name for name, value in exchange.items() if value is not None]
     id_column = options["id_column"]
     ways, alpha, distance = take_groups(options)
@@ -178,7 +180,8 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
         file = folder / REPORTS_FILE
         return run.holders_writer(file, plan, exchange.mixing.graph, handed_in, **_how(asked))
 
-    return Shuffle(partial(exchange.setting, on_batch=handed_in.append), sink)
+    how = {"dummies": asked.dummies, "on_batch": handed_in.append}
+    return Shuffle(partial(exchange.setting, **how), sink)
 
 
 def _how(asked: Any) -> dict[str, str]:

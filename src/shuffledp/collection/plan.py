@@ -6,7 +6,9 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, SupportsIndex
@@ -20,6 +22,7 @@ from shuffledp.collection.cautions import (
     without_shuffler,
 )
 from shuffledp.collection.choices import Alternative, Target
+from shuffledp.collection.dummies import require_possible
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.questions import KINDS, question_from_json
 from shuffledp.collection.questions.question import (
@@ -37,6 +40,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import logger
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
@@ -400,7 +404,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
     randomizer: str | None = None,
     rounds: SupportsIndex = 1,
     shuffling: Shuffling = UNIFORM,
-    dummies: str = "none",
+    dummies: str | DummyLaw = "none",
     no_local_noise: bool = False,
     most_dummies: SupportsIndex = choices.MOST_DUMMIES,
     frequency: float | None = None,
@@ -433,11 +437,12 @@ def plan(  # noqa: PLR0913  # one keyword an option
         How reports are shuffled; uniformly by default. Others are
         ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
         ``shuffledp.network.NetworkShuffling``.
-    dummies : {"none", "shuffler", "users", "best"}
+    dummies : {"none", "shuffler", "users", "best"}, or DummyLaw
         Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
         other users do, or each of the honest users. With "best" whatever errs least, and none if
         that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
-        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR or sums bit by bit.
+        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR or sums bit by bit. A
+        law is taken as it is, for a shuffle through a network.
     no_local_noise : bool
         Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
         nothing protects the users from a shuffler that colludes with the analyst.
@@ -489,7 +494,9 @@ def plan(  # noqa: PLR0913  # one keyword an option
             f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon"
         )
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
-    if dummies != "none" or no_local_noise:
+    if isinstance(dummies, DummyLaw):
+        _require_law(dummies, question, shuffling, is_bare=no_local_noise)
+    elif dummies != "none" or no_local_noise:
         is_one = epsilon is not None and rounds == 1 and shuffling == UNIFORM
         _require_dummies(dummies, max_epsilon0, is_bare=no_local_noise, is_one_target=is_one)
     if frequency is not None:
@@ -500,11 +507,12 @@ def plan(  # noqa: PLR0913  # one keyword an option
         delta if epsilon is None else require_open_unit("delta", delta),
         require_at_least("rounds", rounds, 1),
         math.inf if no_local_noise else min(limit, LARGEST_EPSILON0),
-        dummies,
+        "none" if isinstance(dummies, DummyLaw) else dummies,
         require_at_least("most_dummies", most_dummies, 1),
     )
+    laws = (dummies,) if isinstance(dummies, DummyLaw) else ()
     found = replace(
-        _planned(question, target, shuffling, randomizer, epsilon0), frequency=frequency
+        _planned(question, target, shuffling, randomizer, epsilon0, laws=laws), frequency=frequency
     )
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
@@ -534,6 +542,20 @@ def _require_dummies(
         )
 
 
+def _require_law(law: DummyLaw, question: Question, shuffling: Shuffling, *, is_bare: bool) -> None:
+    """Raise unless a shuffle that is not uniform knows such dummies."""
+    if not question.has_one_label:
+        raise ParameterError(
+            f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
+        )
+    if shuffling == UNIFORM or is_bare:
+        raise ParameterError(
+            f"dummies = {law} is for another than the uniform shuffle, with local noise: say who "
+            "adds them, 'shuffler' or 'users', and the least ones are found"
+        )
+    require_possible((law,), shuffling)
+
+
 def _require_frequency(question: Question, frequency: float) -> None:
     """Raise unless it is a share of users, and the question is about shares."""
     if not 0.0 <= frequency <= 1.0:
@@ -551,10 +573,11 @@ def _planned(
     shuffling: Shuffling,
     randomizer: str | None,
     epsilon0: float | None,
+    *,
+    laws: Laws,
 ) -> Plan[Estimates_co]:
-    """Return the plan that meets a target, or the one of a fixed epsilon0."""
+    """Return the plan that meets a target, or the one of a fixed epsilon0, with given dummies."""
     others: list[Alternative] = []
-    laws: Laws = ()
     if epsilon0 is None and shuffling == UNIFORM:
         if target.dummies == "none":
             makers = chosen_candidates(question, randomizer)
@@ -566,14 +589,17 @@ def _planned(
         guarantees = choices.guarantees(law, target, laws)
     else:
         name = randomizer or next(iter(question.candidates()))  # of answers k-RR
-        makers = chosen_candidates(question, name)
+        makers = chosen_candidates(question, name, with_dummies=bool(laws))
+        how: Any = {"dummies": laws[0]} if laws else {}
+        guarantee_of = partial(shuffling.guarantee, num_users=target.num_users, delta=target.delta)
         if epsilon0 is None:
-            asked = _arranged_epsilon0(question, makers[name], target, shuffling)
+            bound = partial(guarantee_of, with_lower=False, **how)
+            asked = _arranged_epsilon0(question, makers[name], target, shuffling, bound)
         else:
             asked = float(epsilon0)
         law = makers[name](asked)
-        guarantee = shuffling.guarantee(law.profile, target.num_users, delta=target.delta)
-        guarantees = {"guarantee": guarantee}
+        without = guarantee_of(law.profile) if laws else None
+        guarantees = {"guarantee": guarantee_of(law.profile, **how), "without_dummies": without}
     is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked >= target.max_epsilon0
     limit = "max_epsilon0" if is_capped else "epsilon"
     limit = "no_local_noise" if math.isinf(asked) else limit
@@ -597,14 +623,17 @@ def _planned(
 
 
 def _arranged_epsilon0(
-    question: Question, make: Any, target: Target, shuffling: Shuffling
+    question: Question,
+    make: Any,
+    target: Target,
+    shuffling: Shuffling,
+    bound: Callable[[LocalProfile], Guarantee],
 ) -> float:
     """Return the largest epsilon0 of one randomizer that meets a target with a shuffle."""
     num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
 
     def epsilon_at(inverse: float) -> float:
-        law = make(1.0 / inverse).profile
-        return shuffling.guarantee(law, num_users, delta=delta, with_lower=False).epsilon_upper
+        return bound(make(1.0 / inverse).profile).epsilon_upper
 
     # Without any amplification the target is met at epsilon0 = epsilon.
     certain = min(epsilon, target.max_epsilon0)

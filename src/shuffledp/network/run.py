@@ -180,13 +180,16 @@ class NetworkPlan:
         max_epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
+        dummies: DummyLaw | None = None,
         on_batch: OnBatch | None = None,
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
         For a target it is the one that a plan for a uniform shuffle chooses, with somewhat more
-        noise.
+        noise; beside dummies, which do not change the rounds that are chosen, k-RR.
         """
+        if dummies is not None and question.has_one_label:
+            randomizer = randomizer or next(iter(question.dummy_candidates()), None)
         planned = partial(
             make_plan,
             question,
@@ -203,7 +206,7 @@ class NetworkPlan:
             near = planned(randomizer=randomizer).randomizer
             name = near.name
         shuffling = self.shuffling(near.profile, delta=delta, on_batch=on_batch)
-        return planned(shuffling=shuffling, randomizer=name)
+        return planned(shuffling=shuffling, randomizer=name, dummies=dummies or "none")
 
 
 def facts_of_walk(

@@ -28,7 +28,7 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
     return [
         (
             "with dummies",
-            f"{with_dummies}, if the shuffler colludes with nobody; {_whose(subject)}",
+            f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}",
         ),
         ("without dummies", without_dummies(subject)),
         ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile)),
@@ -105,6 +105,13 @@ def upper_in_json(value: Any) -> float | None:
     """Return the upper end of a bound in JSON, or a given number; None if none is proved."""
     upper = value["upper"] if isinstance(value, Mapping) else value
     return None if upper is None else float(upper)
+
+
+def _condition(subject: Any) -> str:
+    """Return what the guarantee with dummies takes for granted of the shuffle, as a clause."""
+    if subject.shuffling is None or subject.shuffling.leakage() is None:
+        return "the shuffler colludes with nobody"
+    return "nobody sees reports on their way"
 
 
 def _whose(subject: Any) -> str:
