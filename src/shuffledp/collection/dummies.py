@@ -5,18 +5,16 @@ are reports like any other from then on, and only their number in all is told.
 """
 
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from shuffledp.accounting.guarantees import guarantee_of_crowd
+from shuffledp.collection.choices import DUMMIES
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
-
-if TYPE_CHECKING:
-    from shuffledp.collection.plan import Plan
 
 Laws = tuple[DummyLaw, ...]
 
@@ -78,6 +76,44 @@ def require_possible(laws: Laws, shuffling: Any) -> None:
         )
 
 
+def require_plannable(
+    dummies: str, max_epsilon0: float | None, *, is_bare: bool, is_one_target: bool
+) -> None:
+    """Raise unless dummies can be planned as asked."""
+    if dummies not in DUMMIES:
+        raise ParameterError(f"dummies = {dummies!r} is not one of {', '.join(DUMMIES)}")
+    if dummies == "none":
+        raise ParameterError(
+            "no_local_noise = True sends answers as they are, which only dummies can hide: give "
+            "dummies = 'shuffler' (--dummies shuffler) with it"
+        )
+    if (max_epsilon0 is None) != is_bare:
+        raise ParameterError(
+            f"dummies = {dummies!r} needs exactly one of max_epsilon0 (--max-epsilon0), the local "
+            "loss that still protects users from a shuffler that colludes with the analyst, and "
+            "no_local_noise = True (--no-local-noise), with which nothing does"
+        )
+    if not is_one_target:
+        raise ParameterError(
+            f"dummies = {dummies!r} are planned for one round of a uniform shuffle to a target "
+            "epsilon: leave out dummies, or rounds, epsilon0 and shuffling"
+        )
+
+
+def require_given(law: DummyLaw, question: Any, shuffling: Any, *, is_bare: bool) -> None:
+    """Raise unless a shuffle that is not uniform knows such dummies."""
+    if not question.has_one_label:
+        raise ParameterError(
+            f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
+        )
+    if shuffling.leakage() is None or is_bare:
+        raise ParameterError(
+            f"dummies = {law} is for another than the uniform shuffle, with local noise: say who "
+            "adds them, 'shuffler' or 'users', and the least ones are found"
+        )
+    require_possible((law,), shuffling)
+
+
 def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
     """Return the honest users that the accountant counts on, and what it is told of dummies."""
     if len(laws) > 1:
@@ -88,7 +124,7 @@ def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
     return 1 if protect_alone(laws) else num_users, {"dummies": laws[0]} if laws else {}
 
 
-def without_dummies(plan: "Plan", num_users: int, shuffling: Any) -> Guarantee | None:
+def without_dummies(plan: Any, num_users: int, shuffling: Any) -> Guarantee | None:
     """Return the guarantee of the same reports shuffled without dummies; epsilon may be inf."""
     if not plan.dummies:
         return None

@@ -22,7 +22,7 @@ from shuffledp.collection.cautions import (
     without_shuffler,
 )
 from shuffledp.collection.choices import Alternative, Target
-from shuffledp.collection.dummies import require_possible
+from shuffledp.collection.dummies import require_given, require_plannable
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.questions import KINDS, question_from_json
 from shuffledp.collection.questions.question import (
@@ -495,10 +495,10 @@ def plan(  # noqa: PLR0913  # one keyword an option
         )
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     if isinstance(dummies, DummyLaw):
-        _require_law(dummies, question, shuffling, is_bare=no_local_noise)
+        require_given(dummies, question, shuffling, is_bare=no_local_noise)
     elif dummies != "none" or no_local_noise:
         is_one = epsilon is not None and rounds == 1 and shuffling == UNIFORM
-        _require_dummies(dummies, max_epsilon0, is_bare=no_local_noise, is_one_target=is_one)
+        require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_one_target=is_one)
     if frequency is not None:
         _require_frequency(question, frequency)
     target = Target(
@@ -516,44 +516,6 @@ def plan(  # noqa: PLR0913  # one keyword an option
     )
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
-
-
-def _require_dummies(
-    dummies: str, max_epsilon0: float | None, *, is_bare: bool, is_one_target: bool
-) -> None:
-    """Raise unless dummies can be planned as asked."""
-    if dummies not in choices.DUMMIES:
-        raise ParameterError(f"dummies = {dummies!r} is not one of {', '.join(choices.DUMMIES)}")
-    if dummies == "none":
-        raise ParameterError(
-            "no_local_noise = True sends answers as they are, which only dummies can hide: give "
-            "dummies = 'shuffler' (--dummies shuffler) with it"
-        )
-    if (max_epsilon0 is None) != is_bare:
-        raise ParameterError(
-            f"dummies = {dummies!r} needs exactly one of max_epsilon0 (--max-epsilon0), the local "
-            "loss that still protects users from a shuffler that colludes with the analyst, and "
-            "no_local_noise = True (--no-local-noise), with which nothing does"
-        )
-    if not is_one_target:
-        raise ParameterError(
-            f"dummies = {dummies!r} are planned for one round of a uniform shuffle to a target "
-            "epsilon: leave out dummies, or rounds, epsilon0 and shuffling"
-        )
-
-
-def _require_law(law: DummyLaw, question: Question, shuffling: Shuffling, *, is_bare: bool) -> None:
-    """Raise unless a shuffle that is not uniform knows such dummies."""
-    if not question.has_one_label:
-        raise ParameterError(
-            f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
-        )
-    if shuffling == UNIFORM or is_bare:
-        raise ParameterError(
-            f"dummies = {law} is for another than the uniform shuffle, with local noise: say who "
-            "adds them, 'shuffler' or 'users', and the least ones are found"
-        )
-    require_possible((law,), shuffling)
 
 
 def _require_frequency(question: Question, frequency: float) -> None:
