@@ -43,7 +43,7 @@ def both(rows, omega, num_users, epsilon):
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("num_users", [1, 2, 5, 12])
+@pytest.mark.parametrize("num_users", [1, 2, 5, pytest.param(12, marks=pytest.mark.slow)])
 def test_blanket_encloses_the_listed_sum(num_users, zeros):
     for seed in range(12):
         rows = random_channel(seed, zeros=zeros)
@@ -57,7 +57,7 @@ def test_blanket_encloses_the_listed_sum(num_users, zeros):
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("num_users", [1, 2, 5, 12])
+@pytest.mark.parametrize("num_users", [1, 2, 5, pytest.param(12, marks=pytest.mark.slow)])
 def test_attack_is_below_the_listed_sum_and_near_it(num_users, zeros):
     for seed in range(12):
         rows = random_channel(seed, zeros=zeros)

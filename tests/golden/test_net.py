@@ -57,8 +57,9 @@ WRITTEN = written_results()
 NOT_RUN: dict[str, str] = {}
 
 
-# Two take many seconds: a single report a user is exchanged in one, and accounted for in seconds.
+# These take seconds, and others of their kind do not.
 LONG = {name for name in CALLS if "--shuffler network" in name and "--protocol" not in name}
+LONG |= {name for name in CALLS if "--periods 64" in name or "--positions spectral" in name}
 
 
 @pytest.mark.parametrize(
