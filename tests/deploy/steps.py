@@ -17,7 +17,9 @@ def advance(shuffler, now):
     found = []
     for state in shuffler.closed(now):
         held, _, pages = shuffler.to_open(state)
-        written = shuffler.write(state, held, map(open_page, pages))
+        opened = list(map(open_page, pages))
+        dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
+        written = shuffler.write(state, held, opened, dummies)
         found.append(shuffler.settle(state, written))
     return found
 

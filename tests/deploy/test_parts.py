@@ -167,7 +167,7 @@ def test_all_that_is_released_has_one_size_and_a_key_of_the_analyzers(tmp_path):
         good = [record(b"\0", task) for _ in range(3)]
         odd = [under_new(b"\0", task), good[0] + b"\0", good[0][:-1], b""]
         written = shuffler.write(state, Held(), [[*good, *odd, None]])
-        data = shuffler.read(1)
+        data = shuffler._batches.read(1)
     assert (written.size, written.counted["unopened"]) == (3, 5)
     batch = m.Batch.decode(data, task.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
     assert set(batch.records) == set(good)

@@ -6,7 +6,9 @@ randomizer makes. Each user is hidden among the honest ones of the part in which
 the report: a batch's records under one key. All that are dishonest may be in that part.
 
 A part with too few honest reports is kept until it can be counted with others, for the shuffler has
-forgotten it; the guarantee is that of the least part that is counted.
+forgotten it; the guarantee is that of the least part that is counted. With dummies none is too few:
+each part has its own, and the guarantee needs no other report. Who adds them publishes how many
+reports are true; what is not valid is one of these, for dummies are always valid.
 
 Results lie in folders named by their batch's number, and are served to the operator.
 """
@@ -85,8 +87,18 @@ class Opened:
     #: valid, or are kept for a later batch; how many the shuffler holds back, or has dropped; and
     #: how many reports of earlier batches are counted here.
     counts: Mapping[str, int]
+    #: Honest reports of the least part: what is left where the shuffler adds no dummies.
+    num_honest: int
+    #: How many of ``reports`` belong to nobody, and how often these were drawn.
+    num_dummies: int = 0
+    num_draws: int = 0
     #: What has been spent and what is left, this batch included; None without a ledger.
     ledger: Ledger | None = None
+
+    @property
+    def num_users(self) -> int:
+        """How many of ``reports`` are of users."""
+        return self.reports.num_reports - self.num_dummies
 
 
 class Analyzer(Keeper):
@@ -130,7 +142,10 @@ class Analyzer(Keeper):
         BudgetError
             If the ledger does not cover it: then none of its records counts as seen.
         """
-        batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
+        has_dummies = self.task.dummies is not None
+        how = self._task_id, self._record_size, self._shuffler_key
+        batch = Batch.decode(data, *how, has_dummies=has_dummies)
+        self._require_keys(batch)
         query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
         known = self._store.rows(query, (batch.number, batch.root))
         if any(tuple(each) != (batch.number, batch.root) for each in known):
@@ -142,8 +157,11 @@ class Analyzer(Keeper):
             texts, num_unopened = self._texts(fresh)
             own = self._parts(batch, texts, num_unopened)
             num_invalid = len(fresh) - num_unopened - sum(part.num_valid for part in own)
+            if has_dummies:
+                own = self._with_reports(batch, own)
             if not known:
-                self._keep_all_but(_together(self.task, [*own, *self._kept()]), batch.number, own)
+                together = own if has_dummies else _together(self.task, [*own, *self._kept()])
+                self._keep_all_but(together, batch.number, own)
             query = "SELECT key FROM parts WHERE batch = ?"
             kept = {key for (key,) in self._store.rows(query, (batch.number,))}
             earlier = self._kept(batch.number)
@@ -158,6 +176,9 @@ class Analyzer(Keeper):
             root=batch.root,
             reports=codec.decode_valid([text for part in counted for text in part.texts])[0],
             guarantee=self.task.guarantee(least),
+            num_honest=least,
+            num_dummies=batch.num_dummies,
+            num_draws=len({record[0] for record in batch.records}) if has_dummies else 0,
             counts={
                 "num_released": len(batch.records),
                 "num_held": batch.num_opened - len(batch.records),
@@ -170,6 +191,23 @@ class Analyzer(Keeper):
             ledger=ledger,
         )
 
+    def _require_keys(self, batch: Batch) -> None:
+        """Raise if dummies cannot be told from what does not open."""
+        missing = {record[0] for record in batch.records} - self._keys.keys()
+        if missing and batch.num_dummies:
+            numbers = ", ".join(map(str, sorted(missing)))
+            what = f"batch {batch.number} has records sealed to key {numbers}, which is not here, "
+            what += "so nobody knows which are dummies: put that key back, and start again"
+            raise Fault.ANALYZER.error(what, Reason.UNKNOWN)
+
+    def _with_reports(self, batch: Batch, own: list[Part]) -> list[Part]:
+        """Return the parts of a batch with dummies; none if no report in it is valid and new."""
+        num_users = sum(part.num_valid for part in own) - batch.num_dummies
+        if num_users < 0:
+            what = f"batch {batch.number} has {batch.num_dummies:,} dummies, and fewer records "
+            raise Fault.SHUFFLER.error(f"{what}are valid and new: there are fewer, or they repeat")
+        return own if num_users else []
+
     def _parts(
         self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
     ) -> list[Part]:
@@ -181,6 +219,7 @@ class Analyzer(Keeper):
         num_junk = num_unopened + sum(len(texts[key]) - num_valid[key] for key in texts)
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))
         hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
+        hidden += batch.num_dummies  # all of which may be in any part
         return [
             Part(batch.number, key, number, max(0, number - hidden), texts[key])
             for key, number in num_valid.items()
@@ -287,6 +326,12 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
     """Yield the differences between a batch and the task's description."""
     held, earlier, kept = (opened.counts[f"num_{name}"] for name in ("held", "earlier", "kept"))
     guarantee = opened.guarantee
+    if task.dummies is not None:
+        yield (
+            f"The shuffler is to add dummies of the law {task.dummies}; the analyst cannot see "
+            "whether it does. What holds if it adds none, and if it does not even shuffle, is said "
+            "beside the guarantee."
+        )
     if held:
         yield (
             f"The shuffler opened {held:,} more reports for this batch, and holds them back or has "
@@ -311,6 +356,16 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
         )
 
 
+def _dummy_facts(task: Task, opened: Opened) -> dict[str, object]:
+    """Return the dummies, and what is left without them: epsilon among honest reports, if any."""
+    found = task.without_dummies(opened.num_honest)
+    return {
+        "dummies": str(task.dummies),
+        "num_dummies": opened.num_dummies,
+        "epsilon_without_dummies": None if found is None else found.epsilon_upper,
+    }
+
+
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
     """Return the provenance of a result, as JSON values."""
     ledger, root = opened.ledger, opened.root.hex()
@@ -320,7 +375,8 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "batch": opened.number,
         "batch_sha256": root,
         **opened.counts,
-        "num_honest": opened.guarantee.num_users,
+        "num_honest": opened.num_honest,
+        **({} if task.dummies is None else _dummy_facts(task, opened)),
         "honest_fraction": task.honest_ppm / 1_000_000,
         "budget": ledger
         and {

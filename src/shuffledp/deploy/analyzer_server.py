@@ -49,7 +49,7 @@ def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
     if not all((folder / name).exists() for name in FILES):
         with results_folder(folder, overwrite=True) as partial:
             write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
-    return opened.reports.num_reports
+    return opened.num_users
 
 
 class AnalyzerWatch(Watch):

@@ -102,7 +102,8 @@ class AskedTerms:
     codec : ReportCodec
         Its reports as bytes.
     epsilon0 : float
-        Local epsilon that was asked for, in nats; the randomizer's own is at most that.
+        Local epsilon that was asked for, in nats; the randomizer's own is at most that. ``inf``
+        for answers without noise, which only dummies hide.
     text : str
         The question in words, as users are to read it.
 
@@ -123,9 +124,21 @@ class AskedTerms:
     text: str = ""
 
     @classmethod
-    def of(cls, question: Question, randomizer: str, epsilon0: float, text: str = "") -> Self:
-        """Return the terms of a question with one of its ``candidates``; epsilon0 > 0."""
-        require_positive("epsilon0", epsilon0)
+    def of(
+        cls,
+        question: Question,
+        randomizer: str,
+        epsilon0: float,
+        text: str = "",
+        *,
+        no_local_noise: bool = False,
+    ) -> Self:
+        """Return the terms of a question with one of its ``candidates``; epsilon0 > 0.
+
+        With ``no_local_noise`` it may be infinite: then a report of ``k-rr`` is the answer itself.
+        """
+        if not (no_local_noise and epsilon0 == math.inf):
+            require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
         codec, loss = ReportCodec.of(made, question.no_values), float(epsilon0)
         return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)
@@ -164,6 +177,8 @@ class AskedTerms:
     def _meaning(self) -> str:
         """Return the meaning of epsilon0 for a participant."""
         loss = self.randomizer.epsilon0
+        if math.isinf(loss):
+            return "is your answer, without noise: shuffler and analyst together would see it"
         guess = 1.0 / (1.0 + math.exp(-loss))
         said = f"lets a guess between two answers be right with probability {guess:.6g} at most"
         if self.randomizer.name == "k-rr":
@@ -178,7 +193,7 @@ class AskedTerms:
             "question": self.question.to_json_dict(),
             "labels": list(self.question.labels),
             "randomizer": self.randomizer.name,
-            "epsilon0": self.epsilon0,
+            "epsilon0": None if math.isinf(self.epsilon0) else self.epsilon0,
             "fingerprint": self.randomizer.fingerprint,
         }
 
@@ -194,7 +209,14 @@ class AskedTerms:
             if not isinstance(text, str):
                 raise TypeError("text")  # said below, as all else
             question = question_from_json(written["question"], tuple(written["labels"]))
-            asked = cls.of(question, written["randomizer"], written["epsilon0"], text)
+            loss = written["epsilon0"]
+            asked = cls.of(
+                question,
+                written["randomizer"],
+                math.inf if loss is None else loss,
+                text,
+                no_local_noise=loss is None,
+            )
         except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None

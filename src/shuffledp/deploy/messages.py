@@ -37,6 +37,7 @@ NUM_KEYS: Final = 256
 # DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
 _SUITE: Final = bytes.fromhex("002000010001")
 _BATCH_MAGIC: Final = b"sdpB\x00\x02"
+_DUMMIES_MAGIC: Final = b"sdpB\x00\x03"  # with one more number, of the true reports
 _KEYS_LABEL: Final = b"sdp1 keys "
 
 #: Whose keys a list has: signed with it, so that one server's list does not pass for the other's.
@@ -246,6 +247,8 @@ class Batch:
     #: SHA-256 of the records: names the batch, and what is spent for it.
     root: bytes
     signature: bytes
+    #: How many records are reports, where the others are dummies; None for a task without dummies.
+    num_true: int | None = None
 
     @classmethod
     def signed(
@@ -259,19 +262,28 @@ class Batch:
         record_size: int,
         num_opened: int,
         num_dishonest: int,
+        num_true: int | None = None,
     ) -> Self:
         """Sort records and sign them."""
         in_order = tuple(sorted(records))
         root = hashlib.sha256(b"".join(in_order)).digest()
         sizes = record_size, num_opened, num_dishonest
-        batch = cls(task_id, number, *epochs, *sizes, in_order, root, signature=b"")
+        batch = cls(task_id, number, *epochs, *sizes, in_order, root, b"", num_true)
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
         """Return the signed bytes: all but the records, for which their root stands."""
         numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
-        counts = (uint(n, 8) for n in (self.num_opened, self.num_dishonest, len(self.records)))
-        return _BATCH_MAGIC + self.task_id + numbers + b"".join(counts) + self.root
+        magic, counts = _BATCH_MAGIC, [self.num_opened, self.num_dishonest, len(self.records)]
+        if self.num_true is not None:
+            magic, counts = _DUMMIES_MAGIC, [*counts, self.num_true]
+        written = b"".join(uint(number, 8) for number in counts)
+        return magic + self.task_id + numbers + written + self.root
+
+    @property
+    def num_dummies(self) -> int:
+        """How many records belong to nobody."""
+        return 0 if self.num_true is None else len(self.records) - self.num_true
 
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""
@@ -279,13 +291,23 @@ class Batch:
         yield from self.records
 
     @classmethod
-    def decode(cls, data: bytes, task_id: bytes, record_size: int, shuffler_key: bytes) -> Self:
+    def decode(
+        cls,
+        data: bytes,
+        task_id: bytes,
+        record_size: int,
+        shuffler_key: bytes,
+        *,
+        has_dummies: bool = False,
+    ) -> Self:
         """Return the batch if the shuffler of this task has signed it; raise for all else."""
         reader = Reader(data, "batch", Fault.SHUFFLER)
-        reader.expect(_BATCH_MAGIC, "it is no batch of this version", Reason.MISMATCH)
+        wrong = "it is no batch of this version, or has dummies where the task has none, or has not"
+        reader.expect(_DUMMIES_MAGIC if has_dummies else _BATCH_MAGIC, wrong, Reason.MISMATCH)
         reader.expect(task_id, "it is of another task", Reason.MISMATCH)
         first, last, number, size = (reader.uint(4) for _ in range(4))
         num_opened, num_dishonest, count = (reader.uint(8) for _ in range(3))
+        num_true = reader.uint(8) if has_dummies else None
         root = reader.take(wire.DIGEST_BYTES)
         head = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
@@ -293,7 +315,8 @@ class Batch:
             raise reader.error("the shuffler has not signed it", Reason.FORGED)
         if size != record_size or first > last:
             raise reader.error("its records have another size, or its epochs run backwards")
-        if not max(count, num_dishonest) <= num_opened:
+        true = count if num_true is None else num_true
+        if not max(true, num_dishonest) <= num_opened or true > count:
             raise reader.error(
                 "it has more records than were opened for it, or more dishonest ones"
             )
@@ -305,7 +328,7 @@ class Batch:
         if list(records) != sorted(records):  # O(n) of what is sorted
             raise reader.error("its records are not sorted")
         sizes = size, num_opened, num_dishonest
-        return cls(task_id, number, first, last, *sizes, records, root, signature)
+        return cls(task_id, number, first, last, *sizes, records, root, signature, num_true)
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:

@@ -12,12 +12,16 @@ the step can be done again.
 A record tells the number of the analyzer's key, so the analyzer can part a batch by it. Each such
 class is released only if it alone is enough; what is not is *held*, stripped of all but the inner
 seal, for the next batch, or dropped.
+
+With dummies each class that is released gets its own, however small it is otherwise.
 """
 
+import hashlib
 import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,8 +29,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.errors import BudgetError
+from shuffledp.core.errors import BudgetError, ParameterError
 from shuffledp.deploy import messages
+from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, sealed_dummies
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
@@ -44,6 +49,10 @@ GRACE_SECONDS: Final = 3600
 _REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
 # Opened in the batch that ended with the epoch, and released in none; made anew with each batch.
 _HELD: Final = "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID"
+# Of batches that are not on disk; made anew with each, so that nothing tells them from reports.
+_DUMMIES: Final = (
+    "CREATE TABLE dummies (record BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID"
+)
 _TABLES: Final = (
     "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
@@ -52,9 +61,14 @@ _TABLES: Final = (
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     _HELD,
+    _DUMMIES,
 )
 _STORE: Final = Layout(
-    kind="shuffler store", mark=b"sdps", version=4, tables=_TABLES, steps={3: (_HELD,)}
+    kind="shuffler store",
+    mark=b"sdps",
+    version=5,
+    tables=_TABLES,
+    steps={3: (_HELD,), 4: (_DUMMIES,)},
 )
 _NUM_PARTS: Final = 32
 
@@ -105,18 +119,24 @@ class Shuffler(Keeper):
         ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
+        handed_out: Path | None = None,
     ) -> None:
         """``sealing_keys`` are by epoch, for epochs that are not all opened.
 
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
-        several processes may share; by default both are in ``folder``, for one process.
+        several processes may share; by default both are in ``folder``, for one process. With dummies
+        ``handed_out`` has the numbers of the batches that left, and is in no backup of the others.
         """
         task.check()
+        if task.dummies is not None:
+            if handed_out is None:
+                raise ParameterError("handed_out is missing: a task with dummies needs that file")
+            newest_handed_out(handed_out)
         require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
-        self._admission, self._ledger = admission, ledger
+        self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
@@ -126,8 +146,8 @@ class Shuffler(Keeper):
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
-        #: Numbers of the analyzer's keys: what is sealed to another is no report.
-        self.inner_keys: Collection[int] = range(NUM_KEYS)
+        #: The analyzer's keys by number: what is sealed to another is no report.
+        self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
     # ------------------------------------------------------------ taking in
     def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
@@ -305,6 +325,7 @@ class Shuffler(Keeper):
         if not self._store.leads():
             return []
         self.note_time(now)
+        self._drop_handed_out()
         # One after the other: so a batch is what is there of its epochs, and nothing else is.
         if not self._batches_in("closed"):
             num_over = self.task.nth_epoch(now - self._grace)
@@ -329,6 +350,52 @@ class Shuffler(Keeper):
                     "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
                     (num_over, min(first, waiting), num_over - 1),
                 )
+
+    def lost_batch(self) -> int | None:
+        """Return the number of the newest batch that was handed out, if the store lacks it.
+
+        Then it is older than that: all that it has of the batch's epochs and those before, and all
+        that waits, may have been handed out already, among other dummies.
+        """
+        number = 0 if self._handed_out is None else newest_handed_out(self._handed_out)
+        query = "SELECT count(*) FROM batches WHERE number = ? AND state NOT IN ('closed', 'short')"
+        return number if number and not self._store.value(query, (number,)) else None
+
+    def _drop_handed_out(self) -> None:
+        """Drop what an older store, put back from a backup, has of batches that were handed out."""
+        if (number := self.lost_batch()) is None:
+            return
+        with self._store.transaction():
+            epochs = [epoch for epoch in self.unreleased() if epoch < number]
+            lost = self._store.value("SELECT count(*) FROM held")
+            lost += sum(self._num_stored(epoch) for epoch in epochs)
+            self._count(Counter({(number - 1, "dropped"): lost}))
+            self._drop_reports(epochs)
+            self._hold(Held(), number - 1)
+            self._clear_dummies()
+            self._store.set_fact("epochs_closed", max(number, self._num_closed))
+            self._store.change(
+                "UPDATE batches SET state = 'dropped' WHERE state = 'closed' AND number < ?",
+                (number,),
+            )
+            self._store.change(
+                "INSERT INTO batches VALUES (?, 'dropped', ?, ?, NULL, NULL) "
+                "ON CONFLICT (number) DO UPDATE SET state = 'dropped'",
+                (number, min(epochs, default=number - 1), number - 1),
+            )
+        self._store.wipe_log()
+
+    def _drop_reports(self, epochs: Iterable[int]) -> None:
+        """Delete the reports of epochs; their ids go with them."""
+        for epoch in epochs:
+            self._store.change(f"DROP TABLE reports_{epoch:d}")
+            self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
+            self._epochs.discard(epoch)
+
+    def _clear_dummies(self) -> None:
+        """Forget which records are dummies."""
+        self._store.change("DROP TABLE dummies")
+        self._store.change(_DUMMIES)
 
     def _epochs_of(self, state: BatchState) -> list[int]:
         """Return the epochs of a batch that have a table of reports."""
@@ -357,13 +424,46 @@ class Shuffler(Keeper):
             yield Page(key, list(zip(infos, (sealed for _, sealed in rows), strict=True)))
             last = rows[-1][0]
 
+    def seal_dummies(
+        self, held: Held, opened: Iterable[Sequence[bytes | None]]
+    ) -> Collection[bytes]:
+        """Return new dummies for each class of records; none without a law. Uses no database."""
+        if self.task.dummies is None:
+            return ()
+        found = (each for each in chain(*opened) if each is not None and self._is_record(each))
+        numbers = {record[0] for record in chain(held.records, found)} & self.inner_keys.keys()
+        return sealed_dummies(self.task, numbers, self.inner_keys)
+
+    def keep_dummies(self, state: BatchState, sealed: Collection[bytes]) -> Collection[bytes]:
+        """Return the dummies of a closed batch: what was kept of a class before, else these.
+
+        On disk before anything is made of them: however often a batch is made, it is the same.
+        """
+        if self.task.dummies is None:
+            return ()
+        with self._store.transaction():
+            if self.batch(state.number).state != "closed":  # another process was faster
+                return ()
+            query = "SELECT record FROM dummies WHERE batch = ?"
+            kept = [row[0] for row in self._store.rows(query, (state.number,))]
+            known = {record[0] for record in kept}
+            new = sorted(record for record in sealed if record[0] not in known)
+            rows = [(record, state.number) for record in new]
+            self._store.insert_new("dummies", "record, batch", rows)
+        return [*kept, *new]
+
     def write(
-        self, state: BatchState, held: Held, opened: Iterable[Sequence[bytes | None]]
+        self,
+        state: BatchState,
+        held: Held,
+        opened: Iterable[Sequence[bytes | None]],
+        dummies: Collection[bytes] = (),
     ) -> Written:
         """Sort what is released of what was opened, and write the batch. Uses no database.
 
         Released is each class of records under one key of the analyzer's that has the least batch
-        and, if all that may be dishonest are in it, as many honest reports as the least batch.
+        and, if all that may be dishonest are in it, as many honest reports as the least batch. With
+        dummies these hide a report, and their class needs the least batch only.
         """
         new: set[bytes] = set()
         num_reports = num_opened = 0
@@ -377,20 +477,27 @@ class Shuffler(Keeper):
         # All dishonest reports opened for earlier batches may be among the held ones.
         num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
         sizes = Counter(record[0] for record in records)
-        least = max(self.task.min_batch, self.task.num_honest + num_dishonest)
+        has_dummies = self.task.dummies is not None
+        hiding = 0 if has_dummies else self.task.num_honest + num_dishonest
+        least = max(self.task.min_batch, hiding)
         keys = {key for key, size in sizes.items() if size >= least}
+        if has_dummies:  # a class without its dummies is never released
+            keys &= {record[0] for record in dummies if len(record) == 1}
         nothing = Written(0, None, Held(records, num_dishonest), counted)
         if not keys:
             return nothing
+        released = {record for record in records if record[0] in keys}
+        added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
-            (record for record in records if record[0] in keys),
+            chain(released, added),
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
             record_size=self._record_size,
             num_opened=len(records),
             num_dishonest=num_dishonest,
+            num_true=len(released) if has_dummies else None,
         )
         if self._ledger is not None:
             num_honest = min(sizes[key] for key in keys) - num_dishonest
@@ -399,7 +506,7 @@ class Shuffler(Keeper):
             except BudgetError as error:
                 return nothing._replace(refusal=str(error))
         self._batches.write(state.number, b"".join(batch.encode()))
-        left = records - set(batch.records)
+        left = records - released
         waiting = Held(left, min(len(left), num_dishonest))
         return Written(len(batch.records), batch.root, waiting, counted)
 
@@ -426,12 +533,11 @@ class Shuffler(Keeper):
             )
             if is_first:
                 self._hold(held, state.last_epoch)
-                for epoch in self._epochs_of(state):  # the ids go with their reports
-                    if found == "short" and epoch not in self._sealing_keys:
-                        continue  # it may be put back
-                    self._store.change(f"DROP TABLE reports_{epoch:d}")
-                    self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
-                    self._epochs.discard(epoch)
+                if self.task.dummies is not None:
+                    self._clear_dummies()
+                may_come_back = () if found != "short" else self._epochs_of(state)
+                kept = {each for each in may_come_back if each not in self._sealing_keys}
+                self._drop_reports(each for each in self._epochs_of(state) if each not in kept)
                 names = Counter(counted).elements()
                 self._count((state.last_epoch, name) for name in names)
         self._store.wipe_log()
@@ -461,20 +567,27 @@ class Shuffler(Keeper):
 
     def fetch(self, number: int) -> bytes:
         """Return a sealed batch, as often as it is asked for until it is forgotten."""
-        self.require_sealed(number)
-        return self.read(number)
+        return self.read(self.require_sealed(number))
 
-    def require_sealed(self, number: int) -> None:
-        """Raise unless a batch can be fetched."""
-        state = self.batch(number).state
-        if state != "sealed":
-            reason = Reason.EARLY if state == "closed" else Reason.LATE
-            what = f"batch {number} is {state}: only a sealed batch can be fetched"
+    def require_sealed(self, number: int) -> BatchState:
+        """Return the state of a batch that is about to be handed out; raise if it cannot be."""
+        found = self.batch(number)
+        if found.state != "sealed":
+            reason = Reason.EARLY if found.state == "closed" else Reason.LATE
+            what = f"batch {number} is {found.state}: only a sealed batch can be fetched"
             raise Fault.ANALYZER.error(what, reason)
+        if self._handed_out is not None:
+            note_handed_out(self._handed_out, number)
+        return found
 
-    def read(self, number: int) -> bytes:
-        """Return the stored bytes of a batch. Uses no database."""
-        return self._batches.read(number)
+    def read(self, state: BatchState) -> bytes:
+        """Return the stored bytes of a sealed batch, which are always the same. No database."""
+        data = self._batches.read(state.number)
+        size = self._record_size * (state.size or 0)
+        if len(data) <= size or hashlib.sha256(data[len(data) - size :]).digest() != state.root:
+            what = f"batch {state.number}: its file has other records than the store says, and is "
+            raise Fault.SHUFFLER.error(f"{what}not handed out: put both back from one backup")
+        return data
 
     def forget(self, number: int) -> None:
         """Delete a batch that the analyzer has; nothing happens where that is done already."""

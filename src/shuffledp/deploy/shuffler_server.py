@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
@@ -51,6 +52,13 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     if settings.signs_as.lower() != key.public_key().public_bytes_raw().hex():
         what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
         raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
+    law = "" if task.dummies is None else str(task.dummies)
+    if law != (settings.dummies or ""):
+        raise DataError(
+            f"dummies = {settings.dummies!r} in the settings, and the task promises "
+            f"{law or 'none'}: who agrees to add these writes "
+            + (f'dummies = "{law}" into the settings' if law else "no dummies into the settings")
+        )
     shuffler = Shuffler(
         task,
         settings.store,
@@ -61,16 +69,17 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,
+        handed_out=settings.sealing_keys / HANDED_OUT if law else None,
     )
     shuffler.max_epoch_reports = settings.max_epoch_reports
     shuffler.inner_keys = _inner_keys(settings, task)
     return shuffler
 
 
-def _inner_keys(settings: ShufflerSettings, task: Task) -> frozenset[int]:
-    """Return the numbers of the analyzer's keys."""
+def _inner_keys(settings: ShufflerSettings, task: Task) -> dict[int, bytes]:
+    """Return the analyzer's public keys by number."""
     listed = files.read_list(settings.analyzer_keys, task, "analyzer")
-    return frozenset(key.number for key in listed.keys)
+    return {key.number: key.public_key for key in listed.keys}
 
 
 def serve_shuffler(
@@ -317,9 +326,8 @@ def shuffler_app(
 
     async def fetch(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)
-        number = request.path_params["number"]
-        shuffler.require_sealed(number)
-        return http.data_of(await asyncio.to_thread(shuffler.read, number))
+        state = shuffler.require_sealed(request.path_params["number"])
+        return http.data_of(await asyncio.to_thread(shuffler.read, state))
 
     async def forget(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)
@@ -381,7 +389,9 @@ async def _release_batches(
                     held, number, pages = shuffler.to_open(state)
                     with workers(number) as executor:
                         opened = {state.number: (held, await opened_in(executor, pages))}
-                written = await asyncio.to_thread(shuffler.write, state, *opened[state.number])
+                sealed = await asyncio.to_thread(shuffler.seal_dummies, *opened[state.number])
+                found = (*opened[state.number], shuffler.keep_dummies(state, sealed))
+                written = await asyncio.to_thread(shuffler.write, state, *found)
                 if written.refusal:
                     watch.say("budget_refused", batch=state.number, reason=written.refusal)
                 watch.released(shuffler.settle(state, written))

@@ -6,6 +6,7 @@ refuses numbers that are untrue, so that a task cannot promise more than it keep
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,8 @@ from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.composition.release import honest_users
+from shuffledp.composition.release import ShuffledRelease, honest_users
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
@@ -33,6 +35,11 @@ _LONGEST_TEXT: Final = 0xFFFF
 _LONGEST_DECIMAL: Final = 32
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
+#: Most dummies of a batch that a task may ask for on average: two minutes of a core to seal.
+MOST_DUMMIES: Final = 1_000_000
+
+# Type of the only extension that is known: the law of the dummies.
+_DUMMIES: Final = 1
 
 # Fields of the layout in order: name, type, and bytes of the number or of the length.
 _FIELDS: Final = (
@@ -82,11 +89,15 @@ class Task:
         Promised for each batch of at least ``min_batch`` reports; exact decimals, as written.
     operator_key : bytes
         Ed25519 public key that signs lists of keys, 32 bytes.
+    dummies : DummyLaw, optional
+        Law of the reports that belong to nobody and are released with the others, of each possible
+        answer; a table, for the shuffler adds them. Then epsilon holds whoever else lies, and
+        batches of one report are safe. Only with ``k-rr``.
 
     Raises
     ------
     ParameterError
-        If a field is out of range.
+        If a field is out of range; if dummies do not go with the randomizer, or are too many.
 
     Examples
     --------
@@ -118,8 +129,10 @@ class Task:
     epsilon: str
     delta: str
     operator_key: bytes
+    dummies: DummyLaw | None = None
 
     def __post_init__(self) -> None:
+        self._require_dummies()
         for name, value, first, last in (
             ("start", self.start, 0, 2**64 - 1),
             ("epoch_seconds", self.epoch_seconds, 1, 2**32 - 1),
@@ -141,9 +154,36 @@ class Task:
         if not 0 < _decimal("delta", self.delta) < 1:
             raise ParameterError(f"delta = {self.delta} is not in (0, 1)")
 
+    def _require_dummies(self) -> None:
+        """Raise unless dummies look like reports and can be sealed, or nobody needs them."""
+        law, randomizer = self.dummies, self.asked.randomizer
+        if law is None:
+            if math.isinf(randomizer.epsilon0):
+                raise ParameterError(
+                    "epsilon0 = inf: without local noise only dummies hide an answer; give dummies "
+                    "such as laplace:2.025:27, or a finite epsilon0"
+                )
+            return
+        if randomizer.name != "k-rr" or law.sender != "shuffler":
+            raise ParameterError(
+                f"dummies = {law} do not go with {randomizer.name}: a task takes laplace or "
+                "gaussian ones, and the randomizer k-rr, whose reports are the possible answers"
+            )
+        if (number := len(self.asked.question.labels) * law.mean) > MOST_DUMMIES:
+            raise ParameterError(
+                f"dummies = {law} are {number:,.0f} a batch for {len(self.asked.question.labels):,}"
+                f" answers, above {MOST_DUMMIES:,}: ask for fewer answers (group the rare ones), "
+                "promise a larger epsilon, which needs fewer dummies, or leave dummies out"
+            )
+
     @property
     def num_honest(self) -> int:
-        """Reports of the smallest batch that hide each other, rounded down."""
+        """Reports of the smallest batch that hide each other, rounded down.
+
+        At least 1 with dummies, which hide a report that no other does.
+        """
+        if self.dummies is not None:
+            return max(1, self.min_batch * self.honest_ppm // _MILLION)
         return honest_users(self.min_batch, self.honest_ppm / _MILLION)
 
     def most_dishonest(self, num_reports: int) -> int:
@@ -184,11 +224,37 @@ class Task:
             return f"the task goes on: its last epoch ends in {left:,.0f} seconds"
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
+    def release(self, num_honest: int) -> ShuffledRelease:
+        """Return a batch as a ledger has it, whose least part has so many honest reports.
+
+        Dummies need no other report, honest or not.
+        """
+        how: Any = {"num_users": num_honest}
+        if self.dummies is not None:
+            how = {"num_users": 1, "dummies": self.dummies}
+        return ShuffledRelease(profile=self.asked.randomizer.profile, **how)
+
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
         """Return the guarantee among honest reports, by default of the smallest batch.
 
-        Epsilon is a proved upper bound at the task's delta.
+        Epsilon is a proved upper bound at the task's delta. With dummies it is the same for all.
         """
+        if self.dummies is None:
+            return self._among_honest(num_honest)
+        law, delta = self.asked.randomizer.profile, float(self.delta)
+        return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
+
+    def without_dummies(self, num_honest: int | None = None) -> Guarantee | None:
+        """Return the guarantee if the shuffler leaves the task's dummies out, None if none holds.
+
+        Nobody but the shuffler can see whether it adds them.
+        """
+        if math.isinf(self.asked.randomizer.epsilon0):
+            return None
+        return self._among_honest(num_honest)
+
+    def _among_honest(self, num_honest: int | None) -> Guarantee:
+        """Return the guarantee that honest reports alone give each other."""
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
         return account(law, num_users=honest, delta=float(self.delta))
@@ -200,8 +266,10 @@ class Task:
         epsilon, which matters on devices: only where it does not settle the promise is there one.
         """
         epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
-        asked = float_below(min(epsilon, Fraction(law.epsilon0)))
-        claimed = guarantee_for(law, num_honest, epsilon=asked, with_lower=False)
+        least = epsilon if math.isinf(law.epsilon0) else min(epsilon, Fraction(law.epsilon0))
+        users = num_honest if self.dummies is None else 1
+        how: Any = {"epsilon": float_below(least), "with_lower": False, "dummies": self.dummies}
+        claimed = guarantee_for(law, users, **how)
         if claimed.delta_upper <= _decimal("delta", self.delta):
             return True
         return self.guarantee(num_honest).epsilon_upper <= epsilon
@@ -218,10 +286,12 @@ class Task:
         if self.keeps(self.num_honest):
             return
         said = f"epsilon = {self.epsilon} at delta = {self.delta}"
-        found = self.guarantee().epsilon_upper
-        proved = f"{found:.6g} for {self.num_honest:,} honest reports"
+        proved = f"{self.guarantee().epsilon_upper:.6g}"
+        remedy = "raise epsilon, or give dummies of a larger scale, or lower epsilon0"
+        if self.dummies is None:
+            proved += f" for {self.num_honest:,} honest reports"
+            remedy = "raise epsilon or the least batch, or lower epsilon0"
         what = f"the task promises {said} and what is proved is {proved}: "
-        remedy = "raise epsilon or the least batch, or lower epsilon0"
         raise Fault.OPERATOR.error(what + remedy, Reason.FORGED)
 
     def encode(self) -> bytes:
@@ -235,8 +305,11 @@ class Task:
             uint(values[name], size) if kind == "uint" else opaque(values[name], size)
             for name, kind, size in _FIELDS
         )
-        no_extensions = opaque(b"", 2)  # none are known
-        return uint(VERSION, 2) + b"".join(written) + self.operator_key + no_extensions
+        extensions = b""
+        if self.dummies is not None:
+            extensions = uint(_DUMMIES, 2) + opaque(str(self.dummies).encode(), 2)
+        head = uint(VERSION, 2) + b"".join(written) + self.operator_key
+        return head + opaque(extensions, 2)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -252,14 +325,19 @@ class Task:
             raise reader.error("it is of another version: update shuffledp", Reason.MISMATCH)
         read: dict[str, Any] = {name: getattr(reader, kind)(size) for name, kind, size in _FIELDS}
         read["operator_key"] = reader.take(KEY_BYTES)
-        if reader.opaque(2):
-            raise reader.error("it has extensions, and none are known: update shuffledp")
+        extensions, dummies = Reader(reader.opaque(2), "task's extensions", Fault.OPERATOR), None
+        if not extensions.is_at_end:
+            if extensions.uint(2) != _DUMMIES:
+                raise reader.error("it has an extension that is not known: update shuffledp")
+            dummies = extensions.opaque(2).decode("ascii", "replace")
+            extensions.finish()
         reader.finish()
         report_bytes, short = read.pop("report_bytes"), read["short_batch"]
         if short >= len(_SHORT):
             raise reader.error(f"short_batch {short} is not in [0, {len(_SHORT)})")
         try:
             read["asked"] = AskedTerms.from_json_dict(json.loads(read["asked"]))
+            read["dummies"] = None if dummies is None else DummyLaw.from_text(dummies)
             task = cls(**read | {"short_batch": _SHORT[short]})
         except (ShuffledpError, ValueError, RecursionError) as error:
             raise reader.error(str(error)) from None

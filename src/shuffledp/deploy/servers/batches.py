@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
-from shuffledp.composition.release import ShuffledRelease
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.task import Task
@@ -90,12 +89,12 @@ def note_of(task: Task, number: int) -> str:
 def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_honest: int) -> Ledger:
     """Take a batch off the budget of those who answer; return the ledger.
 
-    Once: under the hash of its records. ``num_honest`` are the honest reports of its least part.
+    Once: under the hash of its records. ``num_honest`` are the honest reports of its least part,
+    which with dummies makes no difference.
 
     Raises
     ------
     BudgetError
         If the budget does not cover it; nothing is spent.
     """
-    release = ShuffledRelease(profile=task.asked.randomizer.profile, num_users=num_honest)
-    return spend(ledger, release, note_of(task, batch.number), key=batch.root.hex())
+    return spend(ledger, task.release(num_honest), note_of(task, batch.number), key=batch.root.hex())

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.core.files import sync_folder
+from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
@@ -159,6 +160,8 @@ class ShufflerSettings(Settings):
     codes: Path | None = None
     #: Reports with which an epoch is full: more are refused, so that strangers fill no disk.
     max_epoch_reports: int = 10_000_000
+    #: The law of the task's dummies, by which the shuffler's owner agrees to add them.
+    dummies: str | None = None
 
     def admission(self, task: Task) -> Codes | None:
         """Return the codes that may send, None for anybody."""
@@ -268,6 +271,8 @@ def write_task(
     write_key(folder / "analyzer/keys/0.key", opening)
     for number, key in sealing.items():
         write_key(folder / f"shuffler/keys/{number}.key", key)
+    if task.dummies is not None:  # none yet; beside the keys, which are in no backup
+        write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
         write_new(folder / _CODES, lines.encode(), mode=0o600)
@@ -280,6 +285,7 @@ def write_task(
             "signs_as": _public(shuffler).hex(),
             "grace_seconds": grace_seconds,
             **({"codes": _CODES} if codes else {}),
+            **({} if task.dummies is None else {"dummies": str(task.dummies)}),
         },
         "analyzer": {
             "identity_key": "analyzer/identity.key",
