@@ -95,13 +95,15 @@ class Asked:
                 given[words] = read_domain(given[file])
         return _KINDS[self._kind](given, name, seed)
 
-    def terms(self, randomizer: str | None, epsilon0: float, text: str) -> "sdp.deploy.AskedTerms":
+    def terms(
+        self, randomizer: str | None, epsilon0: float, text: str, *, no_local_noise: bool = False
+    ) -> "sdp.deploy.AskedTerms":
         """Return the question of a collection yet to come, with its randomizer."""
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
-        name = randomizer or next(iter(question.candidates()))
-        return sdp.deploy.AskedTerms.of(question, name, epsilon0, text)
+        name, of = randomizer or next(iter(question.candidates())), sdp.deploy.AskedTerms.of
+        return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
     def open(
         self, table: Path, column: str | None, seed: int | None, **reading: Any

@@ -17,7 +17,9 @@ from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.checks import require_non_negative
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import TRUE_ANSWERS, guarantee_facts, without_shuffler_line
@@ -40,8 +42,13 @@ def task() -> None:
     --epsilon0 FLOAT  Local epsilon of every report.
     --epsilon X       Promised for each batch, in nats.
     --delta X         Failure probability, such as 1e-8.
+    --dummies TEXT
+        The shuffler adds reports that belong to nobody, such as laplace:2.025:27, of each possible
+        answer: then epsilon holds whoever else lies, also with --min-batch 1. Only with k-rr.
+    --no-local-noise  Instead of --epsilon0: answers are sent as they are, and only dummies hide
+        them. The shuffler and the analyst together would see every answer.
     plan_file=--plan FILE
-        Take question, randomizer, epsilon0, epsilon and delta from `shuffledp plan --out`.
+        Take question, randomizer, epsilon0, epsilon, delta and dummies from `shuffledp plan --out`.
     --min-batch N     Fewest reports released.  [required]
     --honest-fraction SHARE
         Share of an epoch's reports that is honest for certain: only these hide anybody.
@@ -81,17 +88,15 @@ def create(
     from shuffledp.deploy.wire import ProtocolError
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch")
-    promised = taken(given, "randomizer", "epsilon0", "epsilon", "delta")
+    names = ("randomizer", "epsilon0", "epsilon", "delta", "dummies", "no_local_noise")
+    promised = taken(given, *names)
     asked, num_codes = Asked(given), given["num_codes"]
     require_non_negative("codes", num_codes)
     remedy = ""
     if plan_file is not None:
         promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
     else:
-        name, epsilon0 = promised.pop("randomizer"), promised.pop("epsilon0")
-        if None in {epsilon0, *promised.values()}:
-            raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
-        promise = {"asked": asked.terms(name, epsilon0, text), **promised}
+        promise = _promised(asked, text, **promised)
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
     operator = Ed25519PrivateKey.generate()
@@ -119,6 +124,31 @@ def create(
     _say_task(made, out / "task.bin")
 
 
+def _promised(
+    asked: Asked,
+    text: str,
+    *,
+    randomizer: str | None,
+    epsilon0: float | None,
+    no_local_noise: bool,
+    dummies: str | None,
+    **promised: str | None,
+) -> dict[str, Any]:
+    """Return the promise that options spell out."""
+    if no_local_noise and (epsilon0 is not None or dummies is None):
+        wrong = "leave --epsilon0 out" if epsilon0 is not None else "give --dummies"
+        raise click.UsageError(f"--no-local-noise sends answers that only dummies hide: {wrong}")
+    loss = math.inf if no_local_noise else epsilon0
+    if None in {loss, *promised.values()}:
+        raise click.UsageError("give --epsilon0, --epsilon and --delta, or --plan")
+    if math.isinf(loss or 0.0) and not no_local_noise:
+        raise click.UsageError("epsilon0 = inf: say --no-local-noise in its place, with --dummies")
+    name = "k-rr" if randomizer is None and dummies is not None else randomizer
+    terms = asked.terms(name, loss or 0.0, text, no_local_noise=no_local_noise)
+    law = None if dummies is None else DummyLaw.from_text(dummies)
+    return {"asked": terms, "dummies": law, **promised}
+
+
 def _planned(
     file: Path,
     asked: Asked,
@@ -133,7 +163,9 @@ def _planned(
     Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
     batch is: others are not saved.
     """
-    beside = [f"--{name}" for name, each in others.items() if each is not None]
+    beside = [
+        f"--{name.replace('_', '-')}" for name, each in others.items() if each not in (None, False)
+    ]
     if beside or asked.is_given:
         what = beside[0] if beside else "the question"
         raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
@@ -143,16 +175,23 @@ def _planned(
             f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
             "task once: plan one round"
         )
-    terms = sdp.deploy.AskedTerms.of(
-        found.question, found.randomizer.name, found.asked_epsilon0, text
-    )
+    if len(found.dummies) > 1:
+        raise click.UsageError(
+            f"{file} plans {len(found.dummies)} messages a user, and a device sends a task one: "
+            "plan without dummies"
+        )
+    loss = found.asked_epsilon0
+    name, is_bare = found.randomizer.name, math.isinf(loss)
+    terms = sdp.deploy.AskedTerms.of(found.question, name, loss, text, no_local_noise=is_bare)
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
         "with --epsilon"
     )
     said = {"epsilon": epsilon or plain(found.target_epsilon), "delta": plain(found.target_delta)}
-    return {"asked": terms, **said}, remedy
+    if found.dummies:
+        remedy = ""
+    return {"asked": terms, "dummies": next(iter(found.dummies), None), **said}, remedy
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
@@ -231,28 +270,51 @@ def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
         "num_honest": made.num_honest,
         "promised": {"epsilon": float(made.epsilon), "delta": float(made.delta)},
         "guarantee": made.guarantee().to_json_dict(),
-        "epsilon0": made.asked.randomizer.epsilon0,
+        "epsilon0": None if math.isinf(loss := made.asked.randomizer.epsilon0) else loss,
     }
+    if made.dummies is not None:
+        without = made.without_dummies()
+        record |= {
+            "dummies": str(made.dummies),
+            "without_dummies": None if without is None else without.to_json_dict(),
+        }
     console.print_json(record)
 
 
 def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     """Return the information for participants, computed here."""
     found = made.guarantee()
+    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
+    proved += f"promised {made.epsilon}"
+    least = f"{made.min_batch:,} reports"
+    shuffled = [("with a shuffler", proved)]
+    if (law := made.dummies) is not None:
+        number = len(made.asked.question.labels) * law.mean
+        shuffled = [
+            ("dummies", f"{law}, added by the shuffler: about {number:,.0f} reports of nobody"),
+            ("with a shuffler", f"{proved}, whoever else lies"),
+            ("without dummies", without_dummies_line(made.without_dummies())),
+        ]
+    else:
+        least += f", of which {made.num_honest:,} count"
     return [
         ("task", re.sub(r"\s+", " ", made.info)),
         *made.asked.facts(),
-        ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
-        (
-            "with a shuffler",
-            f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
-            f"promised {made.epsilon}",
-        ),
+        ("least batch", least),
+        *shuffled,
         ("without one", without_shuffler_line(made.asked.randomizer.profile)),
         ("shuffler", made.shuffler_url),
         ("analyzer", made.analyzer_url),
         ("operator", made.operator_key.hex()),
     ]
+
+
+def without_dummies_line(found: Guarantee | None) -> str:
+    """Return what holds if the shuffler shuffles and adds no dummies, which nobody else can see."""
+    if found is None:
+        return "no epsilon holds: a shuffler that adds none shows the analyst every answer"
+    epsilon = rounded(found.epsilon_upper, up=True)
+    return f"epsilon <= {epsilon} if the shuffler adds none, for {found.num_users:,} honest reports"
 
 
 @cli.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")

@@ -42,6 +42,7 @@ _ANSWERED = (
         folder for state.
     --max-epsilon0 X  Answer no task with a larger epsilon0, in nats.
     --least-batch N   Answer no task that releases batches of fewer reports; 2 by default.
+    --no-local-noise  Answer also a task that sends answers without noise.
     --operator-key HEX  Answer no task of another operator: the public key of the one you know.
     --column TEXT     Column of TABLE with the values; each row is one device.
     {shared.READING}
@@ -71,7 +72,7 @@ def send(
             raise click.UsageError("--column and ways of reading are for TABLE: leave them out")
         _answer(made, own, **device)
         return
-    given = [name for name, each in device.items() if each is not None]
+    given = [name for name, each in device.items() if each is not None and each is not False]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is for a device: leave TABLE out")
     _send_table(made, table, column, own if codes else None, **ways)
@@ -107,6 +108,7 @@ def _answer(
         max_epsilon0=float("inf") if most is None else most,
         least_batch=2 if least is None else least,
         operator_key=agreed["operator_key"],
+        no_local_noise=agreed["no_local_noise"],
     )
     with sdp.deploy.Client(made, store, limits=limits) as client:
         code = codes[0] if codes else None

@@ -39,9 +39,13 @@ class Limits:
         Largest local epsilon of a report, in nats: what protects the user if the shuffler does not.
     least_batch : int
         Fewest reports among which theirs is to be released, at least 1; by default 2, since a
-        shuffler that releases single reports hides nobody.
+        shuffler that releases single reports hides nobody, unless it adds the task's dummies: with
+        them a limit of 2 is met by any batch.
     operator_key : bytes, optional
         The operator from whom a task is accepted, by the public key in it; by default any.
+    no_local_noise : bool
+        Whether answers may be sent without noise, so that shuffler and analyst together would see
+        them, if ``max_epsilon0`` is infinite too; refused by default.
 
     Examples
     --------
@@ -52,6 +56,25 @@ class Limits:
     max_epsilon0: float = float("inf")
     least_batch: int = 2
     operator_key: bytes | None = None
+    no_local_noise: bool = False
+
+    def require(self, task: Task) -> None:
+        """Raise unless the user agrees to a task."""
+        loss, least = task.asked.randomizer.epsilon0, self.least_batch
+        if loss == float("inf") and not self.no_local_noise:
+            what = "the task sends answers without noise: shuffler and analyst together would see "
+            what += "yours; leave it out, or agree with no_local_noise (--no-local-noise)"
+            raise Fault.OPERATOR.error(what, Reason.LIMIT)
+        if task.dummies is not None and least == 2:
+            least = 1
+        if not (loss <= self.max_epsilon0 and task.min_batch >= least):
+            asked = f"epsilon0 = {loss:.6g} and batches of at least {task.min_batch:,} reports"
+            agreed = f"{self.max_epsilon0:g} and {self.least_batch:,}"
+            what = f"the task asks for {asked}; the limits are {agreed}: "
+            raise Fault.OPERATOR.error(f"{what}leave it out, or agree to more", Reason.LIMIT)
+        if self.operator_key not in {None, task.operator_key}:
+            what = f"the task is of the operator {task.operator_key.hex()}, not of the one that "
+            raise Fault.OPERATOR.error(f"{what}you named: send nothing", Reason.FORGED)
 
 
 class Kept(NamedTuple):
@@ -112,16 +135,7 @@ class Client(Keeper):
         limits: Limits | None = None,
     ) -> None:
         task.check()
-        limits = limits or Limits()
-        loss = task.asked.randomizer.epsilon0
-        if not (loss <= limits.max_epsilon0 and task.min_batch >= limits.least_batch):
-            asked = f"epsilon0 = {loss:.6g} and batches of at least {task.min_batch:,} reports"
-            agreed = f"{limits.max_epsilon0:g} and {limits.least_batch:,}"
-            what = f"the task asks for {asked}; the limits are {agreed}: "
-            raise Fault.OPERATOR.error(f"{what}leave it out, or agree to more", Reason.LIMIT)
-        if limits.operator_key not in {None, task.operator_key}:
-            what = f"the task is of the operator {task.operator_key.hex()}, not of the one that "
-            raise Fault.OPERATOR.error(f"{what}you named: send nothing", Reason.FORGED)
+        (limits or Limits()).require(task)
         self.task = task
         if store is None:
             store = default_store(task)

@@ -107,7 +107,7 @@ class Written(NamedTuple):
 class Shuffler(Keeper):
     """One task's shuffler; a context manager that holds its store."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one keyword a thing it holds or shares
         self,
         task: Task,
         folder: Path,
@@ -126,8 +126,8 @@ class Shuffler(Keeper):
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
-        several processes may share; by default both are in ``folder``, for one process. With dummies
-        ``handed_out`` has the numbers of the batches that left, and is in no backup of the others.
+        several processes may share; by default both are in ``folder``, for one process. With
+        dummies ``handed_out`` has the numbers of batches that left, and is in no backup of those.
         """
         task.check()
         if task.dummies is not None:

@@ -97,4 +97,6 @@ def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_honest: int) -> 
     BudgetError
         If the budget does not cover it; nothing is spent.
     """
-    return spend(ledger, task.release(num_honest), note_of(task, batch.number), key=batch.root.hex())
+    return spend(
+        ledger, task.release(num_honest), note_of(task, batch.number), key=batch.root.hex()
+    )
