@@ -1,6 +1,9 @@
 """Roles of a small task, with the keys of the vectors, on each kind of database."""
 
+import math
+
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.databases import ENGINES, store_of
 from deploy.make_vectors import (
@@ -10,17 +13,30 @@ from deploy.make_vectors import (
     make_task,
     public,
 )
+from shuffledp import Categories
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.servers.settings import read_list
 from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}
 TASK = make_task(**SMALL)
 LAW = TASK.asked.randomizer.profile
+# Whose batches are safe whatever else is in them, one of answers themselves and one with noise.
+LAPLACE = DummyLaw.from_text("laplace:2.025:27")
+HIDDEN = SMALL | {"min_batch": 1, "dummies": LAPLACE, "epsilon": "1", "delta": "8e-7"}
+BARE = HIDDEN | {
+    "asked": AskedTerms.of(Categories(["yes", "no"]), "k-rr", math.inf, no_local_noise=True)
+}
 # Of which three reports keep what two do not.
 FEW = SMALL | {"delta": "0.05", "epsilon": "1.93"}
 DAY = TASK.epoch_seconds
+
+
+NEXT = X25519PrivateKey.from_private_bytes(bytes([7]) * 32)
+NEW_KEY = m.SealKey(number=10, public_key=public(NEXT), first_epoch=1)
 
 
 ENGINE = {"now": "sqlite"}
@@ -35,13 +51,18 @@ def engine(request):
 
 
 def shuffler_for(task, folder, **more):
-    return Shuffler(
+    if task.dummies is not None and "handed_out" not in more:
+        more["handed_out"] = folder / "handed_out"
+        more["handed_out"].touch()
+    shuffler = Shuffler(
         task,
         folder,
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(task.num_epochs), SEALING["shuffler"]),
         **{"database": store_of(ENGINE["now"], folder), **more},
     )
+    shuffler.inner_keys |= {key.number: key.public_key for key in (ANALYZER_KEY, NEW_KEY)}
+    return shuffler
 
 
 def analyzer_for(task, folder, **more):
@@ -84,8 +105,8 @@ def at(epoch, seconds=0):
 OVER = DAY + GRACE_SECONDS  # when an epoch's batch is due, after its beginning
 
 
-def batch_of(task, records, *, number=1, signer="shuffler", num_held=0):
-    num_opened = len(records) + num_held
+def batch_of(task, records, *, number=1, signer="shuffler", num_held=0, num_true=None):
+    num_opened = (len(records) if num_true is None else num_true) + num_held
     batch = m.Batch.signed(
         SIGNING[signer],
         task.task_id,
@@ -95,6 +116,7 @@ def batch_of(task, records, *, number=1, signer="shuffler", num_held=0):
         record_size=m.sealed_size(task.asked.codec.num_report_bytes),
         num_opened=num_opened,
         num_dishonest=task.most_dishonest(num_opened),
+        num_true=num_true,
     )
     return b"".join(batch.encode())
 

@@ -10,10 +10,20 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.make_vectors import RECORD_SIZE, SEALING, SIGNING, make_task, public
-from deploy.roles import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
+from deploy.roles import (
+    NEW_KEY,
+    NEXT,
+    OVER,
+    SMALL,
+    analyzer_for,
+    at,
+    batch_of,
+    record,
+    shuffler_for,
+    upload,
+)
 from deploy.steps import advance, take
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
@@ -23,8 +33,6 @@ from shuffledp.deploy.analyzer import result_of
 from shuffledp.deploy.shuffler import Held
 
 OLD, NEW = 9, 10
-NEXT = X25519PrivateKey.from_private_bytes(bytes([7]) * 32)
-NEW_KEY = m.SealKey(number=NEW, public_key=public(NEXT), first_epoch=1)
 BOTH_KEYS = {OLD: SEALING["analyzer"], NEW: NEXT}
 
 
@@ -163,7 +171,7 @@ def test_all_that_is_released_has_one_size_and_a_key_of_the_analyzers(tmp_path):
     task = make_task(**SMALL)
     state = SimpleNamespace(number=1, first_epoch=0, last_epoch=0)
     with shuffler_for(task, tmp_path, database=None) as shuffler:
-        shuffler.inner_keys = {OLD}
+        shuffler.inner_keys = {OLD: b""}
         good = [record(b"\0", task) for _ in range(3)]
         odd = [under_new(b"\0", task), good[0] + b"\0", good[0][:-1], b""]
         written = shuffler.write(state, Held(), [[*good, *odd, None]])

@@ -127,3 +127,87 @@ def test_a_task_with_a_question_that_is_none_is_refused(old, new):
         other = data.replace(old, new)
     with pytest.raises(ProtocolError):
         Task.decode(other)
+
+
+class TestDummies:
+    LAW = DummyLaw.from_text("laplace:2.025:27")
+    TASK = make_task(dummies=LAW, min_batch=1, epsilon="0.8", delta="8e-7")
+
+    def test_they_are_an_extension_which_other_tasks_do_not_have(self):
+        data, text = self.TASK.encode(), b"laplace:2.025:27"
+        assert data.endswith(opaque(uint(1, 2) + opaque(text, 2), 2))
+        assert Task.decode(data) == self.TASK
+        plain = make_task(min_batch=1, honest_ppm=1_000_000, epsilon="2")
+        assert plain.encode().endswith(opaque(b"", 2))
+        other = make_task(dummies=DummyLaw.from_text("laplace:2.025:28"), min_batch=1)
+        assert len({each.task_id for each in (self.TASK, plain, other)}) == 3
+
+    @pytest.mark.parametrize(
+        "extensions",
+        [
+            uint(1, 2) + opaque(b"laplace:2.0250:27", 2),  # another spelling
+            uint(1, 2) + opaque(b"laplace:2.025:27", 2) * 2,
+            uint(1, 2) + opaque(b"laplace:\xff", 2),
+            uint(1, 2) + opaque(b"poisson:3.0", 2),
+            uint(1, 2) + opaque(b"laplace:2.025:20001", 2),
+            uint(2, 2) + opaque(b"laplace:2.025:27", 2),
+            b"\0",
+        ],
+    )
+    def test_what_spells_no_dummies_in_the_one_way_is_refused(self, extensions):
+        plain = self.TASK.encode()[: -len(opaque(uint(1, 2) + opaque(b"laplace:2.025:27", 2), 2))]
+        with pytest.raises(ProtocolError) as caught:
+            Task.decode(plain + opaque(extensions, 2))
+        assert caught.value.fault is Fault.OPERATOR
+
+    def test_the_promise_holds_for_one_report_whoever_else_lies(self):
+        self.TASK.check()
+        assert make_task(dummies=self.LAW, min_batch=7, honest_ppm=1).num_honest == 1
+        found = self.TASK.guarantee()
+        law = self.TASK.asked.randomizer.profile
+        assert found == guarantee_for(law, 1, delta=8e-7, dummies=self.LAW)
+        assert found == self.TASK.guarantee(10**6)
+        assert self.TASK.keeps(1)
+        assert self.TASK.keeps(10**6)
+        alone = self.TASK.without_dummies()
+        assert alone.epsilon_upper == pytest.approx(law.epsilon0)
+        assert self.TASK.without_dummies(10**4).epsilon_upper < 0.5
+        with pytest.raises(ProtocolError, match="give dummies of a larger scale"):
+            make_task(dummies=self.LAW, min_batch=1, epsilon="0.5", delta="8e-7").check()
+        assert self.TASK.release(10**6).num_users == 1
+
+    def test_answers_without_noise_need_them(self):
+        bare = AskedTerms.of(Categories(["yes", "no"]), "k-rr", math.inf, no_local_noise=True)
+        assert AskedTerms.from_json_dict(json.loads(bare.to_json())) == bare
+        assert bare.to_json_dict()["epsilon0"] is None
+        assert "without noise" in dict(bare.facts())["your report"]
+        task = make_task(asked=bare, dummies=self.LAW, min_batch=1, epsilon="1", delta="8e-7")
+        task.check()
+        assert Task.decode(task.encode()) == task
+        assert task.without_dummies() is None
+        with pytest.raises(ProtocolError, match="what is proved is 0.98"):
+            make_task(asked=bare, dummies=self.LAW, epsilon="0.98", delta="8e-7").check()
+        with pytest.raises(ParameterError, match="only dummies hide an answer"):
+            make_task(asked=bare)
+        with pytest.raises(ParameterError):
+            AskedTerms.of(Categories(["yes", "no"]), "k-rr", math.inf)
+
+    @pytest.mark.parametrize(
+        ("law", "asked", "what"),
+        [
+            ("poisson:3", TASK.asked, "takes laplace or gaussian ones"),
+            (
+                "laplace:2.025:27",
+                AskedTerms.of(Categories(["yes", "no"]), "symmetric-unary", 2.0),
+                "the randomizer k-rr",
+            ),
+            (
+                "laplace:20:600",
+                AskedTerms.of(Categories(map(str, range(2000))), "k-rr", 2.0),
+                "1,200,000 a batch for 2,000 answers, above 1,000,000: ask for fewer answers",
+            ),
+        ],
+    )
+    def test_dummies_that_cannot_be_are_refused(self, law, asked, what):
+        with pytest.raises(ParameterError, match=what):
+            make_task(dummies=DummyLaw.from_text(law), asked=asked)
