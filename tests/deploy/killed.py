@@ -20,11 +20,16 @@ _START.set_forkserver_preload(["deploy.ready_to_fork"])
 
 
 def run_shuffler(pipe, task, folder, database):
-    """Take in uploads, release what is due."""
+    """Take in uploads, release what is due, hand out what is released."""
     with shuffler_for(task, folder, database=database) as shuffler:
+        do = {
+            "take": lambda *given: take(shuffler, *given),
+            "advance": lambda now: len(advance(shuffler, now)),
+            "fetch": shuffler.fetch,
+        }
         while True:
             what, *given = pipe.recv()
-            pipe.send(take(shuffler, *given) if what == "take" else len(advance(shuffler, *given)))
+            pipe.send(do[what](*given))
 
 
 def run_analyzer(pipe, task, folder, database):

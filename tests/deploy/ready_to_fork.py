@@ -16,6 +16,7 @@ _ANY = Opened(
     root=b"",
     reports=_TASK.asked.codec.decode([b"\0"] * 3),
     guarantee=_TASK.guarantee(3),
+    num_honest=3,
     counts=dict.fromkeys(("num_held", "num_kept", "num_earlier"), 0),
 )
 with tempfile.TemporaryDirectory() as _folder:

@@ -8,6 +8,8 @@ from deploy.make_vectors import (
     make_task,
 )
 from deploy.roles import (
+    BARE,
+    HIDDEN,
     SHUFFLER_KEY,
     SMALL,
     TASK,
@@ -56,3 +58,18 @@ def test_a_client_refuses_what_its_user_would_not_answer(tmp_path):
         assert not client.is_done
     with pytest.raises(DataError, match="other terms"):
         Client(make_task(**SMALL, info="another"), tmp_path / "c.db")
+
+
+def test_dummies_make_single_reports_safe_and_answers_without_noise_need_a_word(tmp_path):
+    hidden, bare = make_task(**HIDDEN), make_task(**BARE)
+    Client(hidden, tmp_path / "a.db").close()
+    with pytest.raises(ProtocolError, match="at least 1 reports"):
+        Client(hidden, tmp_path / "b.db", limits=Limits(least_batch=3))
+    for limits in (None, Limits(least_batch=1), Limits(max_epsilon0=50.0)):
+        with pytest.raises(ProtocolError, match="shuffler and analyst together") as caught:
+            Client(bare, tmp_path / "b.db", limits=limits)
+        assert caught.value.reason is Reason.LIMIT
+    with pytest.raises(ProtocolError, match="epsilon0 = inf"):
+        Client(bare, tmp_path / "b.db", limits=Limits(max_epsilon0=50.0, no_local_noise=True))
+    with Client(bare, tmp_path / "c.db", limits=Limits(no_local_noise=True)) as client:
+        assert client.report("no", at(0)).report == b"\1"

@@ -1,6 +1,7 @@
 """Roles killed at random moments: what was acknowledged counts once, and nothing twice."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,7 @@ from deploy.test_parts import BOTH_KEYS, NEW_KEY
 from shuffledp import Categories
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -33,6 +35,8 @@ TASK = make_task(
     | {"asked": AskedTerms.of(Categories([str(i) for i in range(NUM_REPORTS)]), "k-rr", 1.0)}
 )
 
+# Some 750 dummies a batch, of which each answer has its share.
+WITH_DUMMIES = {"dummies": DummyLaw.from_text("laplace:1.0:3"), "epsilon": "2", "delta": "0.2"}
 SHORT = make_task(**SMALL)  # whose guarantee is found in milliseconds
 
 # Each of these is killed so often; a start and what is done until the end take some 20 ms.
@@ -40,6 +44,7 @@ KILLS = pytest.mark.parametrize(
     "num_kills", [20, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
 ON_EACH = pytest.mark.parametrize("engine", ENGINES)
+EITHER = pytest.mark.parametrize("changes", [{}, WITH_DUMMIES], ids=["plain", "dummies"])
 
 
 @pytest.fixture
@@ -49,11 +54,16 @@ def draw(num_kills):
 
 @KILLS
 @ON_EACH
-def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kills, draw):
-    database = store_of(engine, tmp_path)
-    bodies = [upload(TASK, bytes([i]), number=i, epoch=i % 3) for i in range(NUM_REPORTS)]
+@EITHER
+def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kills, draw, changes):
+    database, task = store_of(engine, tmp_path), replace(TASK, **changes)
+    bodies = [upload(task, bytes([i]), number=i, epoch=i % 3) for i in range(NUM_REPORTS)]
+    reports = [m.decode_upload(body, 1)[0] for body in bodies]
+    number_of = {
+        open_outer(each, task.task_id, SEALING["shuffler"]): i for i, each in enumerate(reports)
+    }
     acknowledged, kills = set(), 0
-    shuffler = Victim(run_shuffler, TASK, tmp_path, database)
+    shuffler = Victim(run_shuffler, task, tmp_path, database)
     while kills < num_kills:
         number = int(draw.integers(NUM_REPORTS))
         message = "take", bodies[number], at(2)
@@ -67,15 +77,20 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
         if not draw.integers(5):
             shuffler.die_after(draw.uniform(0.0, 0.01))
     shuffler.kill()
-    released = []
+    released, num_users = [], 0
     with (
-        shuffler_for(TASK, tmp_path, database=database) as shuffler,
-        analyzer_for(TASK, tmp_path, database=database) as analyzer,
+        shuffler_for(task, tmp_path, database=database) as shuffler,
+        analyzer_for(task, tmp_path, database=database) as analyzer,
     ):
         advance(shuffler, at(2, OVER))
         for batch in shuffler.sealed_after(0):
-            released += analyzer.take(shuffler.fetch(batch)).reports.data.tolist()
-    assert len(set(released)) == len(released)
+            data = shuffler.fetch(batch)
+            num_users += analyzer.take(data).num_users
+            size = m.sealed_size(1)
+            starts = range(len(data) - shuffler.batch(batch).size * size, len(data), size)
+            records = (data[start : start + size] for start in starts)
+            released += [number_of[each] for each in records if each in number_of]
+    assert len(set(released)) == len(released) == num_users
     assert acknowledged
     assert acknowledged <= set(released)
 
@@ -120,10 +135,14 @@ def insisted(victim, message, draw, kills):
 
 @KILLS
 @ON_EACH
-def test_what_waits_for_more_of_its_key_is_released_once(tmp_path, engine, num_kills, draw):
+@EITHER
+def test_what_waits_for_more_of_its_key_is_released_once(
+    tmp_path, engine, num_kills, draw, changes
+):
     """Two keys, of which one has enough reports in each third epoch."""
     num_epochs, kills = max(6, num_kills // 50), num_kills
-    task = make_task(**SMALL | {"num_epochs": num_epochs + 1, "asked": TASK.asked, "min_batch": 5})
+    changes = {"num_epochs": num_epochs + 1, "asked": TASK.asked, "min_batch": 5} | changes
+    task = make_task(**SMALL | changes)
     database, sent = store_of(engine, tmp_path), 0
     shuffler = Victim(run_shuffler, task, tmp_path, database)
     for epoch in range(num_epochs):
@@ -137,6 +156,11 @@ def test_what_waits_for_more_of_its_key_is_released_once(tmp_path, engine, num_k
             assert answer.name == "ACCEPTED"
         _, kills = insisted(shuffler, ("advance", at(epoch, OVER)), draw, kills)
         sent += len(bodies)
+        handed_out = set()
+        for _ in range(3):  # the same bytes, however often it is killed
+            data, kills = insisted(shuffler, ("fetch", epoch + 1), draw, kills)
+            handed_out.add(data)
+        assert len(handed_out) == 1
     shuffler.kill()
     released = 0
     with (
@@ -149,7 +173,7 @@ def test_what_waits_for_more_of_its_key_is_released_once(tmp_path, engine, num_k
             opened = analyzer.take(shuffler.fetch(number))
             assert opened.counts["num_repeated"] == opened.counts["num_kept"] == 0
             assert opened.counts["num_held"] == 2 * (number % 3)
-            released += opened.reports.num_reports
+            released += opened.num_users
         assert released + shuffler.num_unreleased() == sent
 
 

@@ -26,7 +26,7 @@ from deploy.make_vectors import (
 )
 from deploy.steps import open_outer
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.wire import ProtocolError
+from shuffledp.deploy.wire import ProtocolError, Reason
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "deployment.json").read_text())
 KINDS = tuple(VECTORS["messages"])
@@ -188,3 +188,25 @@ def test_a_signed_batch_that_is_none_is_refused(what):
         data = data[:-1] + b"x"
     with pytest.raises(ProtocolError):
         m.Batch.decode(data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
+
+
+# ---------------------------------------------------------------- dummies
+@pytest.mark.parametrize("num_true", [0, 1, 2])
+def test_a_batch_with_dummies_says_how_many_records_are_reports(num_true):
+    records = (b"a" * RECORD_SIZE, b"b" * RECORD_SIZE)
+    batch = m.Batch.signed(
+        SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(0, 4),
+        record_size=RECORD_SIZE, num_opened=1, num_dishonest=0, num_true=num_true,
+    )  # fmt: skip
+    data, how = b"".join(batch.encode()), (TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
+    with pytest.raises(ProtocolError) as caught:
+        m.Batch.decode(data, *how)
+    assert caught.value.reason is Reason.MISMATCH
+    with pytest.raises(ProtocolError):
+        m.Batch.decode(make_messages()["batch"], *how, has_dummies=True)
+    if num_true == 2:  # more than were opened
+        with pytest.raises(ProtocolError):
+            m.Batch.decode(data, *how, has_dummies=True)
+        return
+    assert m.Batch.decode(data, *how, has_dummies=True) == batch
+    assert (batch.num_dummies, batch.num_held) == (2 - num_true, 1 - num_true)

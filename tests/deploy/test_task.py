@@ -1,6 +1,7 @@
 """Tasks: one spelling, a promise that is kept, and a question that there is room for."""
 
 import json
+import math
 
 import pytest
 
@@ -10,10 +11,12 @@ from deploy.make_vectors import (
 )
 from shuffledp import AnswerSets, Categories, Mean
 from shuffledp.accounting.account import account
+from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque, uint
 
 
 def test_a_task_comes_back_and_any_change_is_another_task():
@@ -185,7 +188,7 @@ class TestDummies:
         task.check()
         assert Task.decode(task.encode()) == task
         assert task.without_dummies() is None
-        with pytest.raises(ProtocolError, match="what is proved is 0.98"):
+        with pytest.raises(ProtocolError, match="what is proved is 0"):
             make_task(asked=bare, dummies=self.LAW, epsilon="0.98", delta="8e-7").check()
         with pytest.raises(ParameterError, match="only dummies hide an answer"):
             make_task(asked=bare)

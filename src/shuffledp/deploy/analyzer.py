@@ -181,7 +181,7 @@ class Analyzer(Keeper):
             num_draws=len({record[0] for record in batch.records}) if has_dummies else 0,
             counts={
                 "num_released": len(batch.records),
-                "num_held": batch.num_opened - len(batch.records),
+                "num_held": batch.num_held,
                 "num_repeated": len(batch.records) - len(fresh),
                 "num_unopened": num_unopened,
                 "num_invalid": num_invalid,

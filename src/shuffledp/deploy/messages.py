@@ -285,6 +285,11 @@ class Batch:
         """How many records belong to nobody."""
         return 0 if self.num_true is None else len(self.records) - self.num_true
 
+    @property
+    def num_held(self) -> int:
+        """How many reports were opened for it, and are not in it."""
+        return self.num_opened - len(self.records) + self.num_dummies
+
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""
         yield self._head() + self.signature
