@@ -246,7 +246,8 @@ def test_the_budget_pays_for_dummies_once(tmp_path, number):
         take(shuffler, upload(TASK, b"\1", number=9, epoch=1), at(1))
         assert close(shuffler, 1).state == "short"  # beyond the budget
     (entry,) = open_ledger(ledger).entries
-    assert entry.release.num_users == 1
+    ((release, _),) = entry.releases.parts
+    assert (release.num_users, release.dummies) == (1, TASK.dummies)
 
 
 class TestAnalyzer:
