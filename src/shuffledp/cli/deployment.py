@@ -16,13 +16,14 @@ from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import REPORT_FILE
+from shuffledp.collection.result import finite
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.report.dummies import upper_in_json, without_dummies
+from shuffledp.report.formatting import brief, rounded
 from shuffledp.report.formatting import given as plain
-from shuffledp.report.formatting import rounded
-from shuffledp.report.wording import TRUE_ANSWERS, guarantee_facts, without_shuffler_line
+from shuffledp.report.wording import TOGETHER, guarantee_facts, true_answers, without_shuffler_line
 
 
 @cli.group()
@@ -270,13 +271,12 @@ def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
         "num_honest": made.num_honest,
         "promised": {"epsilon": float(made.epsilon), "delta": float(made.delta)},
         "guarantee": made.guarantee().to_json_dict(),
-        "epsilon0": None if math.isinf(loss := made.asked.randomizer.epsilon0) else loss,
+        "epsilon0": finite(made.asked.randomizer.epsilon0),
     }
     if made.dummies is not None:
-        without = made.without_dummies()
         record |= {
             "dummies": str(made.dummies),
-            "without_dummies": None if without is None else without.to_json_dict(),
+            "without_dummies": made.without_dummies().to_json_dict(),
         }
     console.print_json(record)
 
@@ -293,7 +293,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
         shuffled = [
             ("dummies", f"{law}, added by the shuffler: about {number:,.0f} reports of nobody"),
             ("with a shuffler", f"{proved}, whoever else lies"),
-            ("without dummies", without_dummies_line(made.without_dummies())),
+            ("without dummies", without_dummies(made.without_dummies())),
         ]
     else:
         least += f", of which {made.num_honest:,} count"
@@ -307,14 +307,6 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
         ("analyzer", made.analyzer_url),
         ("operator", made.operator_key.hex()),
     ]
-
-
-def without_dummies_line(found: Guarantee | None) -> str:
-    """Return what holds if the shuffler shuffles and adds no dummies, which nobody else can see."""
-    if found is None:
-        return "no epsilon holds: a shuffler that adds none shows the analyst every answer"
-    epsilon = rounded(found.epsilon_upper, up=True)
-    return f"epsilon <= {epsilon} if the shuffler adds none, for {found.num_users:,} honest reports"
 
 
 @cli.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
@@ -406,16 +398,29 @@ def collect(
     if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
+    by, loss = record["collected_by"], record["epsilon0"]
+    alone = TOGETHER if loss is None else f"epsilon0 = {rounded(loss, up=True)}"
     facts = [
         ("batch", f"{number}, {record['num_users']:,} reports"),
         ("honest", f"{record['parameters']['num_honest']:,} hide each other, says the analyzer"),
         ("epsilon", f"{rounded(epsilon, up=True)} (proved upper bound)"),
         ("delta", made.delta),
-        ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),
-        ("true answers", TRUE_ANSWERS[record["collected_by"]]),
+        *([] if made.dummies is None else _added(made, record)),
+        ("no shuffler", alone),
+        ("true answers", true_answers(by, is_bare=loss is None)),
     ]
     if budget is not None:
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
     console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
+
+
+def _added(made: "sdp.deploy.Task", record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a batch says of dummies: how many, and what holds if there were none."""
+    found = upper_in_json(record["without_dummies"]["epsilon"])
+    without = "no epsilon holds" if found is None else f"epsilon <= {brief(found)}"
+    return [
+        ("dummies", f"{record['num_dummies']:,} by the law {made.dummies}, says the shuffler"),
+        ("without dummies", f"{without} if it shuffles and adds none, which nobody else can check"),
+    ]

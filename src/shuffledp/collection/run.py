@@ -34,7 +34,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, PlanWarning
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.reports import Aggregate, Reports
+from shuffledp.core.reports import Aggregate, Counts, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.intervals import with_sampling
 from shuffledp.estimation.means import MeanEstimates
@@ -198,7 +198,7 @@ def run(  # noqa: PLR0913  # one keyword an option
 
 
 def estimate(  # noqa: PLR0913  # one keyword an option
-    reports: "str | PathLike[str] | ReportFile | Reports | Iterable[Reports]",
+    reports: "str | PathLike[str] | ReportFile | Reports | Counts | Iterable[Reports]",
     plan: Plan[EstimatesT],
     *,
     num_users: SupportsIndex | None = None,
@@ -216,9 +216,10 @@ def estimate(  # noqa: PLR0913  # one keyword an option
 
     Parameters
     ----------
-    reports : path, ReportFile, Reports, or iterable of Reports
+    reports : path, ReportFile, Reports, Counts, or iterable of Reports
         One report a user, made by the plan's randomizer, at least two: a Parquet or text file with
-        a column ``report``, as ``shuffledp.collection.open_reports`` reads it, or in memory.
+        a column ``report``, as ``shuffledp.collection.open_reports`` reads it, or in memory; or
+        counts of them, which know their dummies.
     plan : Plan
         What was collected. If there are not as many reports as users were expected, the guarantee
         is computed anew for those that there are, and a warning says where it falls short.
@@ -270,15 +271,19 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
-    told = added.told_users(plan.dummies, getattr(reports, "num_users", None), num_users)
+    aggregate: Any = reports if isinstance(reports, Counts) else None
+    is_counted, num_reports = aggregate is not None, getattr(aggregate, "num_reports", 0)
+    known = num_reports if is_counted else getattr(reports, "num_users", None)
+    told = added.told_users(plan.dummies, known, num_users)
     if plan.dummies and missing == "drop":
         raise ParameterError("missing = 'drop' would leave out dummies: give every report")
-    blocks: Any = [reports] if isinstance(reports, Reports) else reports
-    blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
-    analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
-    num_reports = sum(analyst.take(block).num_reports for block in blocks)
-    aggregate: Any = None if num_reports < 2 else analyst.aggregate()
-    if told is not None and aggregate is not None:
+    if not is_counted:
+        blocks: Any = [reports] if isinstance(reports, Reports) else reports
+        blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
+        analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
+        num_reports = sum(analyst.take(block).num_reports for block in blocks)
+        aggregate = None if num_reports < 2 else analyst.aggregate()
+    if told is not None and aggregate is not None and not is_counted:
         aggregate = added.less_dummies(aggregate, plan.dummies, num_users=told)
         num_reports = told
     if num_reports < 2 and not (num_reports and added.protect_alone(plan.dummies)):

@@ -134,10 +134,10 @@ class FinishedShuffling:
     concealment: Concealment | None = None
 
     def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+        self, profile: LocalProfile, num_users: int, *, delta: float, **_: Any
     ) -> Guarantee:
-        """Return the guarantee of what arrived, whose users cannot be chosen."""
-        del num_users, with_lower
+        """Return the guarantee of what arrived, whose users and dummies cannot be chosen."""
+        del num_users
         return self.account(profile, delta)
 
     def stage(self, **_: Any) -> Stage:

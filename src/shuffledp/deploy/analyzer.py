@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.collection.plan import plan
+from shuffledp.collection.plan import Plan, plan
+from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.result import About, Result
 from shuffledp.collection.run import estimate
 from shuffledp.collection.shuffling import FinishedShuffling
@@ -308,30 +309,54 @@ def result_of(task: Task, opened: Opened) -> Result:
     asked = task.asked
     # Its guarantee counts honest reports only.
     deployed = FinishedShuffling(account=lambda *_: opened.guarantee)
-    planned = plan(
-        asked.question,
-        num_users=opened.reports.num_reports,
-        epsilon0=asked.epsilon0,
-        delta=float(task.delta),
-        randomizer=asked.randomizer.name,
-        shuffling=deployed,
-    )
-    found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
+    if task.dummies is not None:
+        found = _less_dummies(task, opened, deployed)
+    else:
+        planned = plan(
+            asked.question,
+            num_users=opened.reports.num_reports,
+            epsilon0=asked.epsilon0,
+            delta=float(task.delta),
+            randomizer=asked.randomizer.name,
+            shuffling=deployed,
+        )
+        found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()
     about = About(title=task.info, question=asked.text, date=today)
     return replace(found, about=about, warnings=(*found.warnings, *_cautions(task, opened)))
+
+
+def _less_dummies(task: Task, opened: Opened, deployed: FinishedShuffling) -> Result:
+    """Return estimates from what is left without the dummies, which each class drew anew."""
+    asked, laws = task.asked, () if task.dummies is None else (task.dummies,)
+    planned: Plan[Any] = Plan(
+        question=asked.question,
+        num_users=opened.num_users,
+        target_epsilon=float(task.epsilon),
+        target_delta=float(task.delta),
+        randomizer=asked.randomizer,
+        guarantee=opened.guarantee,
+        shuffling=deployed,
+        binding="epsilon0",
+        asked_epsilon0=asked.epsilon0,
+        dummies=laws,
+        _makers=chosen_candidates(asked.question, asked.randomizer.name, with_dummies=True),
+    )
+    counted: Any = asked.randomizer.aggregate(opened.reports)
+    counts = replace(
+        counted,
+        num_reports=opened.num_users,
+        num_dummies=opened.num_dummies,
+        dummies=laws * opened.num_draws,
+    )
+    found = estimate(counts, planned)
+    return replace(found, without_dummies=task.without_dummies(opened.num_honest))
 
 
 def _cautions(task: Task, opened: Opened) -> Iterator[str]:
     """Yield the differences between a batch and the task's description."""
     held, earlier, kept = (opened.counts[f"num_{name}"] for name in ("held", "earlier", "kept"))
     guarantee = opened.guarantee
-    if task.dummies is not None:
-        yield (
-            f"The shuffler is to add dummies of the law {task.dummies}; the analyst cannot see "
-            "whether it does. What holds if it adds none, and if it does not even shuffle, is said "
-            "beside the guarantee."
-        )
     if held:
         yield (
             f"The shuffler opened {held:,} more reports for this batch, and holds them back or has "
@@ -356,16 +381,6 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
         )
 
 
-def _dummy_facts(task: Task, opened: Opened) -> dict[str, object]:
-    """Return the dummies, and what is left without them: epsilon among honest reports, if any."""
-    found = task.without_dummies(opened.num_honest)
-    return {
-        "dummies": str(task.dummies),
-        "num_dummies": opened.num_dummies,
-        "epsilon_without_dummies": None if found is None else found.epsilon_upper,
-    }
-
-
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
     """Return the provenance of a result, as JSON values."""
     ledger, root = opened.ledger, opened.root.hex()
@@ -376,7 +391,6 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "batch_sha256": root,
         **opened.counts,
         "num_honest": opened.num_honest,
-        **({} if task.dummies is None else _dummy_facts(task, opened)),
         "honest_fraction": task.honest_ppm / 1_000_000,
         "budget": ledger
         and {

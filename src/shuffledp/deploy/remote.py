@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from shuffledp.accounting.account import account
 from shuffledp.collection.output import ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -227,24 +226,43 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
     found = json_of(data)
     read = functools.partial(_at, found)
     honest, users = read("parameters", "num_honest"), read("num_users")
-    said = [read("guarantee", "epsilon", "upper"), read("guarantee", "delta"), read("epsilon0")]
+    loss, bare = read("epsilon0"), math.isinf(task.asked.randomizer.epsilon0)
+    said = [read("guarantee", "epsilon", "upper"), read("guarantee", "delta")]
+    said.append(math.inf if bare and loss is None else loss)
     budget = read("parameters", "budget")
     if budget is not None:
         said += [read("parameters", "budget", name) for name in ("left", "epsilon", "delta")]
         said.append(0 if isinstance(read("parameters", "budget", "spent_under"), str) else None)
-    is_number = all(type(each) in (int, float) and math.isfinite(each) for each in said)
+    is_number = all(
+        type(each) in (int, float) and (math.isfinite(each) or (bare and place == 2))
+        for place, each in enumerate(said)
+    )
     is_count = type(honest) is type(users) is int and 1 <= honest <= users < 1 << 63
     if not (is_number and is_count and read("parameters", "task_id") == task.task_id.hex()):
         what = "the privacy record is none of this task, or lacks what it should say"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.MALFORMED)
     law, delta = task.asked.randomizer.profile, float(task.delta)
-    proved = account(law, num_users=honest, delta=delta).epsilon_upper
+    proved = task.guarantee(honest).epsilon_upper
+    if task.dummies is not None:
+        _check_dummies(task, found, honest)
     if said[0] < proved * (1.0 - 1e-9) or said[1] != delta or said[2] != law.epsilon0:
         what = f"the analyzer states epsilon = {said[0]:.6g} at delta = {said[1]:g} and epsilon0 = "
         what += f"{said[2]:g} for {honest:,} honest reports, where {proved:.6g} is proved"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.FORGED)
     record: dict[str, Any] = found
     return record
+
+
+def _check_dummies(task: Task, found: Any, num_honest: int) -> None:
+    """Raise unless a record says what is left without the task's dummies."""
+    least = task.without_dummies(num_honest).epsilon_upper
+    said, number = _at(found, "without_dummies", "epsilon", "upper"), _at(found, "num_dummies")
+    is_more = type(said) in (int, float) and said >= least * (1.0 - 1e-9)
+    laws = _at(found, "dummies")
+    if not (said is None or is_more) or laws != [str(task.dummies)] or type(number) is not int:
+        what = f"the analyzer states epsilon = {said} without dummies, which are {number} of the "
+        what += f"laws {laws}, where {least:.6g} is proved and the law is {task.dummies}"
+        raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.FORGED)
 
 
 def _at(found: Any, *names: str) -> Any:

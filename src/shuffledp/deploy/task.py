@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
-from shuffledp.accounting.guarantees import guarantee_for
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.composition.release import ShuffledRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError, ShuffledpError
@@ -239,25 +239,20 @@ class Task:
 
         Epsilon is a proved upper bound at the task's delta. With dummies it is the same for all.
         """
-        if self.dummies is None:
-            return self._among_honest(num_honest)
         law, delta = self.asked.randomizer.profile, float(self.delta)
+        if self.dummies is None:
+            honest = self.num_honest if num_honest is None else num_honest
+            return account(law, num_users=honest, delta=delta)
         return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
 
-    def without_dummies(self, num_honest: int | None = None) -> Guarantee | None:
-        """Return the guarantee if the shuffler leaves the task's dummies out, None if none holds.
+    def without_dummies(self, num_honest: int | None = None) -> Guarantee:
+        """Return the guarantee if the shuffler leaves the task's dummies out: perhaps infinite.
 
         Nobody but the shuffler can see whether it adds them.
         """
-        if math.isinf(self.asked.randomizer.epsilon0):
-            return None
-        return self._among_honest(num_honest)
-
-    def _among_honest(self, num_honest: int | None) -> Guarantee:
-        """Return the guarantee that honest reports alone give each other."""
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
-        return account(law, num_users=honest, delta=float(self.delta))
+        return guarantee_of_crowd(law, honest, delta=float(self.delta))
 
     def keeps(self, num_honest: int) -> bool:
         """Return True if the task's promise is proved for this number of honest reports.

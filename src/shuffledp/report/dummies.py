@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import wording
 from shuffledp.report.formatting import brief, counted, fixed, given
 
@@ -30,7 +31,7 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
             "with dummies",
             f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}",
         ),
-        ("without dummies", without_dummies(subject)),
+        ("without dummies", without_dummies(subject.without_dummies)),
         ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile)),
     ]
 
@@ -50,9 +51,8 @@ def plan_rows(plan: "Plan") -> list[tuple[str, str]]:
     return [("dummies", text), *guarantee_rows(plan)]
 
 
-def without_dummies(subject: Any) -> str:
+def without_dummies(found: Guarantee | None) -> str:
     """Return the guarantee of reports that are shuffled without dummies, as a clause."""
-    found = subject.without_dummies
     if found is None or math.isinf(found.epsilon_upper):
         return "no finite epsilon, if the reports are shuffled and no dummies added"
     return (
@@ -72,7 +72,7 @@ def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
             f"belong to nobody: {added_by(result.dummies)}. The limit above holds with them, for "
             f"{_whose(result)}. How many there are of each answer has to stay secret, and whoever "
             "sees the reports cannot check that there are any. If none had been added: "
-            f"{without_dummies(result)}.",
+            f"{without_dummies(result.without_dummies)}.",
         ),
     )
 
