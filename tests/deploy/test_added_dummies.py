@@ -1,5 +1,6 @@
 """Dummies: drawn once, like any report, kept with the batch, and never released twice otherwise."""
 
+import json
 import shutil
 from collections import Counter
 
@@ -35,15 +36,19 @@ from shuffledp import Categories
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.cli.main import main
+from shuffledp.collection.output import write_results
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, sealed_dummies
+from shuffledp.deploy.analyzer import batch_facts, result_of
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.remote import checked_record
 from shuffledp.deploy.servers.batches import open_page
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError
+from shuffledp.report.statement import privacy_statement
 
 TASK, NOISY = make_task(**BARE), make_task(**HIDDEN)
 KEYS = {key.number: key.public_key for key in (ANALYZER_KEY, NEW_KEY)}
@@ -132,6 +137,49 @@ def test_one_report_is_released_soundly_and_its_estimate_is_unbiased(tmp_path, t
     assert opened.guarantee == task.guarantee()
     assert opened.guarantee.epsilon_upper <= 1.0
     assert opened.guarantee.num_users == 1
+
+
+@pytest.mark.parametrize("task", [TASK, NOISY], ids=["bare", "noisy"])
+def test_the_result_has_three_lines_and_is_checked_by_who_collects(tmp_path, task):
+    """Reports under two keys, so that dummies were drawn twice."""
+    with (
+        shuffler_for(task, tmp_path) as shuffler,
+        analyzer_for(task, tmp_path, opening_keys=BOTH_KEYS) as analyzer,
+    ):
+        for number in range(40):
+            key = NEW_KEY if number % 4 == 3 else ANALYZER_KEY
+            take(shuffler, upload(task, b"\1", number=number, analyzer=key), at(0))
+        close(shuffler)
+        opened = analyzer.take(shuffler.fetch(1))
+    result = result_of(task, opened)
+    p, q = task.asked.randomizer.support_probabilities
+    variance = 2 * task.dummies.error_variance(2) + 40 * q * (1 - q)
+    error = variance**0.5 / (40 * (p - q))
+    # Dummies stray by 27 at most for each key.
+    assert abs(result.estimates.count[1] - (40 - 40 * q) / (p - q)) <= 54 / (p - q)
+    assert result.root_mean_square_error == pytest.approx(error, rel=0.2)
+    assert (result.num_users, result.num_dummies) == (40, opened.num_dummies)
+    assert result.guarantee.epsilon_upper == task.guarantee().epsilon_upper
+    assert result.without_dummies == task.without_dummies(opened.num_honest)
+    assert result.without_shuffler.epsilon0 == task.asked.randomizer.epsilon0
+    assert "cannot check that there are any" in str(privacy_statement(result))
+    folder = tmp_path / "result"
+    folder.mkdir()
+    write_results(result, folder, parameters=batch_facts(task, opened))
+    data = (folder / "privacy.json").read_bytes()
+    record = checked_record(task, data)
+    assert record["dummies"] == [str(task.dummies)]
+    forged = [
+        {"guarantee": record["guarantee"] | {"epsilon": {"lower": 0.0, "upper": 0.1}}},
+        {"without_dummies": {"epsilon": {"upper": 0.1}}},
+        {"dummies": ["laplace:3.0:27"]},
+        {"num_dummies": None},
+        {"epsilon0": 0.1},
+    ]
+    for each in forged:
+        with pytest.raises(ProtocolError) as caught:
+            checked_record(task, json.dumps(record | each).encode())
+        assert caught.value.fault is Fault.ANALYZER
 
 
 def intersected(first, second):

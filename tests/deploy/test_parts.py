@@ -30,7 +30,7 @@ from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import result_of
-from shuffledp.deploy.shuffler import Held
+from shuffledp.deploy.servers.batches import Held
 
 OLD, NEW = 9, 10
 BOTH_KEYS = {OLD: SEALING["analyzer"], NEW: NEXT}

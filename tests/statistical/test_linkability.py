@@ -14,14 +14,15 @@ from deploy.make_vectors import ANALYZER_KEY, RECORD_SIZE, SEALING, SHUFFLER_KEY
 from deploy.make_vectors import TASK as ANY_TASK
 from deploy.roles import SMALL
 from deploy.steps import advance, take
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.shuffler import Shuffler
 
-# A binomial count further than 5.7 standard deviations from its mean; eleven of them.
+# A binomial count further than 6.2 standard deviations from its mean; forty of them.
 FALSE_POSITIVE_RATE = 1e-7
-DEVIATIONS = 5.7
+DEVIATIONS = 6.2
 
 
 def excess(right, games):
@@ -97,13 +98,15 @@ def no_waiting_for_disks(monkeypatch):
 TWO_KEYS = (9, 9, 9, 10, 10, 10, 11)
 
 
-def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9)):
+def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
     """Return how often each guess was right, with a batch a game from one running shuffler.
 
     ``leak`` puts the records in another order, given them and their ids as they arrived. No key is
     in a batch with fewer records than the least batch has.
     """
-    task = make_task(**SMALL, epoch_seconds=1, num_epochs=games)
+    task = make_task(**SMALL | {"delta": "0.6"}, epoch_seconds=1, num_epochs=games, dummies=dummies)
+    handed_out = folder / "handed_out"
+    handed_out.touch()
     draw, right = Entropy.from_seed(seed).generator(), Counter()
     with Shuffler(
         task,
@@ -111,7 +114,9 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9)):
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(games), SEALING["shuffler"]),
         grace_seconds=0.0,
+        handed_out=handed_out if dummies else None,
     ) as shuffler:
+        shuffler.inner_keys = dict.fromkeys(keys, ANALYZER_KEY.public_key)
         shuffler._store.rows("PRAGMA synchronous = OFF")  # no power is cut here
         for epoch in range(games):
             # Sealed anew: where a record lies among the sorted ones is drawn with its seal.
@@ -145,16 +150,24 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9)):
     return right
 
 
-@pytest.mark.parametrize("keys", [(9, 9, 9), TWO_KEYS], ids=["one key", "two keys"])
+# A few a game: the attacker's records are among them, where he finds them as before.
+FEW_DUMMIES = DummyLaw.from_text("laplace:1.0:1")
+
+
+@pytest.mark.parametrize(
+    ("keys", "dummies"),
+    [((9, 9, 9), None), (TWO_KEYS, None), ((9, 9, 9), FEW_DUMMIES), (TWO_KEYS, FEW_DUMMIES)],
+    ids=["one key", "two keys", "one key and dummies", "two keys and dummies"],
+)
 @pytest.mark.parametrize(
     "games", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games, keys):
+def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games, keys, dummies):
     right = Counter()
     for seed in range(-(-games // AT_ONCE)):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        right += play(folder, min(games, AT_ONCE), seed=seed, keys=keys)
+        right += play(folder, min(games, AT_ONCE), seed=seed, keys=keys, dummies=dummies)
     for guess in GUESSES:
         assert excess(right[guess], games) <= DEVIATIONS, guess
 

@@ -21,7 +21,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
 from shuffledp.report.dummies import upper_in_json, without_dummies
-from shuffledp.report.formatting import brief, rounded
+from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.wording import TOGETHER, guarantee_facts, true_answers, without_shuffler_line
 
@@ -286,7 +286,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     found = made.guarantee()
     proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
     proved += f"promised {made.epsilon}"
-    least = f"{made.min_batch:,} reports"
+    least = counted(made.min_batch, "report")
     shuffled = [("with a shuffler", proved)]
     if (law := made.dummies) is not None:
         number = len(made.asked.question.labels) * law.mean

@@ -9,7 +9,7 @@ store put back from a backup releases nothing of them again.
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import uint
 
 HANDED_OUT: Final = "handed_out"
+
+#: Dummies of batches that are not on disk; made anew with each, so that nothing tells them later.
+TABLE: Final = (
+    "CREATE TABLE dummies (record BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID"
+)
 
 
 def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]) -> list[bytes]:
@@ -48,6 +53,34 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
             for _ in range(times)
         )
     return found
+
+
+def kept(store: Any, number: int, sealed: Iterable[bytes]) -> list[bytes]:
+    """Return the dummies that a store keeps for a batch: those of each class that came first."""
+    query = "SELECT record FROM dummies WHERE batch = ?"
+    first = [row[0] for row in store.rows(query, (number,))]
+    known = {record[0] for record in first}
+    new = sorted(record for record in sealed if record[0] not in known)
+    store.insert_new("dummies", "record, batch", [(record, number) for record in new])
+    return first + new
+
+
+def clear(store: Any) -> None:
+    """Forget which records are dummies."""
+    store.change("DROP TABLE dummies")
+    store.change(TABLE)
+
+
+def drop_batch(store: Any, number: int, *, first_epoch: int) -> None:
+    """Note that a batch, and those before it that are not sealed, are never released."""
+    clear(store)
+    change = "UPDATE batches SET state = 'dropped' WHERE state = 'closed' AND number < ?"
+    store.change(change, (number,))
+    store.change(
+        "INSERT INTO batches VALUES (?, 'dropped', ?, ?, NULL, NULL) "
+        "ON CONFLICT (number) DO UPDATE SET state = 'dropped'",
+        (number, first_epoch, number - 1),
+    )
 
 
 def newest_handed_out(path: Path) -> int:

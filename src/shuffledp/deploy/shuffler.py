@@ -23,20 +23,27 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import BudgetError, ParameterError
+from shuffledp.deploy import added_dummies as added
 from shuffledp.deploy import messages
-from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, sealed_dummies
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
 from shuffledp.deploy.servers.batch_store import open_batches
-from shuffledp.deploy.servers.batches import PAGE, Page, spend_for_batch
+from shuffledp.deploy.servers.batches import (
+    PAGE,
+    BatchState,
+    Held,
+    Page,
+    Written,
+    spend_for_batch,
+)
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
@@ -49,10 +56,6 @@ GRACE_SECONDS: Final = 3600
 _REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
 # Opened in the batch that ended with the epoch, and released in none; made anew with each batch.
 _HELD: Final = "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID"
-# Of batches that are not on disk; made anew with each, so that nothing tells them from reports.
-_DUMMIES: Final = (
-    "CREATE TABLE dummies (record BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID"
-)
 _TABLES: Final = (
     "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
@@ -61,47 +64,16 @@ _TABLES: Final = (
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     _HELD,
-    _DUMMIES,
+    added.TABLE,
 )
 _STORE: Final = Layout(
     kind="shuffler store",
     mark=b"sdps",
     version=5,
     tables=_TABLES,
-    steps={3: (_HELD,), 4: (_DUMMIES,)},
+    steps={3: (_HELD,), 4: (added.TABLE,)},
 )
 _NUM_PARTS: Final = 32
-
-
-class BatchState(NamedTuple):
-    """What is known of a batch: reports released are ``size``, once it is sealed."""
-
-    number: int
-    state: str  # closed, short, sealed, fetched or dropped
-    first_epoch: int
-    last_epoch: int
-    size: int | None
-    root: bytes | None
-
-
-class Held(NamedTuple):
-    """Records that were opened before and wait, and how many of them may be dishonest."""
-
-    records: frozenset[bytes] = frozenset()
-    num_dishonest: int = 0
-
-
-class Written(NamedTuple):
-    """What became of all that was opened for a batch, and how many reports did not open, and so on.
-
-    No root where nothing is released, and then why the budget refuses it, if that is why.
-    """
-
-    size: int
-    root: bytes | None
-    held: Held
-    counted: Mapping[str, int]
-    refusal: str = ""
 
 
 class Shuffler(Keeper):
@@ -133,7 +105,7 @@ class Shuffler(Keeper):
         if task.dummies is not None:
             if handed_out is None:
                 raise ParameterError("handed_out is missing: a task with dummies needs that file")
-            newest_handed_out(handed_out)
+            added.newest_handed_out(handed_out)
         require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
@@ -357,7 +329,7 @@ class Shuffler(Keeper):
         Then it is older than that: all that it has of the batch's epochs and those before, and all
         that waits, may have been handed out already, among other dummies.
         """
-        number = 0 if self._handed_out is None else newest_handed_out(self._handed_out)
+        number = 0 if self._handed_out is None else added.newest_handed_out(self._handed_out)
         query = "SELECT count(*) FROM batches WHERE number = ? AND state NOT IN ('closed', 'short')"
         return number if number and not self._store.value(query, (number,)) else None
 
@@ -367,22 +339,13 @@ class Shuffler(Keeper):
             return
         with self._store.transaction():
             epochs = [epoch for epoch in self.unreleased() if epoch < number]
-            lost = self._store.value("SELECT count(*) FROM held")
-            lost += sum(self._num_stored(epoch) for epoch in epochs)
+            lost = sum(map(self._num_stored, epochs))
+            lost += self._store.value("SELECT count(*) FROM held")
             self._count(Counter({(number - 1, "dropped"): lost}))
             self._drop_reports(epochs)
             self._hold(Held(), number - 1)
-            self._clear_dummies()
             self._store.set_fact("epochs_closed", max(number, self._num_closed))
-            self._store.change(
-                "UPDATE batches SET state = 'dropped' WHERE state = 'closed' AND number < ?",
-                (number,),
-            )
-            self._store.change(
-                "INSERT INTO batches VALUES (?, 'dropped', ?, ?, NULL, NULL) "
-                "ON CONFLICT (number) DO UPDATE SET state = 'dropped'",
-                (number, min(epochs, default=number - 1), number - 1),
-            )
+            added.drop_batch(self._store, number, first_epoch=min(epochs, default=number - 1))
         self._store.wipe_log()
 
     def _drop_reports(self, epochs: Iterable[int]) -> None:
@@ -391,11 +354,6 @@ class Shuffler(Keeper):
             self._store.change(f"DROP TABLE reports_{epoch:d}")
             self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
             self._epochs.discard(epoch)
-
-    def _clear_dummies(self) -> None:
-        """Forget which records are dummies."""
-        self._store.change("DROP TABLE dummies")
-        self._store.change(_DUMMIES)
 
     def _epochs_of(self, state: BatchState) -> list[int]:
         """Return the epochs of a batch that have a table of reports."""
@@ -432,7 +390,7 @@ class Shuffler(Keeper):
             return ()
         found = (each for each in chain(*opened) if each is not None and self._is_record(each))
         numbers = {record[0] for record in chain(held.records, found)} & self.inner_keys.keys()
-        return sealed_dummies(self.task, numbers, self.inner_keys)
+        return added.sealed_dummies(self.task, numbers, self.inner_keys)
 
     def keep_dummies(self, state: BatchState, sealed: Collection[bytes]) -> Collection[bytes]:
         """Return the dummies of a closed batch: what was kept of a class before, else these.
@@ -444,13 +402,7 @@ class Shuffler(Keeper):
         with self._store.transaction():
             if self.batch(state.number).state != "closed":  # another process was faster
                 return ()
-            query = "SELECT record FROM dummies WHERE batch = ?"
-            kept = [row[0] for row in self._store.rows(query, (state.number,))]
-            known = {record[0] for record in kept}
-            new = sorted(record for record in sealed if record[0] not in known)
-            rows = [(record, state.number) for record in new]
-            self._store.insert_new("dummies", "record, batch", rows)
-        return [*kept, *new]
+            return added.kept(self._store, state.number, sealed)
 
     def write(
         self,
@@ -534,10 +486,10 @@ class Shuffler(Keeper):
             if is_first:
                 self._hold(held, state.last_epoch)
                 if self.task.dummies is not None:
-                    self._clear_dummies()
-                may_come_back = () if found != "short" else self._epochs_of(state)
-                kept = {each for each in may_come_back if each not in self._sealing_keys}
-                self._drop_reports(each for each in self._epochs_of(state) if each not in kept)
+                    added.clear(self._store)
+                epochs = self._epochs_of(state)  # of which a missing key may be put back
+                gone = (each for each in epochs if found != "short" or each in self._sealing_keys)
+                self._drop_reports(gone)
                 names = Counter(counted).elements()
                 self._count((state.last_epoch, name) for name in names)
         self._store.wipe_log()
@@ -577,7 +529,7 @@ class Shuffler(Keeper):
             what = f"batch {number} is {found.state}: only a sealed batch can be fetched"
             raise Fault.ANALYZER.error(what, reason)
         if self._handed_out is not None:
-            note_handed_out(self._handed_out, number)
+            added.note_handed_out(self._handed_out, number)
         return found
 
     def read(self, state: BatchState) -> bytes:

@@ -23,11 +23,11 @@ from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
-from shuffledp.deploy.servers.batches import opened_in, workers
+from shuffledp.deploy.servers.batches import BatchState, Held, opened_in, workers
 from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import ShufflerSettings
 from shuffledp.deploy.servers.watch import Watch
-from shuffledp.deploy.shuffler import BatchState, Held, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 
 #: Most reports that wait to be stored, and bytes; beyond them clients are told to come back.

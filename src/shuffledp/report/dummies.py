@@ -57,7 +57,7 @@ def without_dummies(found: Guarantee | None) -> str:
         return "no finite epsilon, if the reports are shuffled and no dummies added"
     return (
         f"{wording.guarantee_text(found)}, if the reports are shuffled, no dummies added, and "
-        f"{found.num_users:,} users honest"
+        f"{counted(found.num_users, 'user')} honest"
     )
 
 

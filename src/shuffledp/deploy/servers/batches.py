@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,6 +29,37 @@ _FEW: Final = 20_000
 
 # Pages under way for each process: one that is opened, and one that waits.
 _PAGES_EACH: Final = 2
+
+
+class BatchState(NamedTuple):
+    """What is known of a batch: reports released are ``size``, once it is sealed."""
+
+    number: int
+    state: str  # closed, short, sealed, fetched or dropped
+    first_epoch: int
+    last_epoch: int
+    size: int | None
+    root: bytes | None
+
+
+class Held(NamedTuple):
+    """Records that were opened before and wait, and how many of them may be dishonest."""
+
+    records: frozenset[bytes] = frozenset()
+    num_dishonest: int = 0
+
+
+class Written(NamedTuple):
+    """What became of all that was opened for a batch, and how many reports did not open, and so on.
+
+    No root where nothing is released, and then why the budget refuses it, if that is why.
+    """
+
+    size: int
+    root: bytes | None
+    held: Held
+    counted: Mapping[str, int]
+    refusal: str = ""
 
 
 class Page(NamedTuple):
