@@ -49,15 +49,20 @@ def test_an_older_version_is_brought_up_step_by_step_and_a_newer_one_is_refused(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine):
-    """The tables of shuffler and analyzer as they were before parts were told apart."""
+@pytest.mark.parametrize("version", [3, 4])
+def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine, version):
+    """The tables of shuffler and analyzer before parts, or dummies, were told apart."""
     url = store_of(engine, tmp_path)
-    for layout, added in ((shuffler._STORE, ("held",)), (analyzer._STORE, ("parts",))):
-        version, tables = max(layout.steps), layout.tables
-        assert version == layout.version - 1
+    of_shuffler = ("held", "dummies") if version == 3 else ("dummies",)
+    for layout, before_that, added in (
+        (shuffler._STORE, version, of_shuffler),
+        (analyzer._STORE, 1, ("parts",)),
+    ):
+        tables = layout.tables
+        assert max(layout.steps) == layout.version - 1
         before = [each for each in tables if not any(f"TABLE {name} (" in each for name in added)]
         before = [each.replace(", is_kept INTEGER NOT NULL DEFAULT 0", "") for each in before]
-        old = replace(layout, version=version, tables=tuple(before), steps={})
+        old = replace(layout, version=before_that, tables=tuple(before), steps={})
         with closing(open_store(tmp_path, url, old, collection=b"a" * 32)) as store:
             store.set_fact("epochs_closed", 7)
         for _ in range(2):
