@@ -417,7 +417,7 @@ def collect(
 
 
 def _added(made: "sdp.deploy.Task", record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a batch says of dummies: how many, and what holds if there were none."""
+    """Return the number of dummies of a batch, and epsilon without them."""
     found = upper_in_json(record["without_dummies"]["epsilon"])
     without = "no epsilon holds" if found is None else f"epsilon <= {brief(found)}"
     return [

@@ -56,7 +56,7 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
 
 
 def kept(store: Any, number: int, sealed: Iterable[bytes]) -> list[bytes]:
-    """Return the dummies that a store keeps for a batch: those of each class that came first."""
+    """Return the dummies that a store keeps for a batch: of each class the ones that came first."""
     query = "SELECT record FROM dummies WHERE batch = ?"
     first = [row[0] for row in store.rows(query, (number,))]
     known = {record[0] for record in first}
@@ -69,6 +69,13 @@ def clear(store: Any) -> None:
     """Forget which records are dummies."""
     store.change("DROP TABLE dummies")
     store.change(TABLE)
+
+
+def lost_batch(store: Any, path: Path) -> int | None:
+    """Return the number of the newest batch that was handed out, if a store lacks it."""
+    query = "SELECT count(*) FROM batches WHERE number = ? AND state NOT IN ('closed', 'short')"
+    number = newest_handed_out(path)
+    return number if number and not store.value(query, (number,)) else None
 
 
 def drop_batch(store: Any, number: int, *, first_epoch: int) -> None:

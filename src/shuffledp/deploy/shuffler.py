@@ -329,9 +329,8 @@ class Shuffler(Keeper):
         Then it is older than that: all that it has of the batch's epochs and those before, and all
         that waits, may have been handed out already, among other dummies.
         """
-        number = 0 if self._handed_out is None else added.newest_handed_out(self._handed_out)
-        query = "SELECT count(*) FROM batches WHERE number = ? AND state NOT IN ('closed', 'short')"
-        return number if number and not self._store.value(query, (number,)) else None
+        path = self._handed_out
+        return None if path is None else added.lost_batch(self._store, path)
 
     def _drop_handed_out(self) -> None:
         """Drop what an older store, put back from a backup, has of batches that were handed out."""

@@ -225,7 +225,7 @@ class Task:
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
     def release(self, num_honest: int) -> ShuffledRelease:
-        """Return a batch as a ledger has it, whose least part has so many honest reports.
+        """Return a batch as a ledger has it, by the honest reports of its least part.
 
         Dummies need no other report, honest or not.
         """

@@ -1,0 +1,31 @@
+"""Pages of seals: opened in order, whatever opens them, and not at all without their key."""
+
+import asyncio
+
+from deploy.make_vectors import SEALING, public
+from shuffledp.deploy.sealing import seal
+from shuffledp.deploy.servers.batches import Page, open_page, opened_in, workers
+
+KEY = SEALING["analyzer"]
+
+
+def page(*texts, key=KEY):
+    """Return a page of sealed texts."""
+    sealed = [(b"info", seal(each, public(KEY), b"info")) for each in texts]
+    return Page(None if key is None else key.private_bytes_raw(), sealed)
+
+
+def test_a_page_opens_with_its_key_and_info_alone():
+    made = page(b"one", b"two")
+    assert open_page(made) == [b"one", b"two"]
+    assert open_page(page(b"one", b"two", key=None)) == [None, None]
+    assert open_page(page(b"one", key=SEALING["shuffler"])) == [None]
+    (_, first), *rest = made.texts
+    assert open_page(Page(made.key, [(b"other", first), *rest])) == [None, b"two"]
+
+
+def test_pages_come_back_in_their_order():
+    texts = [[bytes([i, j]) for j in range(3)] for i in range(7)]
+    with workers(1) as executor:
+        found = asyncio.run(opened_in(executor, (page(*each) for each in texts)))
+    assert found == texts
