@@ -61,6 +61,8 @@ PLAN = [
     " --randomizer sampled:k-rr",
     "--num-users 5000 --max-answers 2 --domain a,b,c --epsilon 1 --delta 1e-6"
     " --randomizer split:subset-selection",
+    "--num-users 4000 --mean --range 0,1 --epsilon 1 --delta 1e-7 --dummies shuffler"
+    " --no-local-noise --randomizer bit-sums-2",
 ]
 CALIBRATE = [
     "--epsilon0 1 --num-users 10000 --epsilon 1 --delta 1e-8",
@@ -137,6 +139,8 @@ MONITOR_PLAN = [
     "--periods 16 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6"
     " --protocol sampled-change",
     "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 1 --delta 1e-6 --categories a,b",
+    "--periods 4 --max-changes 1 --num-users 2000 --epsilon0 6 --delta 1e-6 --dummies shuffler"
+    " --max-epsilon0 2",
 ]
 HISTORY = "histories.csv --user user --time time --max-changes 2 --delta 1e-6 --seed 1"
 MONITOR_SIMULATE = [
