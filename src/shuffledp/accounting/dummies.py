@@ -156,7 +156,7 @@ def _least_table(
             delta,
             _LEAST_SHARE * scale,
             scale,
-            relative_tolerance=1e-3,
+            relative_tolerance=2e-4,
         )
     made = law(scale)
     return made if _delta(made, *asked) <= delta else None
