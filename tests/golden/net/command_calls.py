@@ -63,6 +63,12 @@ PLAN = [
     " --randomizer split:subset-selection",
     "--num-users 4000 --mean --range 0,1 --epsilon 1 --delta 1e-7 --dummies shuffler"
     " --no-local-noise --randomizer bit-sums-2",
+    "--num-users 5000 --k 16 --epsilon 1 --delta 1e-6 --dummies shuffler --no-local-noise",
+    "--num-users 5000 --k 16 --epsilon 1 --delta 1e-6 --dummies users --max-epsilon0 8"
+    " --frequency 0.3",
+    "--num-users 5000 --k 4 --epsilon 1 --delta 1e-6 --dummies best --max-epsilon0 3",
+    "--num-users 50 --k 4 --epsilon 1 --delta 1e-6 --dummies shuffler --max-epsilon0 6"
+    " --most-dummies 100 --randomizer k-rr",
 ]
 CALIBRATE = [
     "--epsilon0 1 --num-users 10000 --epsilon 1 --delta 1e-8",

@@ -59,7 +59,7 @@ _COARSEST, _WIDE, _ENOUGH = 1e-4, 1e-5, 10.0
 
 # A result so far above what one term alone proves is lost in round-off: no width helps.
 _LOST = 100.0
-#: Terms of a mean, at most: exact as a float.
+# Most terms of a mean, a number that is exact as a float.
 LARGEST_NUM_TERMS = 10**15
 
 # Outcomes up to which they are listed one by one, how many deviations of a binomial law of these
