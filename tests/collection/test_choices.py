@@ -196,7 +196,7 @@ def test_errors_at_other_targets_are_those_of_plans_for_them():
         ({"randomizer": "optimized-unary"}, "is not one of k-rr, .* frequencies with dummies"),
         ({"max_epsilon0": 1.0}, "epsilon0 = 1 meets the target without them; leave them out"),
         ({"dummies": "users", "max_epsilon0": 4.0}, "epsilon0 = 4 meets the target without"),
-        ({"epsilon": None, "epsilon0": 2.0}, "for one round of a uniform shuffle to a target"),
+        ({"epsilon": None, "epsilon0": 2.0}, "planned for uniform shuffles to a target"),
         ({"most_dummies": 0}, "most_dummies = 0"),
         ({"frequency": 1.5}, r"frequency = 1.5 is not in \[0, 1\]"),
         ({"frequency": math.nan}, "frequency = nan"),
@@ -234,3 +234,29 @@ def test_questions_without_dummies(name):
 def test_a_frequency_is_of_answers():
     with pytest.raises(ParameterError, match=r"frequency = 0\.3 is for questions about shares"):
         sdp.plan(sdp.Mean(0, 1), num_users=100, epsilon=1.0, delta=1e-6, frequency=0.3)
+
+
+# ---------------------------------------------------------------- rounds
+@pytest.mark.parametrize(("rounds", "variance"), [(2, 31.8), (4, 143.0)])
+def test_rounds_take_the_shape_that_is_least(rounds, variance):
+    """For four rounds Laplace laws need 127.8, a little less: compositions take the Gaussian."""
+    plan = planned(rounds=rounds)
+    (law,) = plan.dummies
+    assert law.variance == pytest.approx(variance, rel=1e-2)
+    assert law.shape == ("laplace" if rounds == 2 else "gaussian")
+    assert 0.98 < plan.guarantee.epsilon_upper <= 1.0
+    assert (plan.guarantee.rounds, plan.rounds) == (rounds, rounds)
+    assert plan.expected_standard_error == pytest.approx(math.sqrt(law.variance * 15 / 16) / 10_000)
+
+
+def test_rounds_beside_local_noise_and_without_dummies(tmp_path):
+    plan = planned(rounds=3, max_epsilon0=6.0)
+    crowd = sdp.accounting.ShuffledRelease(profile=plan.randomizer.profile, num_users=10_000) * 3
+    assert plan.without_dummies.bound == crowd.epsilon(1e-6)
+    again = sdp.Plan.load(plan.save(tmp_path / "plan.json"))
+    assert (again.dummies, again.guarantee) == (plan.dummies, plan.guarantee)
+    assert planned(rounds=3, dummies="best", max_epsilon0=6.0).dummies == plan.dummies
+    with pytest.raises(ParameterError, match="users' for one round"):
+        planned(rounds=3, dummies="users")
+    with pytest.raises(ParameterError, match="meets the target without them"):
+        planned(rounds=3, max_epsilon0=0.3)

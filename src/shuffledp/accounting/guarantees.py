@@ -41,13 +41,18 @@ def guarantee_for(
     )
 
 
-def guarantee_of_crowd(profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+def guarantee_of_crowd(
+    profile: LocalProfile, num_users: int, *, delta: float, rounds: int = 1
+) -> Guarantee:
     """Return the guarantee of n honest users without dummies: infinite without local noise.
 
     At epsilon0 = inf no finite epsilon holds below delta = 1, however many users there are.
     """
     if not math.isinf(profile.epsilon0):
-        return guarantee_for(profile, num_users, delta=delta)
+        if rounds == 1:
+            return guarantee_for(profile, num_users, delta=delta)
+        release = ShuffledRelease(profile=profile, num_users=num_users)
+        return guarantee_of(release * rounds, delta=delta)
     bound = Bound(
         lower=None,
         upper=math.inf,

@@ -42,6 +42,9 @@ DUMMIES = ("none", "shuffler", "users", "best")
 #: Dummies of a collection in all: about a quarter of an hour of one processor to seal.
 MOST_DUMMIES = 10**7
 
+# From so many rounds on discrete Gaussian laws are the least.
+_ROUNDS_OF_GAUSSIAN = 4
+
 # Values of epsilon0 at which dummies are tried, from the largest allowed down to epsilon.
 _EPSILON0S_TRIED = 8
 
@@ -238,8 +241,8 @@ def with_dummies(
 
 def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bins: int) -> Laws:
     """Return the least dummies with which a randomizer meets the target; empty if it needs none."""
-    if hasattr(randomizer, "profiles"):
-        return _least_level_laws(randomizer, target, sender)
+    if hasattr(randomizer, "profiles") or target.rounds > 1:
+        return _least_level_laws(randomizer, target, sender, num_bins)
     users = 1 if sender == "shuffler" else target.num_users
     goal: Any = {"num_users": users, "epsilon": target.epsilon}
     profile, most = randomizer.profile, target.most_dummies
@@ -260,19 +263,28 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
     return _affordable((law,), num_bins, target, advice)
 
 
-def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
-    """Return the same for several messages a user, one law for each level."""
+def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: int) -> Laws:
+    """Return the same for several messages a user, one law for each level, or several rounds."""
+    is_single, rounds = not hasattr(randomizer, "profiles"), target.rounds
     if sender == "users":
+        what = "several rounds" if is_single else randomizer.name
         raise InfeasibleTargetError(
-            f"dummies = 'users' are not accounted for {randomizer.name}: let the shuffler add them"
+            f"dummies = 'users' are not accounted for {what}: let the shuffler add them"
         )
-    if randomizer.epsilon0 <= target.epsilon:
+    if rounds * randomizer.epsilon0 <= target.epsilon:
         return ()
-    goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": target.rounds}
-    shares = randomizer.gains**2 / randomizer.weights
-    dummies = least_level_dummies(randomizer.profiles, shares, **goal)
+    profiles = _profiles(randomizer)
+    shares = [1.0] if is_single else randomizer.gains**2 / randomizer.weights
+    goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": rounds}
+    dummies = least_level_dummies(profiles, shares, **goal)
+    if is_single and rounds < _ROUNDS_OF_GAUSSIAN:  # of each an even share of the target
+        share: Any = {"epsilon": target.epsilon / rounds, "delta": target.delta / rounds}
+        even = (least_dummies(profiles[0], shapes=("laplace",), **share),)
+        found = level_guarantee(profiles, even, delta=target.delta, rounds=rounds)
+        if found.epsilon_upper <= target.epsilon and even[0].variance < dummies[0].variance:
+            dummies = even
     advice = f"or most_dummies = {target.most_dummies:,} (--most-dummies)"
-    return _affordable(dummies, 2, target, advice)
+    return _affordable(dummies, num_bins if is_single else 2, target, advice)
 
 
 def _affordable(dummies: Laws, num_bins: int, target: Target, advice: str) -> Laws:
@@ -284,6 +296,11 @@ def _affordable(dummies: Laws, num_bins: int, target: Target, advice: str) -> La
             f"in all: raise epsilon or delta, {advice}"
         )
     return dummies
+
+
+def _profiles(randomizer: Any) -> tuple[LocalProfile, ...]:
+    """Return the laws of the messages that a user sends in one round."""
+    return getattr(randomizer, "profiles", None) or (randomizer.profile,)
 
 
 def expected_dummies(dummies: Laws, num_bins: int, num_users: int) -> float:
@@ -311,7 +328,8 @@ def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> di
     """Return the guarantee with dummies, if any, and that without them, by name of the field."""
     without = None
     if dummies:
-        without = guarantee_of_crowd(randomizer.profile, target.num_users, delta=target.delta)
+        how: Any = {"delta": target.delta, "rounds": target.rounds}
+        without = guarantee_of_crowd(randomizer.profile, target.num_users, **how)
     guarantee = guarantee_within(randomizer, target, dummies)
     return {"guarantee": guarantee, "without_dummies": without}
 
@@ -324,8 +342,9 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
     """
     law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
     hidden: Any = {}
-    if dummies and (profiles := getattr(randomizer, "profiles", None)):
-        return level_guarantee(profiles, dummies, delta=target.delta, rounds=target.rounds)
+    if dummies and (target.rounds > 1 or hasattr(randomizer, "profiles")):
+        how: Any = {"delta": target.delta, "rounds": target.rounds}
+        return level_guarantee(_profiles(randomizer), dummies, **how)
     if dummies:
         (hidden["dummies"],) = dummies
         num_users = 1 if dummies[0].sender == "shuffler" else num_users

@@ -77,7 +77,7 @@ def require_possible(laws: Laws, shuffling: Any) -> None:
 
 
 def require_plannable(
-    dummies: str, max_epsilon0: float | None, *, is_bare: bool, is_one_target: bool
+    dummies: str, max_epsilon0: float | None, *, is_bare: bool, is_target: bool
 ) -> None:
     """Raise unless dummies can be planned as asked."""
     if dummies not in DUMMIES:
@@ -93,10 +93,10 @@ def require_plannable(
             "loss that still protects users from a shuffler that colludes with the analyst, and "
             "no_local_noise = True (--no-local-noise), with which nothing does"
         )
-    if not is_one_target:
+    if not is_target:
         raise ParameterError(
-            f"dummies = {dummies!r} are planned for one round of a uniform shuffle to a target "
-            "epsilon: leave out dummies, or rounds, epsilon0 and shuffling"
+            f"dummies = {dummies!r} are planned for uniform shuffles to a target epsilon, and "
+            "users' for one round: leave out dummies, or epsilon0, shuffling and rounds"
         )
 
 

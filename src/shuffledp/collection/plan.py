@@ -441,8 +441,8 @@ def plan(  # noqa: PLR0913  # one keyword an option
         Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
         other users do, or each of the honest users. With "best" whatever errs least, and none if
         that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
-        to ``max_epsilon0``. For one target of uniform shuffles, and for k-RR or sums bit by bit. A
-        law is taken as it is, for a shuffle through a network.
+        to ``max_epsilon0``. For uniform shuffles to a target, users' for one round, and for k-RR or
+        sums bit by bit. A law is taken as it is, for a shuffle through a network.
     no_local_noise : bool
         Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
         nothing protects the users from a shuffler that colludes with the analyst.
@@ -497,8 +497,9 @@ def plan(  # noqa: PLR0913  # one keyword an option
     if isinstance(dummies, DummyLaw):
         require_given(dummies, question, shuffling, is_bare=no_local_noise)
     elif dummies != "none" or no_local_noise:
-        is_one = epsilon is not None and rounds == 1 and shuffling == UNIFORM
-        require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_one_target=is_one)
+        is_target = epsilon is not None and shuffling == UNIFORM
+        is_target &= rounds == 1 or dummies != "users"
+        require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_target=is_target)
     if frequency is not None:
         _require_frequency(question, frequency)
     target = Target(
