@@ -28,7 +28,7 @@ monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              16
+plan              20
 refused           30
 run               26
 subsample         10
