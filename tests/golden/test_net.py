@@ -23,12 +23,12 @@ leakage           37
 learnability       2
 ledger             6
 maximum load       5
-monitor plan      14
+monitor plan      15
 monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              20
+plan              21
 refused           30
 run               26
 subsample         10
