@@ -99,6 +99,43 @@ def test_the_guides_commands_go_from_nothing_to_a_report(answers, clock, capfd):
     assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
 
 
+def test_one_answer_among_dummies_goes_from_a_plan_to_a_report(answers, clock, capsys):
+    """A batch of a single report, sent without noise: nobody else is needed to hide it."""
+    planned = ["plan", "--num-users", "100", "--domain", "yes,no", "--epsilon", "1"]
+    planned += ["--delta", "1e-6", "--dummies", "shuffler", "--no-local-noise"]
+    assert main([*planned, "--out", "plan.json"]) == 0
+    addresses = ["--shuffler", free_address(), "--analyzer", free_address()]
+    create = ["task", "create", "--plan", "plan.json", "--min-batch", "1", "--out", "task"]
+    clock.run(*create, "--epoch", EPOCH, "--grace", "1s", *addresses)
+    clock.move(HALF)
+    assert main(["send", "task/task.bin", "--value", "yes", "--store", "device.db"]) == 2
+    assert "agree with no_local_noise (--no-local-noise)" in capsys.readouterr().err
+    servers = []
+    try:
+        for role in ("shuffler", "analyzer"):
+            command = [clock.shuffledp, "serve", role, "--config", f"task/{role}.toml"]
+            servers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            assert servers[-1].stdout.readline().startswith("http://127.0.0.1:")
+        device = ["--value", "yes", "--store", "device.db", "--no-local-noise"]
+        clock.run("send", "task/task.bin", *device)
+        clock.move(OVER)
+        assert main(["collect", "task", "--out", "results"]) == 0
+    finally:
+        for process in servers:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no epsilon holds if it shuffles and adds none" in said
+    assert "the shuffler and the analyst together would see every answer" in said
+    record = json.loads(Path("results/privacy.json").read_bytes())
+    law = Task.decode(Path("task/task.bin").read_bytes()).dummies
+    assert (record["num_users"], record["dummies"], record["epsilon0"]) == (1, [str(law)], None)
+    assert 0.9 < record["guarantee"]["epsilon"]["upper"] <= 1.0
+    yes, no = (each["count"] for each in record["estimates"])
+    assert abs(yes - 1) <= law.half_width  # each answer has from 0 to 2 half widths of dummies
+    assert yes + no == pytest.approx(1.0)
+
+
 def check_results(task, record):
     """Compare the guarantee with account's for as many reports, and estimates with the truth."""
     law = task.asked.randomizer.profile
@@ -161,6 +198,26 @@ def test_what_is_asked_and_promised_is_said(answers, capsys):
     assert main(["task", "check", "absent"]) == 2
     assert main(CREATE) == 2
     assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--no-local-noise"], "only dummies hide: leave --epsilon0 out"),
+        (["--dummies", "laplace"], "is no law: write laplace:SCALE:HALF_WIDTH"),
+        (["--dummies", "poisson:3"], "a task takes laplace or gaussian ones"),
+        (["--dummies", "laplace:2:27", "--epsilon", "0.3"], "give dummies of a larger scale"),
+        (["--epsilon0", "inf", "--dummies", "laplace:2:27"], "--no-local-noise"),
+    ],
+)
+def test_dummies_that_do_not_keep_the_promise_are_refused(answers, capsys, options, message):
+    given = dict(zip(CREATE[2::2], CREATE[3::2], strict=True))
+    beside = iter(options)
+    given |= {name: "" if name == "--no-local-noise" else next(beside) for name in beside}
+    arguments = [each for pair in given.items() for each in pair if each]
+    assert main(["task", "create", *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("task").exists()
 
 
 def test_settings_are_checked_name_by_name(answers, capsys):
