@@ -152,6 +152,13 @@ def test_a_plan_with_dummies_states_three_guarantees_and_all_errors(hidden_plan,
     assert len(of_class(drawn(curve), "trace")) == 2
 
 
+def test_what_is_left_without_the_shuffler_is_of_all_rounds():
+    asked = {"num_users": 10_000, "epsilon": 1.0, "delta": 1e-6, "rounds": 3}
+    text = str(sdp.plan(sdp.Categories(range(4)), dummies="shuffler", max_epsilon0=8.0, **asked))
+    assert "no shuffler: epsilon of 3 rounds = 24.0" in text
+    assert "expected in each round, " in text
+
+
 def test_each_row_has_the_error_of_a_frequent_answer_and_of_sampling(hidden_plan):
     headings, rows = plan_table(hidden_plan)
     assert headings == ("", "epsilon0", "error", "at 30%", "sampling", "epsilon")

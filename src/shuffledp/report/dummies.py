@@ -26,13 +26,14 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
     if not subject.dummies:
         return []
     with_dummies = wording.guarantee_text(subject.guarantee)
+    rounds = getattr(subject, "rounds", 1)  # a result is of one
     return [
         (
             "with dummies",
             f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}",
         ),
         ("without dummies", without_dummies(subject.without_dummies)),
-        ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile)),
+        ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile, rounds=rounds)),
     ]
 
 
@@ -44,8 +45,9 @@ def plan_rows(plan: "Plan") -> list[tuple[str, str]]:
     each, cost = (
         given(float(f"{value:.2g}")) for value in (number / plan.num_users, number * _SEAL_SECONDS)
     )
+    when = "in all" if plan.rounds == 1 else "in each round"
     text = (
-        f"{fixed(number, 0)} expected in all, {each} a user, {', '.join(map(str, plan.dummies))}; "
+        f"{fixed(number, 0)} expected {when}, {each} a user, {', '.join(map(str, plan.dummies))}; "
         f"about {cost} s of one processor to seal"
     )
     return [("dummies", text), *guarantee_rows(plan)]
