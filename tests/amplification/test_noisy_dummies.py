@@ -52,7 +52,7 @@ def by_sampling(law, profile, epsilon, samples=200_000):
 
 
 # Two tails of a normal law beyond seven deviations, for each of the six cases.
-FALSE_POSITIVE_RATE = 6 * 2.6e-12
+FALSE_POSITIVE_RATE = 1.6e-11
 
 
 @pytest.mark.parametrize("text", ["laplace:0.9:12", "gaussian:1.2:9"])

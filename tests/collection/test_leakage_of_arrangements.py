@@ -51,6 +51,8 @@ def accounts(
         randomizer=law,
         guarantee=arrangement.guarantee(law.profile, num_users, delta=delta),
         prior=belief,
+        dummies=(),
+        without_dummies=None,
     )
     found = leakage_of_run(result, arrangement)
     assert found.notes == ()

@@ -213,7 +213,7 @@ def test_steps_that_make_no_sense_are_refused_before_anybody_is_randomized(kind,
     question = KINDS[kind].question
     plan = sdp.plan(question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     column = question.column(KINDS[kind].values)
-    object.__setattr__(column, "_read", None)  # reading it would fail
+    object.__setattr__(column, "blocks", None)  # reading it would fail
     with pytest.raises(ParameterError, match=message):
         sdp.run(plan, column, post_processing=[step])
     options = EstimateOptions(post_processing=(step,))

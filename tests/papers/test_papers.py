@@ -16,7 +16,6 @@ NOT_PUBLIC = {
     "core.errors",
     "groups.attacks.survey",
     "groups.attacks.adversaries",
-    "groups.attacks.learnability",
     "groups.reference_orders",
     "network.account",
     "network.graph",

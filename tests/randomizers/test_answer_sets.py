@@ -209,7 +209,7 @@ class TestLaw:
         ("wrong", "message"),
         [
             ({"domain_size": 1}, "domain_size = 1"),
-            ({"domain_size": 2**32 - 1}, "domain_size = 4294967295 is above 4294967294"),
+            ({"domain_size": 2**32 - 1}, "domain_size = 4294967295 is above 4,294,967,294"),
             ({"domain_size": 2.5}, "domain_size = 2.5"),
             ({"max_answers": 0}, "max_answers = 0"),
             ({"max_answers": 4}, "max_answers = 4 is above k = 3"),

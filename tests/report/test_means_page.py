@@ -142,6 +142,7 @@ def test_every_registered_randomizer_has_a_title():
 def test_an_unknown_randomizer_goes_by_its_name():
     class Own:
         name = "mine:own"
+        epsilon0 = 1.0
 
     assert randomizer_title(Own()) == "mine:own"
     assert "k-rr" in RANDOMIZER_TITLES

@@ -407,7 +407,8 @@ def test_all_mass_off_the_base(branch):
 
 
 @pytest.mark.parametrize(
-    ("num_terms", "match"), [(0, "num_terms"), (-3, "num_terms"), (10**15 + 1, "above 1e15")]
+    ("num_terms", "match"),
+    [(0, "num_terms"), (-3, "num_terms"), (10**15 + 1, "above 1,000,000,000,000,000")],
 )
 def test_numbers_of_terms_in_range(num_terms, match):
     with pytest.raises(ParameterError, match=match):
