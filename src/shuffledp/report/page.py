@@ -22,18 +22,17 @@ from shuffledp.report import formatting
 _MODULES = {
     "shuffledp.collection.plan.Plan": "plan",
     "shuffledp.collection.result.Result": "run",
-    "shuffledp.report.charts.ChartPage": "charts",
     "shuffledp.report.monitor.MonitorView": "monitor",
 }
 
 
 @singledispatch
 def page_html(subject: object) -> str:
-    """Return the whole page about a result, plan or set of charts.
+    """Return the whole page about a result or plan.
 
     Parameters
     ----------
-    subject : Result, Plan, MonitorView or ChartPage
+    subject : Result, Plan or MonitorView
         Sections whose data is empty are left out.
 
     Returns
@@ -56,7 +55,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    subject : Result, Plan, MonitorView or ChartPage
+    subject : Result, Plan or MonitorView
         What to report.
     path : str or path-like
         Where to; an existing file is replaced in one step.

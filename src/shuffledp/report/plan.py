@@ -2,18 +2,40 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
 from shuffledp.report import dummies, wording
-from shuffledp.report.charts import ChartPage, Section
 from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.page import page_html
+from shuffledp.report.page import page_html, render_page
 from shuffledp.report.precedents import PRECEDENTS
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
+
+
+class Section(NamedTuple):
+    """A table under its heading, with a chart above it if there is one."""
+
+    name: str
+    heading: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    figure: Figure | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartPage:
+    """A page of charts and tables, as its template takes it."""
+
+    title: str
+    lead: str
+    command: str
+    sections: tuple[Section, ...]
+    key_figures: tuple[tuple[str, ...], ...] = ()
 
 
 @page_html.register
@@ -43,18 +65,17 @@ def _(subject: Plan) -> str:
             [(each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS],
         ),
     ]
-    return page_html(
-        ChartPage(
-            title=f"Plan for {subject.question.describe()}",
-            lead=f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
-            f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
-            f"{subject.num_users:,} honest users. True answers are "
-            f"{wording.true_answers('planned', is_bare=math.isinf(subject.randomizer.epsilon0))}.",
-            command="plan",
-            sections=tuple(each for each in sections if each.rows),
-            key_figures=_key_figures(subject),
-        )
+    page = ChartPage(
+        title=f"Plan for {subject.question.describe()}",
+        lead=f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
+        f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
+        f"{subject.num_users:,} honest users. True answers are "
+        f"{wording.true_answers('planned', is_bare=math.isinf(subject.randomizer.epsilon0))}.",
+        command="plan",
+        sections=tuple(each for each in sections if each.rows),
+        key_figures=_key_figures(subject),
     )
+    return render_page("charts.html", page=page, title=page.title, lead=page.lead)
 
 
 def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
