@@ -190,7 +190,7 @@ def test_errors_at_other_targets_are_those_of_plans_for_them():
     ("asked", "message"),
     [
         ({"dummies": "mine"}, "dummies = 'mine' is not one of none, shuffler, users, best"),
-        ({"no_local_noise": False}, "needs exactly one of max_epsilon0 .* and no_local_noise"),
+        ({"no_local_noise": False}, "needs exactly one of max_epsilon0=.* and no_local_noise"),
         ({"max_epsilon0": 2.0, "no_local_noise": True}, "needs exactly one of"),
         ({"dummies": "none"}, "no_local_noise = True .* give dummies"),
         ({"randomizer": "optimized-unary"}, "is not one of k-rr, .* frequencies with dummies"),
@@ -212,7 +212,7 @@ def test_what_cannot_be_asked_for(asked, message):
     [
         (
             {"most_dummies": 100},
-            "half width 27, above 6: .* coarser answers, or raise most_dummies",
+            "half width 27, above 6: .* coarser answers, or allow more than .* with most_dummies",
         ),
         ({"most_dummies": 15}, "16 answers are too many for dummies"),
         ({"dummies": "users", "most_dummies": 100}, "needs 682 dummies in all: raise epsilon"),

@@ -65,7 +65,7 @@ def test_estimate_reads_the_number_of_users_or_is_told(planned, capsys):
         assert found["num_dummies"] == made["num_dummies"]
     asked = ["--plan", "plan.json", "--out", "again"]
     assert main(["estimate", "reports.csv", *asked]) == 2
-    assert "(--num-users)" in capsys.readouterr().err
+    assert "--num-users" in capsys.readouterr().err
     assert main(["estimate", "reports.csv", "--num-users", "9", *asked]) == 2
     assert "num_dummies" in capsys.readouterr().err
     assert not Path("again").exists()

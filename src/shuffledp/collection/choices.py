@@ -248,7 +248,7 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
     profile, most = randomizer.profile, target.most_dummies
     if account_delta(profile, with_lower=False, **goal).upper <= target.delta:
         return ()
-    advice = f"or ask for coarser answers, or raise most_dummies = {most:,}"
+    advice = f"or ask for coarser answers, or allow more than {most:,} with most_dummies=..."
     widest = min(most // num_bins, LARGEST_HALF_WIDTH)
     if widest < 1:
         raise InfeasibleTargetError(
@@ -283,7 +283,7 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: in
         found = level_guarantee(profiles, even, delta=target.delta, rounds=rounds)
         if found.epsilon_upper <= target.epsilon and even[0].variance < dummies[0].variance:
             dummies = even
-    advice = f"or most_dummies = {target.most_dummies:,}"
+    advice = f"or allow more than {target.most_dummies:,} with most_dummies=..."
     return _affordable(dummies, num_bins if is_single else 2, target, advice)
 
 

@@ -60,7 +60,7 @@ def told_users(laws: Laws, told: int | None, num_users: SupportsIndex | None) ->
     if num_users is None and told is None:
         raise ParameterError(
             "num_users is missing: dummies are among the reports, and whoever shuffled them tells "
-            "how many are users'; give it"
+            "how many are users'; give num_users=..."
         )
     if None not in (num_users, told) and num_users != told:
         raise DataError(f"num_users = {num_users} is not the {told} that the file of reports tells")
@@ -85,13 +85,13 @@ def require_plannable(
     if dummies == "none":
         raise ParameterError(
             "no_local_noise = True sends answers as they are, which only dummies can hide: give "
-            "dummies = 'shuffler' with it"
+            "dummies='shuffler' with it"
         )
     if (max_epsilon0 is None) != is_bare:
         raise ParameterError(
-            f"dummies = {dummies!r} needs exactly one of max_epsilon0, the local "
+            f"dummies = {dummies!r} needs exactly one of max_epsilon0=..., the local "
             "loss that still protects users from a shuffler that colludes with the analyst, and "
-            "no_local_noise = True, with which nothing does"
+            "no_local_noise=True, with which nothing does"
         )
     if not is_target:
         raise ParameterError(
