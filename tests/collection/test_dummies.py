@@ -28,6 +28,7 @@ from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
+from shuffledp.core.reports import Reports
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.shuffling import GroupShuffling
@@ -198,6 +199,15 @@ class TestJson:
 
 
 class TestEstimate:
+    def test_one_report_and_no_dummy(self):
+        law = DummyLaw.from_text("laplace:3.0:1")
+        plan = replace(bare_plan(), dummies=(law,))
+        codes = np.array([1], dtype=np.uint8)
+        one = Reports(data=codes, fingerprint=plan.randomizer.fingerprint)
+        found = sdp.estimate(one, plan, num_users=1)
+        assert found.num_dummies == 0
+        assert found.estimates.count.tolist() == [0.0, 1.0, 0.0]
+
     @pytest.fixture
     def file(self, tmp_path):
         path = tmp_path / "reports.parquet"

@@ -7,11 +7,10 @@ every period. Of four batches and more discrete Gaussian tables have the least v
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from shuffledp.accounting.dummies import gaussian_parameter
 from shuffledp.accounting.guarantees import guarantee_of
-from shuffledp.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import DUMMY_ASSUMPTIONS
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -51,12 +50,8 @@ def level_guarantee(
     which is what ``rounds`` of the guarantee says.
     """
     found = guarantee_of(_releases(profiles, dummies, rounds), delta=delta)
-    law = dummies[0]
-    how: Any = {"num_users": 1, "dummies": law, "with_lower": False}
-    alone = account_epsilon(LocalProfile(epsilon0=math.inf), delta=0.5, **how).assumptions
-    kept = (each for each in alone if str(law) not in each)
     added = _ADDED.format(", ".join(map(str, dict.fromkeys(dummies))))
-    bound = replace(found.bound, assumptions=(*kept, added, _APART))
+    bound = replace(found.bound, assumptions=(*DUMMY_ASSUMPTIONS, added, _APART))
     return replace(found, epsilon=bound, rounds=rounds)
 
 

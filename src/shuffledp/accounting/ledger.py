@@ -38,6 +38,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_finite, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
+from shuffledp.core.guarantee import finite
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_within
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -518,8 +519,9 @@ def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
         if isinstance(stored, StoredChannel)
         else None,
     }
-    epsilon0 = None if math.isinf(profile.epsilon0) else profile.epsilon0
-    return {"epsilon0": epsilon0} | {name: each for name, each in written.items() if each}
+    return {"epsilon0": finite(profile.epsilon0)} | {
+        name: each for name, each in written.items() if each
+    }
 
 
 def releases_from_json(written: object) -> Composition:

@@ -44,15 +44,13 @@ from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.positive_part import SMALLEST_UPPER
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 _DECIMAL = Context(prec=100, Emin=-999_999, Emax=999_999)
 
 # Relative error of two ratios and of their comparison.
 _TIE = 8.0 * math.ulp(1.0)
-
-# An upper end of a divergence that is possible is never reported below this.
-_SMALLEST = 1e-300
 
 # Beyond these nothing is computed, since D does not increase: of any law, and of Poisson laws.
 _LARGEST_EPSILON, _LARGEST_POISSON = 700.0, 40.0
@@ -100,7 +98,7 @@ class PairOfBins:
         missed = 2.0 * (1.0 + math.exp(epsilon)) * self._missing if self._missing else 0.0
         lower = round_down(chance + (1.0 - chance) * rest.lower) - missed
         upper = round_up(chance + (1.0 - chance) * rest.upper) + missed
-        return Enclosure(max(lower, 0.0), min(max(upper, _SMALLEST), 1.0))
+        return Enclosure(max(lower, 0.0), min(max(upper, SMALLEST_UPPER), 1.0))
 
     def enclose_finite(self, epsilon: float) -> Enclosure:
         """Enclose D given that the likelihood ratio is not infinite; 0 from ``highest`` on."""
@@ -191,7 +189,7 @@ def _delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: float)
         if is_bare(profile):
             return moved
         share = hidden_share(profile, epsilon)
-        found = Enclosure(0.0, max(round_up(share * moved.upper), _SMALLEST))
+        found = Enclosure(0.0, max(round_up(share * moved.upper), SMALLEST_UPPER))
     if profile.delta0 == 0.0 and profile.participation == 1.0:
         return found
     sent = profile.participation - profile.delta0

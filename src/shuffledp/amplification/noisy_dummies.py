@@ -30,6 +30,7 @@ from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.positive_part import SMALLEST_UPPER
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 # Points of a grid while sums are made and when they are used; masses below are too rare to keep.
@@ -128,4 +129,4 @@ def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float) -> Enclosure:
     won = float((mass * sums[kept]).sum())
     left = float((mass * limits * chances[kept]).sum())
     upper = (won - left) * (1.0 + 1e-12 * size) + gain * (last + lost)
-    return Enclosure(0.0, min(max(upper + _ROUND_OFF * won, 1e-300), 1.0))
+    return Enclosure(0.0, min(max(upper + _ROUND_OFF * won, SMALLEST_UPPER), 1.0))

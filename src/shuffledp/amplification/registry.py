@@ -68,8 +68,12 @@ SHUFFLE_ASSUMPTIONS = (
     "Neighbouring datasets differ in one user's value; the number of users is public.",
 )
 
-# In place of the second where dummies alone are enough.
-_OTHERS = "The other users may do what they like."
+#: The same where a shuffler's dummies are enough, whatever the others do.
+DUMMY_ASSUMPTIONS = (
+    SHUFFLE_ASSUMPTIONS[0],
+    "The other users may do what they like.",
+    SHUFFLE_ASSUMPTIONS[2],
+)
 
 # Relative error budget of two ends that meet.
 _MEETING = 1e-8
@@ -263,16 +267,15 @@ def _with_dummies(
         target = {name: asked[name] for name in ("epsilon", "delta") if name in asked}
         uppers, lower = dummy_ends(profile, users, law, with_lower=with_lower, **target)
         for curve, upper in uppers.items():
-            seen, honest, public = SHUFFLE_ASSUMPTIONS
-            others = _OTHERS if curve.method.startswith("shuffler-dummies") else honest
-            assumed = (seen, others, public, added_sentence(law))
+            is_alone = curve.method.startswith("shuffler-dummies")
+            assumed = DUMMY_ASSUMPTIONS if is_alone else SHUFFLE_ASSUMPTIONS
             found.append(
                 Bound(
                     lower=None,
                     upper=upper,
                     method=curve.method,
                     source=curve.source,
-                    assumptions=assumed,
+                    assumptions=(*assumed, added_sentence(law)),
                 )
             )
     if users > 1 or not found or not _is_local_alone(profile):

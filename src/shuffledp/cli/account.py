@@ -31,7 +31,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
         [default: 1.0]
     --honest-fraction FLOAT  Share of the users that is honest for certain: only these count.
         [default: 1.0]
-    --dummies TEXT    Law of the reports that belong to nobody: laplace:SCALE:HALF_WIDTH or
+    --dummies LAW     Law of the reports that belong to nobody: laplace:SCALE:HALF_WIDTH or
         gaussian:SCALE:HALF_WIDTH of the shuffler, poisson:MEAN of each user.
     --certify         Also prove the number by ball arithmetic; needs the extra 'certify'.
     --method TEXT     A method that `shuffledp bounds` lists.  [default: best]

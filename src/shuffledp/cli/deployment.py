@@ -16,10 +16,10 @@ from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.output import REPORT_FILE
-from shuffledp.collection.result import finite
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
+from shuffledp.core.guarantee import finite
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
@@ -43,7 +43,7 @@ def task() -> None:
     --epsilon0 FLOAT  Local epsilon of every report.
     --epsilon X       Promised for each batch, in nats.
     --delta X         Failure probability, such as 1e-8.
-    --dummies TEXT
+    --dummies LAW
         The shuffler adds reports that belong to nobody, such as laplace:2.025:27, of each possible
         answer: then epsilon holds whoever else lies, also with --min-batch 1. Only with k-rr.
     --no-local-noise  Instead of --epsilon0: answers are sent as they are, and only dummies hide
@@ -132,7 +132,7 @@ def _promised(
     randomizer: str | None,
     epsilon0: float | None,
     no_local_noise: bool,
-    dummies: str | None,
+    dummies: DummyLaw | None,
     **promised: str | None,
 ) -> dict[str, Any]:
     """Return the promise that options spell out."""
@@ -146,8 +146,7 @@ def _promised(
         raise click.UsageError("epsilon0 = inf: say --no-local-noise in its place, with --dummies")
     name = "k-rr" if randomizer is None and dummies is not None else randomizer
     terms = asked.terms(name, loss or 0.0, text, no_local_noise=no_local_noise)
-    law = None if dummies is None else DummyLaw.from_text(dummies)
-    return {"asked": terms, "dummies": law, **promised}
+    return {"asked": terms, "dummies": dummies, **promised}
 
 
 def _planned(

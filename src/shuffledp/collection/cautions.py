@@ -1,10 +1,11 @@
 """Guarantee of a report without the shuffler, and warnings about guarantees that promise little."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from shuffledp.collection.questions.question import Question
+from shuffledp.core.guarantee import finite
 from shuffledp.randomizers.base import LocalRandomizer
 
 
@@ -21,6 +22,10 @@ class WithoutShuffler:
     odds: float
     right_guess: float
     num_values: int
+
+    def to_json_dict(self) -> dict[str, float | None]:
+        """Return the fields by name, None for what is infinite."""
+        return {name: finite(value) for name, value in asdict(self).items()}
 
 
 # With more than that a guess is nearly certain, or odds change beyond what words can say.

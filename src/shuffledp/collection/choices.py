@@ -17,6 +17,7 @@ from shuffledp.accounting.dummies import gaussian_parameter, least_dummies
 from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
+from shuffledp.collection.dummies import accounted
 from shuffledp.collection.questions.question import (
     Candidates,
     Laws,
@@ -26,7 +27,7 @@ from shuffledp.collection.questions.question import (
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer
@@ -36,13 +37,10 @@ _USERS_ADVISED = [digits * 10**power for power in range(8) for digits in range(1
 _DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _EPSILONS_ADVISED = [digits * 10.0**power for power in range(-6, 2) for digits in _DIGITS]
 
-#: Who may add dummies to a planned collection; "best" takes whatever errs least, or none.
-DUMMIES = ("none", "shuffler", "users", "best")
-
 #: Dummies of a collection in all: about a quarter of an hour of one processor to seal.
 MOST_DUMMIES = 10**7
 
-# From so many rounds on discrete Gaussian laws are the least.
+# Number of rounds from which discrete Gaussian laws have the least variance.
 _ROUNDS_OF_GAUSSIAN = 4
 
 # Values of epsilon0 at which dummies are tried, from the largest allowed down to epsilon.
@@ -72,7 +70,7 @@ class Alternative:
         dummies = {"dummies": [str(law) for law in self.dummies]} if self.dummies else {}
         return {
             "randomizer": self.randomizer.name,
-            "epsilon0": self.randomizer.epsilon0,
+            "epsilon0": finite(self.randomizer.epsilon0),
             "num_report_bytes": self.randomizer.num_report_bytes,
             "expected_standard_error": self.expected_standard_error,
             **dummies,
@@ -146,8 +144,8 @@ def best_with_dummies(
 ) -> list[Alternative]:
     """Return the best choice with the dummies asked for and then the others, least error first.
 
-    The others are those of the crowd alone, where it meets the target. With "best" none are taken
-    where they lower the least error by less than 2 %.
+    The others are the choices without dummies, where the crowd alone meets the target. With "best"
+    no dummies are taken where they lower the least error by less than 2 %.
     """
     makers = chosen_candidates(question, randomizer, with_dummies=True)
     makers = _fewest_messages(question, makers, target)
@@ -341,16 +339,13 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
     *above* the root, which must not read as a miss. A shuffler's dummies need no honest users.
     """
     law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
-    hidden: Any = {}
     if dummies and (target.rounds > 1 or hasattr(randomizer, "profiles")):
         how: Any = {"delta": target.delta, "rounds": target.rounds}
         return level_guarantee(_profiles(randomizer), dummies, **how)
-    if dummies:
-        (hidden["dummies"],) = dummies
-        num_users = 1 if dummies[0].sender == "shuffler" else num_users
     if target.rounds > 1:  # calibrated by the very epsilon that is computed here
         release = ShuffledRelease(profile=law, num_users=num_users)
         return guarantee_of(release * target.rounds, delta=target.delta)
+    num_users, hidden = accounted(dummies, num_users)
     guarantee = guarantee_for(law, num_users, delta=target.delta, **hidden)
     bound = guarantee.bound
     if bound.upper <= epsilon:

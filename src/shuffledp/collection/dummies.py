@@ -10,13 +10,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from shuffledp.accounting.guarantees import guarantee_of_crowd
-from shuffledp.collection.choices import DUMMIES
+from shuffledp.collection.questions.question import Laws
+from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 
-Laws = tuple[DummyLaw, ...]
+#: Who may add dummies to a planned collection; "best" takes whatever errs least, or none.
+DUMMIES = ("none", "shuffler", "users", "best")
 
 
 def protect_alone(laws: Laws) -> bool:
@@ -35,7 +37,7 @@ def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: in
     return np.repeat(columns, np.concatenate(drawn), axis=0)
 
 
-def less_dummies(aggregate: Any, laws: Laws, *, num_users: int) -> Any:
+def less_dummies(aggregate: Any, laws: Laws, *, num_users: int | None) -> Any:
     """Return the aggregate of users' reports and dummies, told how many users there were."""
     return aggregate.less_dummies(*laws, num_users=num_users) if laws else aggregate
 
@@ -106,7 +108,7 @@ def require_given(law: DummyLaw, question: Any, shuffling: Any, *, is_bare: bool
         raise ParameterError(
             f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
         )
-    if shuffling.leakage() is None or is_bare:
+    if shuffling == UNIFORM or is_bare:
         raise ParameterError(
             f"dummies = {law} is for another than the uniform shuffle, with local noise: say who "
             "adds them, 'shuffler' or 'users', and the least ones are found"

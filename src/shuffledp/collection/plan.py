@@ -38,7 +38,7 @@ from shuffledp.collection.shuffling import UNIFORM, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import logger
@@ -269,7 +269,7 @@ class Plan(Shown, Generic[Estimates_co]):
         """Return the JSON object of ``shuffledp plan --json``."""
         return {
             "randomizer": self.randomizer.name,
-            "epsilon0": self.randomizer.epsilon0,
+            "epsilon0": finite(self.randomizer.epsilon0),
             "guarantee": self.guarantee.to_json_dict(),
             "expected_standard_error": self.expected_standard_error,
             "alternatives": [each.to_json_dict() for each in self.alternatives],
@@ -283,7 +283,7 @@ class Plan(Shown, Generic[Estimates_co]):
             "local_model": asdict(self.local_model),
             "central_model": asdict(self.central_model),
             "binding": self.binding,
-            "without_shuffler": asdict(self.without_shuffler),
+            "without_shuffler": self.without_shuffler.to_json_dict(),
             "warnings": list(self.warnings),
             **(self._comparison_json() if self.is_compared else {}),
         }

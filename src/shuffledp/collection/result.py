@@ -15,7 +15,7 @@ from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.shown import registered_renderer
 
 if TYPE_CHECKING:
@@ -221,9 +221,7 @@ class Result(Frames, Generic[Estimates_co]):
             "collected_by": self.collected_by,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
-            "without_shuffler": {
-                name: finite(value) for name, value in asdict(self.without_shuffler).items()
-            },
+            "without_shuffler": self.without_shuffler.to_json_dict(),
             **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),
@@ -272,11 +270,6 @@ class Result(Frames, Generic[Estimates_co]):
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
             f"collected_by={self.collected_by!r})"
         )
-
-
-def finite(value: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return None if value == math.inf else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,22 +271,14 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
-    aggregate: Any = reports if isinstance(reports, Counts) else None
-    is_counted, num_reports = aggregate is not None, getattr(aggregate, "num_reports", 0)
-    known = num_reports if is_counted else getattr(reports, "num_users", None)
+    is_counted = isinstance(reports, Counts)
+    known = getattr(reports, "num_reports" if is_counted else "num_users", None)
     told = added.told_users(plan.dummies, known, num_users)
     if plan.dummies and missing == "drop":
         raise ParameterError("missing = 'drop' would leave out dummies: give every report")
-    if not is_counted:
-        blocks: Any = [reports] if isinstance(reports, Reports) else reports
-        blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
-        analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
-        num_reports = sum(analyst.take(block).num_reports for block in blocks)
-        aggregate = None if num_reports < 2 else analyst.aggregate()
-    if told is not None and aggregate is not None and not is_counted:
-        aggregate = added.less_dummies(aggregate, plan.dummies, num_users=told)
-        num_reports = told
-    if num_reports < 2 and not (num_reports and added.protect_alone(plan.dummies)):
+    aggregate: Any = reports if is_counted else _counted(reports, plan, told)
+    num_reports = aggregate.num_reports if told is None else told
+    if not (num_reports and added.protect_alone(plan.dummies)):
         require_users(num_reports, f"there are {num_reports} reports")
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
@@ -295,6 +287,16 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     how: Any = {"what": "estimate", "interval_about": options.interval_about}
     how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
+
+
+def _counted(reports: Any, plan: Plan, num_users: int | None) -> Any:
+    """Return the aggregate of reports, told how many are users' where there are dummies."""
+    blocks: Any = [reports] if isinstance(reports, Reports) else reports
+    blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
+    analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
+    if not sum(analyst.take(block).num_reports for block in blocks):
+        require_users(0, "there are 0 reports")
+    return added.less_dummies(analyst.aggregate(), plan.dummies, num_users=num_users)
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:

@@ -267,9 +267,12 @@ class ShuffledRelease(Composable):
     def _table(self) -> DummyLaw | None:
         """The table whose infinite losses are counted apart: where reports are the values."""
         plain = self.dummies is not None and self.dummies.sender == "shuffler"
-        return (
-            self.dummies if plain and self.fraction == 1.0 and is_bare(_effective(self)) else None
-        )
+        return self.dummies if plain and self._is_bare else None
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether reports are the values, of everybody: dummies alone hide them."""
+        return self.fraction == 1.0 and is_bare(_effective(self))
 
     @property
     def failure(self) -> float:
@@ -387,7 +390,9 @@ class ShuffledRelease(Composable):
         """
         if self.dummies is not None:
             table = self._table
-            return _dummy_curve(self, delta) if table is None else finite_curve(table)
+            if table is None:
+                return _dummy_curve(self, self.dummies, delta)
+            return finite_curve(table)
         found = []
         for level in (min(delta / self.fraction, 0.5), _FREQUENT):
             # Reports that may reveal all have an epsilon from some delta on only.
@@ -403,8 +408,9 @@ class ShuffledRelease(Composable):
         if self.dummies is not None:
             if self._table is not None:
                 return (finite_curve(self._table),)
-            exact = is_bare(_effective(self)) and self.fraction == 1.0
-            return (dummy_curve(self.dummies, self.law, self.num_users),) if exact else ()
+            if not self._is_bare:
+                return ()
+            return (dummy_curve(self.dummies, self.law, self.num_users),)
         if self.law.delta0 > 0.0 or not 0.0 < self.law.epsilon0 <= LARGEST_EPSILON0:
             return ()
         return _attacks(self) if self.sampled_from is None else _sampled_attacks(self)
@@ -491,13 +497,10 @@ def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeySti
 
 
 @functools.lru_cache(maxsize=64)
-def _dummy_curve(release: ShuffledRelease, delta: float) -> HockeyStickCurve:
+def _dummy_curve(release: ShuffledRelease, law: DummyLaw, delta: float) -> HockeyStickCurve:
     """Return the smaller of the curve with dummies and the one without, if that can be smaller."""
-    if release.dummies is None:
-        return release.curve(delta)
     profile = _effective(release)
-    alone = noisy_curve(release.dummies, profile)
-    alone = alone or dummy_curve(release.dummies, profile, release.num_users)
+    alone = noisy_curve(law, profile) or dummy_curve(law, profile, release.num_users)
     alone = sampling.subsampled_curve(alone, release.fraction)
     if release.num_users == 1 or math.isinf(release.law.epsilon0):
         return alone

@@ -101,5 +101,9 @@ def _json_number(value: Bound | float) -> object:
     """Return a number as it is, and a bound as ``{"lower", "upper"}`` with ``None`` for inf."""
     if not isinstance(value, Bound):
         return value
-    upper = None if math.isinf(value.upper) else value.upper
-    return {"lower": value.lower, "upper": upper}
+    return {"lower": value.lower, "upper": finite(value.upper)}
+
+
+def finite(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return None if value == math.inf else value

@@ -25,13 +25,14 @@ from typing import Any, Final, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.collection.plan import Plan, plan
-from shuffledp.collection.questions.question import chosen_candidates
+from shuffledp.collection.plan import plan
 from shuffledp.collection.result import About, Result
 from shuffledp.collection.run import estimate
 from shuffledp.collection.shuffling import FinishedShuffling
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.guarantee import Guarantee
-from shuffledp.core.reports import Reports
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size
 from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch, workers
@@ -309,48 +310,36 @@ def result_of(task: Task, opened: Opened) -> Result:
     asked = task.asked
     # Its guarantee counts honest reports only.
     deployed = FinishedShuffling(account=lambda *_: opened.guarantee)
-    if task.dummies is not None:
-        found = _less_dummies(task, opened, deployed)
+    planned = plan(
+        asked.question,
+        num_users=opened.num_users,
+        epsilon0=asked.epsilon0,
+        delta=float(task.delta),
+        randomizer=asked.randomizer.name,
+        shuffling=deployed,
+        dummies=task.dummies or "none",
+    )
+    planned = replace(planned, target_epsilon=float(task.epsilon))
+    if task.dummies is None:
+        found = estimate(opened.reports, planned)
     else:
-        planned = plan(
-            asked.question,
-            num_users=opened.reports.num_reports,
-            epsilon0=asked.epsilon0,
-            delta=float(task.delta),
-            randomizer=asked.randomizer.name,
-            shuffling=deployed,
-        )
-        found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
+        found = estimate(_less_dummies(task.dummies, asked, opened), planned)
+        found = replace(found, without_dummies=task.without_dummies(opened.num_honest))
     today = datetime.now(UTC).date().isoformat()
     about = About(title=task.info, question=asked.text, date=today)
     return replace(found, about=about, warnings=(*found.warnings, *_cautions(task, opened)))
 
 
-def _less_dummies(task: Task, opened: Opened, deployed: FinishedShuffling) -> Result:
-    """Return estimates from what is left without the dummies, which each class drew anew."""
-    asked, laws = task.asked, () if task.dummies is None else (task.dummies,)
-    planned: Plan[Any] = Plan(
-        question=asked.question,
-        num_users=opened.num_users,
-        target_epsilon=float(task.epsilon),
-        target_delta=float(task.delta),
-        randomizer=asked.randomizer,
-        guarantee=opened.guarantee,
-        shuffling=deployed,
-        binding="epsilon0",
-        asked_epsilon0=asked.epsilon0,
-        dummies=laws,
-        _makers=chosen_candidates(asked.question, asked.randomizer.name, with_dummies=True),
-    )
+def _less_dummies(law: DummyLaw, asked: AskedTerms, opened: Opened) -> Counts:
+    """Return the counts less the dummies, which each class drew anew."""
     counted: Any = asked.randomizer.aggregate(opened.reports)
-    counts = replace(
+    counts: Counts = replace(
         counted,
         num_reports=opened.num_users,
         num_dummies=opened.num_dummies,
-        dummies=laws * opened.num_draws,
+        dummies=(law,) * opened.num_draws,
     )
-    found = estimate(counts, planned)
-    return replace(found, without_dummies=task.without_dummies(opened.num_honest))
+    return counts
 
 
 def _cautions(task: Task, opened: Opened) -> Iterator[str]:

@@ -17,6 +17,7 @@ from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.core.guarantee import finite
 from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire
 from shuffledp.randomizers.base import LocalRandomizer
@@ -193,7 +194,7 @@ class AskedTerms:
             "question": self.question.to_json_dict(),
             "labels": list(self.question.labels),
             "randomizer": self.randomizer.name,
-            "epsilon0": None if math.isinf(self.epsilon0) else self.epsilon0,
+            "epsilon0": finite(self.epsilon0),
             "fingerprint": self.randomizer.fingerprint,
         }
 
