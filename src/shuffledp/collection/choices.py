@@ -258,7 +258,7 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
         law = least_dummies(profile, **goal, **how)
     except InfeasibleTargetError as error:
         raise InfeasibleTargetError(f"{error}; {advice}") from None
-    return _affordable((law,), num_bins, target, advice)
+    return _affordable((law,), (num_bins,), target, advice)
 
 
 def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: int) -> Laws:
@@ -272,7 +272,7 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: in
     if rounds * randomizer.epsilon0 <= target.epsilon:
         return ()
     profiles = _profiles(randomizer)
-    shares = [1.0] if is_single else randomizer.gains**2 / randomizer.weights
+    shares = [1.0] if is_single else randomizer.dummy_shares
     goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": rounds}
     dummies = least_level_dummies(profiles, shares, **goal)
     if is_single and rounds < _ROUNDS_OF_GAUSSIAN:  # of each an even share of the target
@@ -282,12 +282,13 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: in
         if found.epsilon_upper <= target.epsilon and even[0].variance < dummies[0].variance:
             dummies = even
     advice = f"or allow more than {target.most_dummies:,} with most_dummies=..."
-    return _affordable(dummies, num_bins if is_single else 2, target, advice)
+    sizes = (num_bins,) if is_single else randomizer.sizes
+    return _affordable(dummies, sizes, target, advice)
 
 
-def _affordable(dummies: Laws, num_bins: int, target: Target, advice: str) -> Laws:
+def _affordable(dummies: Laws, sizes: Sequence[int], target: Target, advice: str) -> Laws:
     """Return dummies unless they are too many."""
-    number = expected_dummies(dummies, num_bins, target.num_users)
+    number = expected_dummies(dummies, sizes, target.num_users)
     if number > target.most_dummies:
         raise InfeasibleTargetError(
             f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
@@ -301,10 +302,10 @@ def _profiles(randomizer: Any) -> tuple[LocalProfile, ...]:
     return getattr(randomizer, "profiles", None) or (randomizer.profile,)
 
 
-def expected_dummies(dummies: Laws, num_bins: int, num_users: int) -> float:
-    """Return the mean number of dummies in all."""
+def expected_dummies(dummies: Laws, sizes: Sequence[int], num_users: int) -> float:
+    """Return the mean number of dummies in all, of laws for bins of these numbers."""
     senders = num_users if dummies and dummies[0].sender == "users" else 1
-    return sum(law.mean for law in dummies) * num_bins * senders
+    return senders * sum(law.mean * size for law, size in zip(dummies, sizes, strict=False))
 
 
 def _error_of(choice: Alternative) -> float:

@@ -29,11 +29,12 @@ def protect_alone(laws: Laws) -> bool:
 def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: int) -> Any:
     """Return dummy reports, their numbers drawn for every possible report.
 
-    Of several laws each is for an equal share of the possible reports, in order.
+    Of several laws each is for the possible reports of one level, in order.
     """
     columns = randomizer.report_columns().data
-    size = len(columns) // len(laws)
-    drawn = [law.draw(size, entropy, num_senders=num_users) for law in laws]
+    sizes = (len(columns),) if len(laws) == 1 else randomizer.sizes
+    how: Any = {"num_senders": num_users}
+    drawn = [law.draw(size, entropy, **how) for law, size in zip(laws, sizes, strict=True)]
     return np.repeat(columns, np.concatenate(drawn), axis=0)
 
 

@@ -227,8 +227,8 @@ class Plan(Shown, Generic[Estimates_co]):
     @property
     def expected_dummies(self) -> float:
         """Expected number of dummies in all."""
-        num_bins = len(self.domain) if self.question.has_one_label else 2
-        return choices.expected_dummies(self.dummies, num_bins, self.num_users)
+        sizes = getattr(self.randomizer, "sizes", (len(self.domain),))
+        return choices.expected_dummies(self.dummies, sizes, self.num_users)
 
     @property
     def runner_up(self) -> Alternative | None:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, SupportsIndex
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.result import Result
-from shuffledp.collection.run import for_all_users
 from shuffledp.collection.shuffling import Concealment, FinishedShuffling
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.estimation.sampling import for_all_users
 from shuffledp.network.graph import Graph
 from shuffledp.network.run import curve_rounds
 from shuffledp.peers import exchange_account

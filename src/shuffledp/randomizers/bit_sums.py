@@ -125,6 +125,16 @@ class BitSums:
         return _weights(self.num_bits)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of possible messages at each level."""
+        return (2,) * self.num_bits
+
+    @property
+    def dummy_shares(self) -> tuple[float, ...]:
+        """How the variances of the levels' dummies are related, for the least error of the mean."""
+        return tuple((self.gains**2 / self.weights).tolist())
+
+    @property
     def gains(self) -> Floats:
         """For each level the difference between the chances of a 1 given a 1 and given a 0."""
         chances = np.array([level.support_probabilities for level in self.levels])

@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from shuffledp.collection.run import for_all_users
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.estimation.means import NoiseLaw, estimate_means
+from shuffledp.estimation.sampling import for_all_users
 
 # Without noise of a randomizer, so that sampling is the only error.
 EXACT = (1.0, 0.0)

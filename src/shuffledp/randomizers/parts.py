@@ -1,0 +1,448 @@
+"""``SampledParts``, ``AllParts``: several histograms of one value, by k-ary randomized response.
+
+A value is a row of codes, one for each *part*, such as a column of a survey or a level of a tree. A
+user reports one part drawn at random, or all of them as messages of their own.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, pairwise, product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy, draw_below
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
+from shuffledp.core.numerics.enclosure import float_below
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.estimation.frequencies import (
+    FrequencyEstimates,
+    estimate_frequencies,
+    expected_standard_error,
+)
+from shuffledp.estimation.intervals import simultaneous_confidence
+from shuffledp.estimation.sampling import for_all_users
+from shuffledp.randomizers import checks
+from shuffledp.randomizers.base import Channel
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
+from shuffledp.randomizers.thresholds import response_ratio
+
+#: Most parts of a value.
+LARGEST_NUM_PARTS = 1024
+
+# Most values whose channel is written out.
+_LARGEST_CHANNEL = 64
+
+# Users whose values are looked at together.
+_BLOCK = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts(ABC):
+    """What both randomizers share: the number of possible codes of each part, and its law."""
+
+    sizes: tuple[int, ...]
+    epsilon0: float
+    levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    name: ClassVar[str]
+
+    def _settle(self, each: float, epsilon0: float) -> None:
+        """Set the fields, given the loss of each part and of all of them together."""
+        number = require_at_least("number of parts", len(self.sizes), 1, LARGEST_NUM_PARTS)
+        sizes = tuple(map(checks.require_domain_size, self.sizes))
+        checks.require_domain_size(sum(sizes))
+        levels = {size: KRandomizedResponse(domain_size=size, epsilon0=each) for size in set(sizes)}
+        stated = ",".join(f"{size}:{levels[size].fingerprint}" for size in sizes)
+        checks.set_fields(self, sizes=sizes, epsilon0=epsilon0)
+        checks.set_fields(self, levels=tuple(levels[size] for size in sizes))
+        fingerprint = checks.fingerprint_of(self.name, parts=number, laws=stated)
+        checks.set_fields(self, fingerprint=fingerprint)
+
+    @abstractmethod
+    def bin_error(
+        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
+    ) -> float:
+        """Return the standard error to expect of a bin of some share, among n users."""
+
+    @property
+    def num_bins(self) -> int:
+        """Number of bins of all parts."""
+        return sum(self.sizes)
+
+    @property
+    def part_slices(self) -> tuple[slice, ...]:
+        """Where the bins of each part stand among all of them."""
+        ends = accumulate(self.sizes, initial=0)
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    def report_columns(self) -> Reports:
+        """Return all possible reports, in ascending order: the bins of each part."""
+        data = np.arange(self.num_bins, dtype=checks.code_type(self.num_bins))
+        return Reports(data=data, fingerprint=self.fingerprint)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return the number of reports of each bin; counts of one law add."""
+        dtype, size = checks.code_type(self.num_bins), self.num_bins
+        codes = checks.require_whole_reports(reports, self.fingerprint, dtype, size)
+        return Counts(
+            support=histogram(codes, size), num_reports=codes.size, fingerprint=self.fingerprint
+        )
+
+    def _checked(self, values: Any) -> NDArray[Any]:
+        """Return rows of codes, shape (n, L), once checked."""
+        rows = checks.plain_array(values)
+        if rows.ndim != 2 or rows.shape[1] != len(self.sizes):
+            raise ParameterError(
+                f"values has shape {rows.shape}: give one row of {len(self.sizes)} codes a user"
+            )
+        for part, size in enumerate(self.sizes):
+            checks.require_codes(rows[:, part], size)
+        return rows
+
+    def _blocks(self, values: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield places and rows of codes, some at a time."""
+        rows = self._checked(values)
+        for start in range(0, len(rows), _BLOCK):
+            where = slice(start, start + _BLOCK)
+            yield where, rows[where]
+
+    def _estimated(
+        self, counts: Sequence[Counts], num_users: int, confidence: float, **how: Any
+    ) -> FrequencyEstimates:
+        """Return estimates over the bins of all parts, about all users, from counts of each."""
+        simultaneous = how.pop("simultaneous", False)
+        each = simultaneous_confidence(confidence, self.num_bins) if simultaneous else confidence
+        found = [
+            for_all_users(
+                estimate_frequencies(
+                    part,
+                    support_probabilities=level.support_probabilities,
+                    confidence=each,
+                    **how,
+                ),
+                num_users,
+            )
+            for part, level in zip(counts, self.levels, strict=True)
+        ]
+        names = set(found[0].columns()) - {"population_lower", "population_upper"}
+        arrays: Any = {
+            name: np.concatenate([getattr(part, name) for part in found]) for name in names
+        }
+        return FrequencyEstimates(
+            **arrays,
+            num_users=num_users,
+            confidence=confidence,
+            interval=found[0].interval,
+            is_simultaneous=simultaneous,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledParts(Parts):
+    """One part drawn uniformly at random by each user, in private, and k-RR of its code.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of possible codes k_l of each part, in [2, 2^32 - 1]; at most 1,024 parts.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up. It is
+        that of the whole row: only one of its codes is reported on.
+
+    Attributes
+    ----------
+    levels : tuple of KRandomizedResponse
+        Randomizer of each part.
+
+    Notes
+    -----
+    A report is the number of a bin: sizes[0] + ... + sizes[l - 1] + j for code j of part l.
+
+    That the part is the user's own secret makes every user hide every other, whatever part they
+    report on: with parts of equal size the blanket law is that of k-RR with all n users. Groups of
+    users that are drawn in public, one for each part, have n / L of them. See
+    docs/results/worst-pairs.md.
+
+    Cost: 16 random bytes a report, and a pass over the users for each part.
+
+    Examples
+    --------
+    >>> randomizer = SampledParts(sizes=(2, 3), epsilon0=1.0)
+    >>> counts = Counts(
+    ...     support=np.array([30, 20, 25, 15, 10]), num_reports=100,
+    ...     fingerprint=randomizer.fingerprint,
+    ... )
+    >>> found = randomizer.estimate(counts)
+    >>> [round(float(found.frequency[each].sum()), 9) for each in randomizer.part_slices]
+    [1.0, 1.0]
+    """
+
+    name: ClassVar[str] = "sampled-parts"
+
+    def __post_init__(self) -> None:
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        self._settle(asked, asked)
+        checks.set_fields(self, epsilon0=max(level.epsilon0 for level in self.levels))
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report."""
+        return checks.code_type(self.num_bins).itemsize
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, the blanket of all parts, and an attack.
+
+        The worst pair differs in every part: docs/results/worst-pairs.md has the proof. In the
+        attack all other users have a third code, or in parts of two codes the first.
+        """
+        share = Fraction(1, len(self.sizes))
+        blanket: list[ExactAtom] = []
+        attack: list[ExactAtom] = []
+        neutral = Fraction(0)
+        for size, level in zip(self.sizes, self.levels, strict=True):
+            ratio = response_ratio(level.threshold, size) if level.epsilon0 else Fraction(1)
+            mass = share / (ratio + size - 1)
+            blanket += mirrored(mass, ratio, 1)
+            neutral += (size - 2) * mass
+            if size == 2:
+                attack += [(ratio * mass, 1, 1 / ratio), (mass, 1, ratio)]
+            else:
+                attack += [*mirrored(mass, ratio, 1), ((size - 3) * mass, 1, 1)]
+                attack += [(ratio * mass, 1 / ratio, 1 / ratio)]
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=outward_atoms([*blanket, (neutral, 1, 1)]),
+            attack=rounded_atoms(_merged(attack)),
+            channel=self.channel if math.prod(self.sizes) <= _LARGEST_CHANNEL else None,
+        )
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each row of codes."""
+        if math.prod(self.sizes) > _LARGEST_CHANNEL:
+            raise ParameterError(
+                f"there are {math.prod(self.sizes):,} rows of codes, more than {_LARGEST_CHANNEL}: "
+                "the channel is written out for few"
+            )
+        share = Fraction(1, len(self.sizes))
+        parts = [level.channel() for level in self.levels]
+        return tuple(
+            tuple(
+                share * each for part, code in zip(parts, row, strict=True) for each in part[code]
+            )
+            for row in product(*map(range, self.sizes))
+        )
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one report for each row of codes, shape (n, L); n = 0 too.
+
+        `DomainError` names the first code that is out of range, and `ParameterError` is raised for
+        another type or shape.
+        """
+        out = np.empty(len(values), dtype=checks.code_type(self.num_bins))
+        for where, rows in self._blocks(values):
+            chosen = draw_below(entropy, len(rows), len(self.sizes))
+            block = out[where]
+            for part, (level, bins) in enumerate(zip(self.levels, self.part_slices, strict=True)):
+                own = chosen == part
+                drawn = level.randomize(rows[own, part], entropy).data
+                block[own] = drawn.astype(out.dtype) + out.dtype.type(bins.start)
+        return Reports(data=out, fingerprint=self.fingerprint)
+
+    def estimate(
+        self,
+        data: Reports | Counts,
+        *,
+        confidence: float = 0.95,
+        interval: str = "wilson",
+        simultaneous: bool = False,
+    ) -> FrequencyEstimates:
+        """Return the unbiased share of all users in each bin, and how far it may be off.
+
+        ``data`` are reports of this law, or what `aggregate` made of them; the options come from
+        `estimate_frequencies`. Errors count that each part was reported on by a random sample of
+        the users. `DataError` if nobody reported on some part.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
+        parts = [
+            Counts(support=support, num_reports=int(support.sum()), fingerprint=self.fingerprint)
+            for support in (counts.support[bins] for bins in self.part_slices)
+        ]
+        if not all(part.num_reports for part in parts):
+            raise DataError(
+                f"{counts.num_reports} reports are too few for {len(parts)} parts, of which each "
+                "user reports on one: ask more users, or fewer columns"
+            )
+        how: Any = {"interval": interval, "simultaneous": simultaneous}
+        return self._estimated(parts, counts.num_reports, confidence, **how)
+
+    def bin_error(
+        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
+    ) -> float:
+        """Return the standard error to expect of a bin of some share, among n users."""
+        if dummies:
+            raise ParameterError("dummies are for all-parts: leave them out")
+        noise = _error_of(self.levels[part], num_users, frequency)
+        sampling = (len(self.sizes) - 1) * frequency * (1.0 - frequency) / num_users
+        return math.sqrt(noise**2 * len(self.sizes) + sampling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllParts(Parts):
+    """One message for each part: k-RR of its code, at an even share of the loss.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of possible codes k_l of each part, in [2, 2^32 - 1]; at most 1,024 parts.
+    epsilon0 : float
+        Local privacy loss of all messages of a user, in nats, in [0, inf]; at inf codes are sent as
+        they are, and only dummies hide them.
+
+    Attributes
+    ----------
+    levels : tuple of KRandomizedResponse
+        Randomizer of each part.
+
+    Notes
+    -----
+    Codes are numbered as in `SampledParts`. ``Reports.data`` holds messages, *not users*: L for
+    each user, of which each must be shuffled as a report of its own, for the accounts are those of
+    parts that nothing links. Without noise and without dummies nothing hides a rare code.
+
+    Cost: with local noise 8 random bytes a message.
+
+    Examples
+    --------
+    >>> randomizer = AllParts(sizes=(2, 3), epsilon0=math.inf)
+    >>> randomizer.randomize(np.array([[1, 2], [0, 0]]), Entropy.from_seed(1)).data.tolist()
+    [1, 4, 0, 2]
+    """
+
+    name: ClassVar[str] = "all-parts"
+
+    def __post_init__(self) -> None:
+        asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
+        number = max(len(self.sizes), 1)
+        each = asked if math.isinf(asked) else float_below(Fraction(asked) / number)
+        self._settle(each, asked)
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes that all messages of a user take."""
+        return len(self.sizes) * checks.code_type(self.num_bins).itemsize
+
+    @property
+    def profile(self) -> LocalProfile:
+        """All messages of a user as one report: what is shuffled part by part tells no more."""
+        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
+
+    @property
+    def profiles(self) -> tuple[LocalProfile, ...]:
+        """What the accountant needs to know of each part."""
+        return tuple(level.profile for level in self.levels)
+
+    @property
+    def dummy_shares(self) -> tuple[float, ...]:
+        """How the variances of the parts' dummies are related: all alike."""
+        return (1.0,) * len(self.sizes)
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return the messages of each row of codes, one user after the other, shape (n L,).
+
+        Raises as `SampledParts.randomize`.
+        """
+        out = np.empty((len(values), len(self.sizes)), dtype=checks.code_type(self.num_bins))
+        for where, rows in self._blocks(values):
+            for part, (level, bins) in enumerate(zip(self.levels, self.part_slices, strict=True)):
+                drawn = level.randomize(rows[:, part], entropy).data
+                out[where, part] = drawn.astype(out.dtype) + out.dtype.type(bins.start)
+        return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
+
+    def estimate(
+        self,
+        data: Reports | Counts,
+        *,
+        confidence: float = 0.95,
+        interval: str = "wilson",
+        simultaneous: bool = False,
+    ) -> FrequencyEstimates:
+        """Return the unbiased share of users in each bin, and how far it may be off.
+
+        ``data`` are messages of this law without dummies; or counts of them, with the laws of the
+        dummies of each part among ``dummies``, and ``num_reports`` messages of users. `DataError`
+        unless the messages of each part are one a user besides possible dummies.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
+        number = len(self.sizes)
+        num_users, rest = divmod(counts.num_reports, number)
+        laws = [counts.dummies[part::number] for part in range(number)]
+        support = [counts.support[bins] for bins in self.part_slices]
+        added = [int(each.sum()) - num_users for each in support]
+        most = [
+            sum(2 * law.half_width for law in own) * size
+            for own, size in zip(laws, self.sizes, strict=True)
+        ]
+        if not num_users or rest or any(not 0 <= m <= n for m, n in zip(added, most, strict=True)):
+            raise DataError(
+                f"there are {', '.join(str(m + num_users) for m in added)} messages of the parts, "
+                f"not those of {num_users} users with at most {', '.join(map(str, most))} dummies: "
+                "check num_users, and that each user was admitted with one message a part"
+            )
+        parts = [
+            Counts(
+                support=each,
+                num_reports=num_users,
+                num_dummies=extra,
+                dummies=own,
+                fingerprint=self.fingerprint,
+            )
+            for each, extra, own in zip(support, added, laws, strict=True)
+        ]
+        how: Any = {"interval": interval, "simultaneous": simultaneous}
+        return self._estimated(parts, num_users, confidence, **how)
+
+    def bin_error(
+        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
+    ) -> float:
+        """Return the standard error to expect of a bin of some share, among n users."""
+        own = dummies[part :: len(self.sizes)]
+        return _error_of(self.levels[part], num_users, frequency, own)
+
+
+def _error_of(
+    level: KRandomizedResponse, num_users: int, frequency: float, dummies: Sequence[DummyLaw] = ()
+) -> float:
+    """Return the standard error to expect of one part; infinite if its reports say nothing."""
+    if level.epsilon0 == 0.0:
+        return math.inf
+    return expected_standard_error(
+        support_probabilities=level.support_probabilities,
+        num_users=num_users,
+        frequency=frequency,
+        dummy_variance=sum(
+            law.error_variance(level.domain_size, num_senders=num_users) for law in dummies
+        ),
+    )
+
+
+def _merged(atoms: list[ExactAtom]) -> Iterator[tuple[Fraction, float, float]]:
+    """Yield atoms, merged where their ratios are the same doubles."""
+    masses: dict[tuple[float, float], Fraction] = {}
+    for mass, first, second in atoms:
+        ratios = float(first), float(second)
+        masses[ratios] = masses.get(ratios, Fraction(0)) + mass
+    yield from ((mass, *ratios) for ratios, mass in masses.items())
