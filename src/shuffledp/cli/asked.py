@@ -110,7 +110,7 @@ class Asked:
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked."""
         question = self.question(name=column or "mean", seed=seed)
-        if (column is None) != (question is not None and question.has_columns):
+        if (column is None) != bool(question is not None and question.table_columns):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
         values = sdp.collection.open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:

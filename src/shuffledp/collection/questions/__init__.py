@@ -113,8 +113,8 @@ def open_column(
     reads = ("missing", "other") if question is None else question.reads
     if unfit := [name for name in reading if name not in reads]:
         raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
-    if question is not None and question.has_columns:
-        names = question.labels
+    if question is not None and question.table_columns:
+        names = question.table_columns
     elif column is None:
         raise ParameterError("column is missing: name the column with the values")
     else:

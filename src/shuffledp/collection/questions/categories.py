@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,12 @@ MAX_DISCOVERED = 10_000
 """With more distinct values than this a column is an identifier or a measurement."""
 
 OTHER_LABEL = "other"
+
+#: Caution where lists of answers were read from the data, with what was.
+WAS_READ = (
+    "The {} read from the data, and the guarantee holds for a list fixed beforehand: state the "
+    "possible answers as the domain."
+)
 
 #: The randomizer whose reports are answers, as dummies are.
 DUMMIES_GO_WITH = "k-rr"
@@ -121,6 +127,46 @@ class Categories(question.Shares):
         return {"kind": self.kind}
 
 
+class Coding(NamedTuple):
+    """How one column of answers becomes codes, int32, in ``labels``."""
+
+    labels: tuple[str, ...]
+    place: "pl.Expr"
+    #: Of places the codes, and who has no answer or one outside.
+    decode: Callable[[NDArray[Any]], tuple[NDArray[np.int32], NDArray[Any], NDArray[Any]]]
+    fault: columns.Fault
+
+
+def coding(
+    source: tables.Source, listed: tuple[str, ...], *, missing: str, other: bool, where: str = ""
+) -> Coding:
+    """Return the coding of a source of one column by listed answers, and perhaps two more."""
+    tables.require_missing(missing)
+    extra = (OTHER_LABEL,) * other + (columns.MISSING_LABEL,) * (missing == "category")
+    labels = listed + tuple(label for label in extra if label not in listed)
+    # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
+    texts = listed + source.missing_texts(listed)
+    nothing, outside = len(texts), len(texts) + 1
+    code_of = np.arange(outside + 1, dtype=np.int32)
+    code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
+    code_of[outside] = labels.index(OTHER_LABEL) if other else 0
+    (name,), (dtype,) = source.names, source.dtypes
+    gap = pl.col(name).is_null() | (pl.col(name).is_nan() if dtype.is_float() else False)
+    other_place = pl.when(gap).then(nothing).otherwise(outside).cast(pl.UInt32)
+
+    def decode(places: NDArray[Any]) -> tuple[Any, ...]:
+        is_outside = places == outside
+        is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
+        return code_of[places], is_missing, is_outside & (not other)
+
+    shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
+    place = pl.coalesce(spelt.place_expression(name, dtype, texts), other_place)
+    return Coding(
+        labels, place, decode, columns.Fault(f"outside the domain{where} ({shown})", remedy)
+    )
+
+
 def answers(
     source: tables.Source,
     domain: tuple[str, ...] | None,
@@ -133,51 +179,27 @@ def answers(
     tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
-    listed = _discovered(source, report) if domain is None else domain
-    extra = (OTHER_LABEL,) * other + (columns.MISSING_LABEL,) * (missing == "category")
-    labels = listed + tuple(label for label in extra if label not in listed)
+    listed = discovered(source, report) if domain is None else domain
+    code = coding(source, listed, missing=missing, other=other)
     if domain is not None:
-        spelt.require_two_answers(labels, "domain")
-    # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
-    texts = listed + source.missing_texts(listed)
-    nothing, outside = len(texts), len(texts) + 1
-    code_of = np.arange(outside + 1, dtype=np.int32)
-    code_of[len(listed) : outside] = labels.index(extra[-1]) if extra else 0
-    code_of[outside] = labels.index(OTHER_LABEL) if other else 0
-    (name,), (dtype,) = source.names, source.dtypes
-    gap = pl.col(name).is_null() | (pl.col(name).is_nan() if dtype.is_float() else False)
-    other_place = pl.when(gap).then(nothing).otherwise(outside).cast(pl.UInt32)
-    place = pl.coalesce(spelt.place_expression(name, dtype, texts), other_place)
-
-    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
-        places = batch["place"].to_numpy()
-        is_outside = places == outside
-        is_missing = (places >= len(listed)) & ~is_outside & (missing != "category")
-        return code_of[places], is_missing, is_outside & (not other)
-
-    shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
-    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
+        spelt.require_two_answers(code.labels, "domain")
     column = columns.survey(
         source,
-        {"place": place},
-        decode,
-        columns.Fault(f"outside the domain ({shown})", remedy),
+        {"place": code.place},
+        lambda batch: code.decode(batch["place"].to_numpy()),
+        code.fault,
         missing=missing,
         report=report,
-        checked_for=("answers", labels),
-        domain=labels,
+        checked_for=("answers", code.labels),
+        domain=code.labels,
     )
     if domain is not None:
         return column
-    spelt.require_two_answers(labels, source.where)
-    caution = (
-        "The list of answers was read from the data, and the guarantee holds for a list fixed "
-        "beforehand: state the possible answers as the domain."
-    )
-    return replace(column, cautions=(caution, *column.cautions))
+    spelt.require_two_answers(code.labels, source.where)
+    return replace(column, cautions=(WAS_READ.format("list of answers was"), *column.cautions))
 
 
-def _discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
+def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
     """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
     found: set[str] = set()
     num_rows, missing = 0, source.missing_texts()

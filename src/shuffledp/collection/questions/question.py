@@ -79,12 +79,13 @@ class Question(Protocol[Estimates_co]):
     has_one_label: ClassVar[bool]
     """Whether each user's value is exactly one of the labels, which are all that is guessed."""
 
-    has_columns: ClassVar[bool]
-    """Whether each label is a column of the table that holds the values; else one holds all."""
-
     @property
     def labels(self) -> tuple[str, ...]:
         """What is estimated, one name an estimate: the possible answers, or columns."""
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The columns of a table that hold a value together; none where any one column does."""
 
     @property
     def useless_error(self) -> float:
@@ -206,10 +207,14 @@ class Shares:
 
     __slots__ = ()
 
-    has_columns: ClassVar[bool] = False
     has_one_label: ClassVar[bool] = False
     #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
     useless_error: ClassVar[float] = 0.25
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """None in particular."""
+        return ()
 
     def dummy_candidates(self) -> Candidates:
         """Return nothing: no dummies are known for such reports."""
@@ -265,11 +270,11 @@ class Means:
     """What questions about means have in common."""
 
     __slots__ = ()
-    has_columns: ClassVar[bool] = False
     has_one_label: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
     worst_error = Shares.worst_error
+    table_columns = Shares.table_columns
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:

@@ -33,7 +33,6 @@ class VectorMean(question.Means):
     """
 
     kind: ClassVar[str] = "vector-mean"
-    has_columns: ClassVar[bool] = True
     expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
     expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
 
@@ -54,6 +53,11 @@ class VectorMean(question.Means):
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "VectorMean":
         """Return the question that `to_json_dict` wrote."""
         return cls(labels, norm_bound=particulars["norm_bound"])
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The coordinates, each of which is a column."""
+        return self.names
 
     @property
     def limits(self) -> columns.Ball:
