@@ -18,14 +18,14 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.intervals import normal_quantile
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.number_randomizer import Span, blocks_of, round_to_grid
+from shuffledp.randomizers.parts import Messages
 
 #: Most bits: grids of numbers have up to 2^20 steps.
 LARGEST_NUM_BITS = 20
@@ -35,7 +35,7 @@ _SHARES = 1023
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BitSums:
+class BitSums(Messages):
     """Rounding to a grid of 2^B - 1 steps, then one message for each of the B bits.
 
     Parameters
@@ -73,13 +73,11 @@ class BitSums:
 
     dimension: ClassVar[int] = 1
 
+    sizes: tuple[int, ...] = field(init=False, repr=False)
     low: float
     high: float
-    epsilon0: float
     num_bits: int
     span: Span = field(init=False, repr=False, compare=False)
-    levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)
@@ -97,6 +95,7 @@ class BitSums:
         laws = ",".join(str(level.threshold) for level in levels)
         stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
         checks.set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
+        checks.set_fields(self, sizes=(2,) * num_bits)
         checks.set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
 
     @property
@@ -105,29 +104,9 @@ class BitSums:
         return f"bit-sums-{self.num_bits}"
 
     @property
-    def profile(self) -> LocalProfile:
-        """All messages of a user as one report: what is shuffled level by level tells no more."""
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
-
-    @property
-    def profiles(self) -> tuple[LocalProfile, ...]:
-        """What the accountant needs to know of each level, the highest bit first."""
-        return tuple(level.profile for level in self.levels)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes that all messages of a user take."""
-        return self.num_bits
-
-    @property
     def weights(self) -> Floats:
         """Share of the range that the bit of each level is worth; 1 in all."""
         return _weights(self.num_bits)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of possible messages at each level."""
-        return (2,) * self.num_bits
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
@@ -156,20 +135,6 @@ class BitSums:
                 out[where, b] = 2 * b + level.randomize(bits, entropy).data
         return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
 
-    def report_columns(self) -> Reports:
-        """Return all possible messages, in ascending order: both bits of each level."""
-        return Reports(
-            data=np.arange(2 * self.num_bits, dtype=np.uint8), fingerprint=self.fingerprint
-        )
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return the number of messages with each code; counts of one law add."""
-        size = 2 * self.num_bits
-        codes = checks.require_whole_reports(reports, self.fingerprint, np.dtype(np.uint8), size)
-        return Counts(
-            support=histogram(codes, size), num_reports=codes.size, fingerprint=self.fingerprint
-        )
-
     def estimate(
         self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
     ) -> MeanEstimates:
@@ -197,11 +162,9 @@ class BitSums:
         DataError
             If there are no users, or their messages are not one for each level besides dummies.
         """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(counts.fingerprint, self.fingerprint)
-        dummies = self.dummy_variance(counts.dummies)
-        num_users = self._num_users(counts)
-        zeros, ones = counts.support.reshape(self.num_bits, 2).T.astype(np.float64)
+        num_users, counts = self._counted(data)
+        dummies = self.dummy_variance([law for level in counts for law in level.dummies])
+        zeros, ones = np.array([level.support for level in counts], dtype=np.float64).T
         position = 0.5 + float(self.weights @ ((ones - zeros) / self.gains)) / (2.0 * num_users)
         mean = self.low + self.span.width * position
         rounding = 0.25 / (2.0**self.num_bits - 1.0) ** 2
@@ -224,19 +187,6 @@ class BitSums:
             confidence=confidence,
             is_simultaneous=simultaneous,
         )
-
-    def _num_users(self, counts: Counts) -> int:
-        """Return the number of users who sent the messages, each of whom sends one a level."""
-        num_users, rest = divmod(counts.num_reports, self.num_bits)
-        added = counts.support.reshape(self.num_bits, 2).sum(axis=1) - num_users
-        most = [4 * law.half_width for law in counts.dummies] or [0] * self.num_bits
-        if not num_users or rest or (added < 0).any() or (added > most).any():
-            raise DataError(
-                f"there are {', '.join(map(str, added + num_users))} messages at the levels, not "
-                f"those of {num_users} users with at most {', '.join(map(str, most))} dummies: "
-                "check num_users, and that each user was admitted with one message a level"
-            )
-        return num_users
 
     @property
     def local_variance(self) -> float:

@@ -47,16 +47,14 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts(ABC):
-    """What both randomizers share: the number of possible codes of each part, and its law."""
+    """What these randomizers share: the number of possible codes of each part, and its law."""
 
     sizes: tuple[int, ...]
     epsilon0: float
     levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
-    name: ClassVar[str]
-
-    def _settle(self, each: float, epsilon0: float) -> None:
+    def _settle(self, name: str, each: float, epsilon0: float) -> None:
         """Set the fields, given the loss of each part and of all of them together."""
         number = require_at_least("number of parts", len(self.sizes), 1, LARGEST_NUM_PARTS)
         sizes = tuple(map(checks.require_domain_size, self.sizes))
@@ -65,7 +63,7 @@ class Parts(ABC):
         stated = ",".join(f"{size}:{levels[size].fingerprint}" for size in sizes)
         checks.set_fields(self, sizes=sizes, epsilon0=epsilon0)
         checks.set_fields(self, levels=tuple(levels[size] for size in sizes))
-        fingerprint = checks.fingerprint_of(self.name, parts=number, laws=stated)
+        fingerprint = checks.fingerprint_of(name, parts=number, laws=stated)
         checks.set_fields(self, fingerprint=fingerprint)
 
     @abstractmethod
@@ -191,7 +189,7 @@ class SampledParts(Parts):
 
     def __post_init__(self) -> None:
         asked = require_non_negative("epsilon0", self.epsilon0)
-        self._settle(asked, asked)
+        self._settle(self.name, asked, asked)
         checks.set_fields(self, epsilon0=max(level.epsilon0 for level in self.levels))
 
     @property
@@ -300,7 +298,67 @@ class SampledParts(Parts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllParts(Parts):
+class Messages(Parts):
+    """What randomizers share that send one message for each part."""
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes that all messages of a user take."""
+        return len(self.sizes) * checks.code_type(self.num_bins).itemsize
+
+    @property
+    def profile(self) -> LocalProfile:
+        """All messages of a user as one report: what is shuffled part by part tells no more."""
+        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
+
+    @property
+    def profiles(self) -> tuple[LocalProfile, ...]:
+        """What the accountant needs to know of each part."""
+        return tuple(level.profile for level in self.levels)
+
+    @property
+    @abstractmethod
+    def dummy_shares(self) -> tuple[float, ...]:
+        """How the variances of the parts' dummies are related."""
+
+    def bin_error(
+        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
+    ) -> float:
+        """Return the standard error to expect of a bin of some share, among n users."""
+        own = dummies[part :: len(self.sizes)]
+        return _error_of(self.levels[part], num_users, frequency, own)
+
+    def _counted(self, data: Reports | Counts) -> tuple[int, list[Counts]]:
+        """Return the number of users and the counts of each part; raise unless they fit.
+
+        Each part has one message of each user besides possible dummies.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        checks.require_same_law(counts.fingerprint, self.fingerprint)
+        number = len(self.sizes)
+        num_users, rest = divmod(counts.num_reports, number)
+        laws = [counts.dummies[part::number] for part in range(number)]
+        support = [counts.support[bins] for bins in self.part_slices]
+        added = [int(each.sum()) - num_users for each in support]
+        most = [
+            sum(2 * law.half_width for law in own) * size
+            for own, size in zip(laws, self.sizes, strict=True)
+        ]
+        if not num_users or rest or any(not 0 <= m <= n for m, n in zip(added, most, strict=True)):
+            raise DataError(
+                f"there are {', '.join(str(m + num_users) for m in added)} messages of the parts, "
+                f"not those of {num_users} users with at most {', '.join(map(str, most))} dummies: "
+                "check num_users, and that each user was admitted with one message a part"
+            )
+        how: Any = {"num_reports": num_users, "fingerprint": self.fingerprint}
+        return num_users, [
+            Counts(support=each, num_dummies=extra, dummies=own, **how)
+            for each, extra, own in zip(support, added, laws, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllParts(Messages):
     """One message for each part: k-RR of its code, at an even share of the loss.
 
     Parameters
@@ -337,22 +395,7 @@ class AllParts(Parts):
         asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
         number = max(len(self.sizes), 1)
         each = asked if math.isinf(asked) else float_below(Fraction(asked) / number)
-        self._settle(each, asked)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes that all messages of a user take."""
-        return len(self.sizes) * checks.code_type(self.num_bins).itemsize
-
-    @property
-    def profile(self) -> LocalProfile:
-        """All messages of a user as one report: what is shuffled part by part tells no more."""
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
-
-    @property
-    def profiles(self) -> tuple[LocalProfile, ...]:
-        """What the accountant needs to know of each part."""
-        return tuple(level.profile for level in self.levels)
+        self._settle(self.name, each, asked)
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
@@ -385,42 +428,9 @@ class AllParts(Parts):
         dummies of each part among ``dummies``, and ``num_reports`` messages of users. `DataError`
         unless the messages of each part are one a user besides possible dummies.
         """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(counts.fingerprint, self.fingerprint)
-        number = len(self.sizes)
-        num_users, rest = divmod(counts.num_reports, number)
-        laws = [counts.dummies[part::number] for part in range(number)]
-        support = [counts.support[bins] for bins in self.part_slices]
-        added = [int(each.sum()) - num_users for each in support]
-        most = [
-            sum(2 * law.half_width for law in own) * size
-            for own, size in zip(laws, self.sizes, strict=True)
-        ]
-        if not num_users or rest or any(not 0 <= m <= n for m, n in zip(added, most, strict=True)):
-            raise DataError(
-                f"there are {', '.join(str(m + num_users) for m in added)} messages of the parts, "
-                f"not those of {num_users} users with at most {', '.join(map(str, most))} dummies: "
-                "check num_users, and that each user was admitted with one message a part"
-            )
-        parts = [
-            Counts(
-                support=each,
-                num_reports=num_users,
-                num_dummies=extra,
-                dummies=own,
-                fingerprint=self.fingerprint,
-            )
-            for each, extra, own in zip(support, added, laws, strict=True)
-        ]
+        num_users, parts = self._counted(data)
         how: Any = {"interval": interval, "simultaneous": simultaneous}
         return self._estimated(parts, num_users, confidence, **how)
-
-    def bin_error(
-        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
-    ) -> float:
-        """Return the standard error to expect of a bin of some share, among n users."""
-        own = dummies[part :: len(self.sizes)]
-        return _error_of(self.levels[part], num_users, frequency, own)
 
 
 def _error_of(
