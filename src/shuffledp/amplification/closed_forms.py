@@ -17,8 +17,7 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
   arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of
   paper and code could not be reconciled, so what is evaluated is what the proof gives.
 
-The proofs are in docs/results: erlingsson-composed, feldman-2021, feldman-2023 and
-blanket-inequalities.
+The proofs are in docs/results/published-bounds.md.
 """
 
 import math
