@@ -46,6 +46,7 @@ _LARGEST_K = 10**7
         Instead of --max-epsilon0, with dummies: reports may be the answers themselves.
     --most-dummies N  Largest number of dummies expected in all; 10,000,000 by default.
     --frequency SHARE  State errors for an answer that this share of users gives, too.
+    --dishonest N  Users who may lie: how far can they move an estimate?  By default 1 of 100.
     --rounds T  Collections about the same people that have to meet it together; 1 by default.
     --epsilon0 FLOAT
         Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
@@ -75,14 +76,16 @@ def plan(
     words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
-    ways = shared.taken(asked, "dummies", "no_local_noise", "most_dummies", "frequency")
+    ways = shared.taken(
+        asked, "dummies", "no_local_noise", "most_dummies", "frequency", "dishonest"
+    )
     ways = {name: value for name, value in ways.items() if value not in (None, False)}
     if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):
         if words.is_given or ways or (figure, out, max_epsilon0) != (None, None, None):
             raise click.UsageError(
                 "--epsilon0 is for finding another number: leave out the question, --figure, "
-                "--out, --max-epsilon0, --frequency and dummies, or leave out --epsilon0 to have "
-                "it chosen"
+                "--out, --max-epsilon0, --frequency, --dishonest and dummies, or leave out "
+                "--epsilon0 to have it chosen"
             )
         _print_solution(sdp.calibrate(**goal, **asked))
         return

@@ -57,6 +57,7 @@ _READING |= {"truncate": False, **shared.WAYS}
     prior_file=--prior FILE
         Also say what an adversary guesses who believes this prior (JSON) about the answers.
     {shared.SEED}
+    --dishonest N    Simulate N users who lie to raise the first estimate most; needs --seed.
     --ledger FILE    Spend from the budget in this ledger before anything is written.
     --save-reports   Write the shuffled reports, too.
     {shared.OVERWRITE}
@@ -96,6 +97,7 @@ def run(
         raise click.UsageError("--plan says epsilon, delta and randomizer: give none beside it")
     intervals, about = shared.take_estimating(given)
     simulated = taken(given, "seed")
+    liars = taken(given, "dishonest")
     if ledger is not None and simulated["seed"] is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
     ways = taken(given, *_READING)
@@ -128,6 +130,7 @@ def run(
             prior=prior,
             on_progress=on_progress,
             **simulated,
+            **liars,
             **intervals,
         )
         result = replace(result, about=replace(about, column=column or ""))
@@ -182,6 +185,8 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     {shared.READING}
     --num-users N  How many reports are users', where dummies are among them; the shuffler tells.
+    --dishonest N  Users who may have lied: how far can they have moved an estimate?  By default 1
+        of 100.
     --strict  Refuse where so few reports keep less than was planned.
     {shared.ESTIMATING}
     {shared.OVERWRITE}

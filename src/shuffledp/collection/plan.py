@@ -23,6 +23,7 @@ from shuffledp.collection.cautions import (
 )
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.dummies import require_given, require_plannable
+from shuffledp.collection.liars import Influenced, require_number
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.questions import KINDS, question_from_json
 from shuffledp.collection.questions.question import (
@@ -67,7 +68,7 @@ def require_plan(plan: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Shown, Generic[Estimates_co]):
+class Plan(Shown, Influenced, Generic[Estimates_co]):
     """A collection that meets a central target; made by ``shuffledp.plan``.
 
     Parameters
@@ -102,6 +103,9 @@ class Plan(Shown, Generic[Estimates_co]):
         epsilon is infinite without local noise. None where the plan has no dummies.
     frequency : float, optional
         A share in [0, 1] for which errors are stated too.
+    dishonest : int, optional
+        Number of users for whom the largest change of an estimate is stated that they can make if
+        they lie; by default one of 100.
     """
 
     num_users: int
@@ -118,6 +122,7 @@ class Plan(Shown, Generic[Estimates_co]):
     dummies: Laws = ()
     without_dummies: Guarantee | None = None
     frequency: float | None = None
+    dishonest: int | None = None
     _makers: Candidates = field(repr=False, compare=False)
 
     @property
@@ -285,6 +290,7 @@ class Plan(Shown, Generic[Estimates_co]):
             "binding": self.binding,
             "without_shuffler": self.without_shuffler.to_json_dict(),
             "warnings": list(self.warnings),
+            **self._dishonest_json(),
             **(self._comparison_json() if self.is_compared else {}),
         }
 
@@ -408,6 +414,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
     no_local_noise: bool = False,
     most_dummies: SupportsIndex = choices.MOST_DUMMIES,
     frequency: float | None = None,
+    dishonest: SupportsIndex | None = None,
 ) -> Plan[Estimates_co]:
     """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
 
@@ -451,6 +458,9 @@ def plan(  # noqa: PLR0913  # one keyword an option
     frequency : float, optional
         A share in [0, 1], for which errors are stated too; by default, beside dummies, the largest
         over all shares.
+    dishonest : int, optional
+        Number of users who may lie; the plan states how far they can move an estimate at most. By
+        default one of 100; `Plan.largest_shift` tells it for any number.
 
     Returns
     -------
@@ -511,10 +521,10 @@ def plan(  # noqa: PLR0913  # one keyword an option
         "none" if isinstance(dummies, DummyLaw) else dummies,
         require_at_least("most_dummies", most_dummies, 1),
     )
+    liars = None if dishonest is None else require_number(dishonest, target.num_users)
     laws = (dummies,) if isinstance(dummies, DummyLaw) else ()
-    found = replace(
-        _planned(question, target, shuffling, randomizer, epsilon0, laws=laws), frequency=frequency
-    )
+    found = _planned(question, target, shuffling, randomizer, epsilon0, laws=laws)
+    found = replace(found, frequency=frequency, dishonest=liars)
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
+from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
@@ -59,7 +60,7 @@ COLLECTED_BY = ("devices", "table", "simulation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Frames, Generic[Estimates_co]):
+class Result(Frames, Influenced, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -140,6 +141,8 @@ class Result(Frames, Generic[Estimates_co]):
     without_dummies: Guarantee | None = None
     interval_about: str = "respondents"
     about: About = About()
+    dishonest: int | None = None
+    attack: Attack | None = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != (size := self.estimates.standard_error.size):
@@ -160,6 +163,12 @@ class Result(Frames, Generic[Estimates_co]):
             return None
         how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
         return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
+
+    @property
+    def _num_counted(self) -> int:
+        """Number of users' reports that arrived: of a network's "single" protocol one a holder."""
+        found: int = getattr(self.facts, "num_released", self.num_users)
+        return found
 
     @property
     def num_shuffled(self) -> int:
@@ -222,6 +231,7 @@ class Result(Frames, Generic[Estimates_co]):
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
             "without_shuffler": self.without_shuffler.to_json_dict(),
+            **self._dishonest_json(),
             **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),

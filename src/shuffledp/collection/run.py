@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection import dummies as added
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
+from shuffledp.collection.liars import DishonestUsers, attack_of, require_dishonest, require_number
 from shuffledp.collection.plan import Plan, log_collection, require_plan
 from shuffledp.collection.questions.question import EstimateOptions, Question, require_column
 from shuffledp.collection.result import Result
@@ -80,6 +81,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
     prior: Prior = None,
+    dishonest: SupportsIndex | None = None,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
@@ -119,6 +121,9 @@ def run(  # noqa: PLR0913  # one keyword an option
     prior : sequence or mapping of float, or PriorKnowledge, optional
         Beliefs of one more adversary in `shuffledp.collection.leakage.leakage_of`: a probability
         for each answer.
+    dishonest : int, optional
+        Number of users, drawn at random, who send whatever raises the estimate of the first label
+        most: for simulations, whose result holds by how much it did. Takes two passes.
     sink : callable, optional
         Is handed the shuffled reports, and has to consume them all.
     scratch : path, optional
@@ -167,19 +172,17 @@ def run(  # noqa: PLR0913  # one keyword an option
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
+    liars = require_dishonest(dishonest, column.num_users, seed)
+    how: Any = {"num_users": column.num_users, "shuffling": shuffling, "dummies": plan.dummies}
+    how |= {"scratch": scratch, "on_progress": on_progress}
+    law: Any = plan.randomizer
+    if liars:
+        honest = collect(law, column.blocks(), entropy=Entropy.choose(seed), **how)
+        law = DishonestUsers(plan.question, law, liars, num_users=column.num_users, seed=seed)
     entropy = Entropy.choose(seed)
-    aggregate = collect(
-        plan.randomizer,
-        column.blocks(),
-        num_users=column.num_users,
-        entropy=entropy,
-        shuffling=shuffling,
-        sink=sink,
-        scratch=scratch,
-        on_progress=on_progress,
-        dummies=plan.dummies,
-    )
+    aggregate = collect(law, column.blocks(), entropy=entropy, sink=sink, **how)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    both = (aggregate, honest) if liars else ()
     is_bare = math.isinf(plan.randomizer.epsilon0)
     held = (_OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled"),)
     return _result(
@@ -194,6 +197,8 @@ def run(  # noqa: PLR0913  # one keyword an option
         collected_by="simulation" if entropy.is_simulation else "table",
         seed=None if seed is None else int(seed),
         prior=belief,
+        dishonest=liars or None,
+        attack=attack_of(plan.question, plan.randomizer, *both) if liars else None,
     )
 
 
@@ -210,6 +215,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     simultaneous: bool = False,
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
+    dishonest: SupportsIndex | None = None,
     **ways: Any,
 ) -> Result[EstimatesT]:
     """Estimate from reports that have been randomized and shuffled already.
@@ -232,6 +238,9 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         Refuse where the guarantee falls short of the plan's.
     shuffling, confidence, interval, simultaneous, interval_about, post_processing
         As for `run`.
+    dishonest : int, optional
+        Number of users for whom the result states how far they can have moved an estimate; by
+        default one of 100.
     csv_separator, header, missing_texts
         How a file of text is read, as for ``shuffledp.collection.open_column``.
 
@@ -285,6 +294,8 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
     guarantee = _assuming(guarantee, (_drawn_by_users(plan.randomizer),))
     how: Any = {"what": "estimate", "interval_about": options.interval_about}
+    if dishonest is not None:
+        how["dishonest"] = require_number(dishonest, estimates.num_users)
     how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
 

@@ -148,6 +148,10 @@ class SetRandomizer(FrequencyRandomizer):
         """Return the base's reports that the rows hold."""
         return data
 
+    def report_for(self, category: int) -> NDArray[Any]:
+        """Return a report that supports a category in each of its slots."""
+        return np.concatenate([self.base.report_for(category)] * self.num_slots, axis=-1)[:1]
+
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each set of answers, one row a user.
 

@@ -90,6 +90,20 @@ class FrequencyRandomizer(ABC):
     def aggregate(self, reports: Reports) -> Counts:
         """Return the number of reports that support each category; counts of one law add."""
 
+    @property
+    def influence(self) -> float:
+        """Largest change of a category's estimated count by another report of one user.
+
+        One report supports a category in each of its slots, another one in none. Infinite where
+        reports say nothing.
+        """
+        p, q = self.support_probabilities
+        return getattr(self, "num_slots", 1) / (p - q) if p > q else math.inf
+
+    def report_for(self, category: int) -> NDArray[Any]:
+        """Return the report that raises the estimate of a category most, one row."""
+        raise ParameterError(f"no report for category {category} is known: leave out dishonest")
+
     def estimate(
         self,
         data: Reports | Counts,
@@ -161,6 +175,14 @@ class CategoryRandomizer(FrequencyRandomizer):
     def num_report_bytes(self) -> int:
         """Bytes a report."""
         return bytes_of_row(self.randomize(np.empty(0, np.int64), Entropy.from_seed(0)))
+
+    def report_for(self, category: int) -> NDArray[Any]:
+        """Return a report that supports a category: the first that randomizing it gives."""
+        entropy = Entropy.from_seed(0)
+        while True:
+            drawn = self.randomize(np.array([category]), entropy)
+            if self.supports(drawn)[0, category]:
+                return drawn.data
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return the number of reports that support each category; counts of one law add."""
@@ -321,6 +343,24 @@ class MeanRandomizer(ABC):
         In squared units: for numbers the mean over values spread evenly over the range; for vectors
         the variance for the zero vector, the largest, averaged over the coordinates.
         """
+
+    @property
+    def score_limits(self) -> tuple[float, float]:
+        """The least and the largest score that a coordinate of a report can have.
+
+        Infinite unless a class says otherwise.
+        """
+        return -math.inf, math.inf
+
+    @property
+    def influence(self) -> float:
+        """Largest change of an estimated sum by another report of one user, in the user's units."""
+        low, high = self.score_limits
+        return self.score_scale[1] * (high - low) if self.epsilon0 else math.inf
+
+    def report_for(self, coordinate: int) -> NDArray[Any]:
+        """Return the report that raises the mean of a coordinate most, one row."""
+        raise ParameterError(f"no report for coordinate {coordinate} is known: leave out dishonest")
 
     def noise_law(self) -> NoiseLaw:
         """Noise variance of the reports as a function of their squares.

@@ -135,6 +135,15 @@ class BitSums(Messages):
                 out[where, b] = 2 * b + level.randomize(bits, entropy).data
         return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
 
+    @property
+    def influence(self) -> float:
+        """Largest change of an estimated sum by other messages of one user, one at each level."""
+        return self.span.width * float(self.weights @ (1.0 / self.gains))
+
+    def report_for(self, coordinate: int) -> NDArray[Any]:  # noqa: ARG002  # there is one
+        """Return a one at each level: the messages of one user that raise the mean most."""
+        return np.arange(1, 2 * self.num_bits, 2, dtype=np.uint8)
+
     def estimate(
         self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
     ) -> MeanEstimates:

@@ -125,6 +125,10 @@ class KRandomizedResponse(SettledRandomizer):
                 part[:] = moved_on(block, drawn, self.threshold, self.domain_size)
         return Reports(data=out, fingerprint=self.fingerprint)
 
+    def report_for(self, category: int) -> NDArray[Any]:
+        """Return the category itself."""
+        return np.array([category], dtype=checks.code_type(self.domain_size))
+
     def supports(self, reports: Reports) -> Booleans:
         """Category that each report names. See `CategoryRandomizer`."""
         supported: Booleans = self._codes(reports)[:, None] == np.arange(self.domain_size)

@@ -278,6 +278,15 @@ class NumberRandomizer(MeanRandomizer):
             )
         return self.span.middle, self.span.half_width / slope
 
+    @property
+    def score_limits(self) -> tuple[float, float]:
+        """Scores of the least and the largest report."""
+        return 1.0 - self.law.num_outputs, self.law.num_outputs - 1.0
+
+    def report_for(self, coordinate: int) -> NDArray[Any]:  # noqa: ARG002  # there is one
+        """Return the largest report."""
+        return np.array([self.law.num_outputs - 1], dtype=self.report_type)
+
     def scores(self, reports: Reports) -> Floats:
         """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
         return np.concatenate([np.empty((0, 1)), *self._score_blocks(reports)])

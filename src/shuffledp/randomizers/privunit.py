@@ -290,6 +290,17 @@ class PrivUnit(MeanRandomizer):
             )
         return Reports(data=out, fingerprint=self.fingerprint)
 
+    @property
+    def score_limits(self) -> tuple[float, float]:
+        """What a coordinate of a vector can be whose norm is 1 as closely as is asked for."""
+        return -1.0 - _UNIT_TOLERANCE, 1.0 + _UNIT_TOLERANCE
+
+    def report_for(self, coordinate: int) -> NDArray[Any]:
+        """Return the longest vector along a coordinate, but for the last digits of a float."""
+        along = np.arange(self.dimension) == coordinate
+        longest = np.float32(1.0 + 0.9999 * _UNIT_TOLERANCE)
+        return np.where(along, longest, np.float32(0.0))[None]
+
     def scores(self, reports: Reports) -> Floats:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
         return np.concatenate([np.empty((0, self.dimension)), *self._score_blocks(reports)])

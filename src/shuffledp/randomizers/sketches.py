@@ -214,6 +214,20 @@ class CountMeanSketch:
         return rows, hashes
 
     @property
+    def influence(self) -> float:
+        """Largest change of a string's estimated count by another report of one user."""
+        p, q = self.support_probabilities
+        return 1.0 / (p - q) if p > q else math.inf
+
+    def report_for(self, text: str) -> Bytes:
+        """Return a report of the first hash function that supports a string, one row."""
+        digests, first = keyed_hash.digests_of([text], self.key), np.zeros(1, dtype=np.uint64)
+        buckets = keyed_hash.buckets_of(digests, first, key=self.key, num_buckets=self.num_buckets)
+        bits = np.arange(8 * (self.num_report_bytes - _HEADER_BYTES)) == buckets[:, None]
+        header = np.zeros((1, _HEADER_BYTES), dtype=np.uint8)
+        return np.hstack([header, np.packbits(bits, axis=1, bitorder="little")])
+
+    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance p that a report supports its user's string, and q, over the key, another one."""
         keep, other = self.bit_probabilities

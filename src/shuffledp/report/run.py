@@ -79,6 +79,7 @@ def _(subject: Result) -> str:
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject),
+        dishonest=wording.dishonest_facts(subject),
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,

@@ -261,6 +261,24 @@ def trust_facts(result: Result) -> list[tuple[str, str]]:
     return rows
 
 
+def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
+    """Return by how much dishonest users can move an estimate, and by how much simulated ones did.
+
+    Of a plan or a result.
+    """
+    number, is_share = subject.num_dishonest, wording(subject.question).is_share
+    if math.isinf(most := subject.most_shifted):
+        return [("dishonest users", "no limit is known of how far they can move an estimate")]
+    text = f"{number:,} of {subject.num_users:,} can move an estimate by up to "
+    text += rounded(100.0 * most, up=True, digits=3) + "%" if is_share else rounded(most, up=True)
+    attack = getattr(subject, "attack", None)
+    if attack is not None:
+        moved = rounded(100.0 * attack.shift if is_share else attack.shift, up=False, digits=3)
+        label = shorten(attack.label, _LONGEST_NAMED).replace("\u2026", "...")
+        text += f"; here they moved {shown_label(label)} by {moved}{'%' * is_share}"
+    return [("dishonest users", text)]
+
+
 def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of each randomizer and model: name, epsilon0, bytes, errors, target.
 
@@ -359,6 +377,7 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
         ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
         *worst,
         ("population", f"standard error {about_population} expected, with sampling"),
+        *dishonest_facts(plan),
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
@@ -132,6 +133,15 @@ class Question(Protocol[Estimates_co]):
         None for means.
         """
 
+    def influence(self, randomizer: Any) -> Any:
+        """Return the largest change of n-fold estimates by another report of one user.
+
+        One number for all labels, or one for each; infinite where it is not known.
+        """
+
+    def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
+        """Return all that one user can send that raises the estimate at a place most, as rows."""
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
 
@@ -239,6 +249,15 @@ class Shares:
         shares = (0.0, 1.0) if frequency is None else (frequency,)
         return max(error_at(randomizer, num_users, share, dummies) for share in shares)
 
+    def influence(self, randomizer: Any) -> Any:
+        """Return the randomizer's: each label is a category of its own."""
+        return getattr(randomizer, "influence", math.inf)
+
+    def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
+        """Return the randomizer's."""
+        report: NDArray[Any] = randomizer.report_for(place)
+        return report
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
         if unknown := [step for step in steps if step not in POST_PROCESSING]:
@@ -275,6 +294,7 @@ class Means:
 
     worst_error = Shares.worst_error
     table_columns = Shares.table_columns
+    influence, worst_report = Shares.influence, Shares.worst_report
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:

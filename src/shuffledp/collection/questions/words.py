@@ -75,6 +75,10 @@ class Words(question.Shares):
         """Return the standard error of the frequency of a rare word, collisions apart."""
         return question.error_at(randomizer, num_users, 0.0, dummies)
 
+    def worst_report(self, randomizer: CountMeanSketch, place: int) -> NDArray[Any]:
+        """Return a report that supports a word of the dictionary."""
+        return randomizer.report_for(self.dictionary[place])
+
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return texts that are in memory as a checked column."""
         return self.read(tables.source_of_values("word", values), missing=missing)

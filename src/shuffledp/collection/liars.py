@@ -1,0 +1,164 @@
+"""Dishonest users: the largest change of an estimate that they can make, and an attack as bad.
+
+Reports are random, so that no report can be told from a lie. What a report adds to an estimate is
+limited, though: that is the randomizer's ``influence``, and is exact. Whoever lies about the value
+alone, and randomizes it as agreed, changes an estimate by less.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.core.arrays import Floats
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.guarantee import finite
+from shuffledp.core.reports import Reports
+
+# Of so many users one is dishonest where no number is given.
+_ONE_OF = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """A simulated attack: dishonest users send whatever raises the estimate of ``label`` most.
+
+    ``shift`` is the change of that estimate from a run with the same random words in which all
+    users are honest.
+    """
+
+    label: str
+    shift: float
+
+
+class Influenced:
+    """What a plan and a result say of dishonest users."""
+
+    __slots__ = ()
+
+    question: Any
+    randomizer: Any
+    dummies: Any
+    num_users: int
+    dishonest: int | None
+
+    @property
+    def num_dishonest(self) -> int:
+        """Number of dishonest users in what is said of them; by default one of 100, at least 1."""
+        return self.num_users // _ONE_OF or 1 if self.dishonest is None else self.dishonest
+
+    @property
+    def _num_counted(self) -> int:
+        """Number of users' reports that are estimated from."""
+        return self.num_users
+
+    def largest_shift(self, num_dishonest: SupportsIndex) -> Floats:
+        """Return the largest change of each estimate that dishonest users can make.
+
+        Parameters
+        ----------
+        num_dishonest : int
+            Number m of the users who send whatever they like instead of their own report, m >= 0.
+
+        Returns
+        -------
+        ndarray of float64
+            For each label, in the unit of an estimate before any post-processing. Exact: some
+            honest reports of theirs, and some others instead, reach it. Infinite where it is not
+            known, or dishonest users can send any number of dummies.
+
+        Examples
+        --------
+        >>> import shuffledp as sdp
+        >>> asked = sdp.Categories(["yes", "no"])
+        >>> plan = sdp.plan(asked, num_users=100, epsilon0=1.0986122886681098, delta=1e-6)
+        >>> plan.largest_shift(10).round(6).tolist()  # 10 / 100 / (3/4 - 1/4)
+        [0.2, 0.2]
+        """
+        most = self._num_counted
+        number = min(require_number(num_dishonest, self.num_users), most)
+        labels = len(self.question.labels)
+        if not number:
+            return np.zeros(labels)
+        if self.dummies and self.dummies[0].sender == "users":
+            return np.full(labels, math.inf)
+        each = self.question.influence(self.randomizer)
+        return np.broadcast_to(number / most * np.asarray(each, dtype=np.float64), labels).copy()
+
+    @property
+    def most_shifted(self) -> float:
+        """The largest change of any estimate that ``num_dishonest`` users can make."""
+        return float(self.largest_shift(self.num_dishonest).max())
+
+    def _dishonest_json(self) -> dict[str, object]:
+        """Return the key of ``to_json_dict`` about dishonest users."""
+        attack: Attack | None = getattr(self, "attack", None)
+        shifts = self.largest_shift(self.num_dishonest).tolist()
+        return {
+            "dishonest": {
+                "num_dishonest": self.num_dishonest,
+                "largest_shift": [finite(each) for each in shifts],
+                "attack": attack and asdict(attack),
+            }
+        }
+
+
+class DishonestUsers:
+    """A randomizer some of whose users, drawn at random, send one report whatever their values."""
+
+    def __init__(
+        self, question: Any, randomizer: Any, num_dishonest: int, *, num_users: int, seed: Any
+    ) -> None:
+        self._law, self._seen = randomizer, 0
+        self._report: NDArray[Any] = question.worst_report(randomizer, 0)
+        # A stream that nothing else of a run draws from.
+        drawn = Entropy.from_seed(seed).spawn().spawn().spawn().spawn().generator()
+        self._chosen = np.sort(drawn.choice(num_users, num_dishonest, replace=False))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._law, name)
+
+    def randomize(self, values: Any, entropy: Entropy) -> Reports:
+        """Return the reports of honest users, and the others' in place of theirs."""
+        data = self._law.randomize(values, entropy).data.copy()
+        of_user = data.reshape(len(values), -1, *data.shape[1:])
+        first, self._seen = self._seen, self._seen + len(values)
+        ends = np.searchsorted(self._chosen, [first, self._seen])
+        of_user[self._chosen[slice(*ends)] - first] = self._report
+        return Reports(data=data, fingerprint=self._law.fingerprint)
+
+
+def attack_of(question: Any, randomizer: Any, attacked: Any, honest: Any) -> Attack:
+    """Return the attack on the first label, from the reports with it and without."""
+    both = (
+        question.estimate(randomizer, each, EstimateOptions()).columns()
+        for each in (attacked, honest)
+    )
+    after, before = (
+        float(next(found[name] for name in ("frequency", "mean") if name in found)[0])
+        for found in both
+    )
+    return Attack(label=question.labels[0], shift=after - before)
+
+
+def require_number(number: SupportsIndex, num_users: int) -> int:
+    """Return a number of dishonest users, in [0, num_users]."""
+    return require_at_least("dishonest", number, 0, num_users, "there are no more users")
+
+
+def require_dishonest(number: SupportsIndex | None, num_users: int, seed: Any) -> int:
+    """Return the number of dishonest users of a simulation, 0 if there are none."""
+    if number is None:
+        return 0
+    found = require_number(number, num_users)
+    if seed is None:
+        raise ParameterError(
+            f"dishonest = {found} simulates users who lie, in place of true reports: give seed=... "
+            f"for a simulation, or ask the result for largest_shift({found})"
+        )
+    return found
