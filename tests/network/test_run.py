@@ -132,6 +132,7 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
     seen = len(batch.holders)
     assert seen + batch.num_dummies == NUM_USERS
     assert 0 < batch.num_dummies < NUM_USERS
+    assert result.largest_shift(3)[0] == pytest.approx(3 / seen * result.randomizer.influence)
     assert result.estimates.count.sum() == pytest.approx(NUM_USERS)
     assert result.estimates.num_users == result.num_users == NUM_USERS
     share = 2 / 3

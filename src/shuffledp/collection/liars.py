@@ -1,7 +1,7 @@
 """Dishonest users: the largest change of an estimate that they can make, and an attack as bad.
 
 Reports are random, so that no report can be told from a lie. What a report adds to an estimate is
-limited, though: that is the randomizer's ``influence``, and is exact. Whoever lies about the value
+limited, though: that is the question's ``shift_by_one``, and is exact. Whoever lies about the value
 alone, and randomizes it as agreed, changes an estimate by less.
 """
 
@@ -52,10 +52,9 @@ class Influenced:
         """Number of dishonest users in what is said of them; by default one of 100, at least 1."""
         return self.num_users // _ONE_OF or 1 if self.dishonest is None else self.dishonest
 
-    @property
-    def _num_counted(self) -> int:
-        """Number of users' reports that are estimated from."""
-        return self.num_users
+    def _shift_by_one(self) -> Any:
+        """Return the largest change of each estimate by one user, or of all estimates."""
+        return self.question.shift_by_one(self.randomizer, self.num_users)
 
     def largest_shift(self, num_dishonest: SupportsIndex) -> Floats:
         """Return the largest change of each estimate that dishonest users can make.
@@ -80,15 +79,14 @@ class Influenced:
         >>> plan.largest_shift(10).round(6).tolist()  # 10 / 100 / (3/4 - 1/4)
         [0.2, 0.2]
         """
-        most = self._num_counted
-        number = min(require_number(num_dishonest, self.num_users), most)
+        number = require_number(num_dishonest, self.num_users)
         labels = len(self.question.labels)
         if not number:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":
             return np.full(labels, math.inf)
-        each = self.question.influence(self.randomizer)
-        return np.broadcast_to(number / most * np.asarray(each, dtype=np.float64), labels).copy()
+        each = np.asarray(self._shift_by_one(), dtype=np.float64)
+        return np.broadcast_to(number * each, labels).copy()
 
     @property
     def most_shifted(self) -> float:
@@ -98,11 +96,10 @@ class Influenced:
     def _dishonest_json(self) -> dict[str, object]:
         """Return the key of ``to_json_dict`` about dishonest users."""
         attack: Attack | None = getattr(self, "attack", None)
-        shifts = self.largest_shift(self.num_dishonest).tolist()
         return {
             "dishonest": {
                 "num_dishonest": self.num_dishonest,
-                "largest_shift": [finite(each) for each in shifts],
+                "largest_shift": finite(self.most_shifted),
                 "attack": attack and asdict(attack),
             }
         }

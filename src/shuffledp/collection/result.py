@@ -143,6 +143,7 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
     about: About = About()
     dishonest: int | None = None
     attack: Attack | None = None
+    shift_by_one: Any = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != (size := self.estimates.standard_error.size):
@@ -164,11 +165,11 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
         how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
         return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
 
-    @property
-    def _num_counted(self) -> int:
-        """Number of users' reports that arrived: of a network's "single" protocol one a holder."""
-        found: int = getattr(self.facts, "num_released", self.num_users)
-        return found
+    def _shift_by_one(self) -> Any:
+        """Return the largest change of each estimate by one user, given the reports that came."""
+        if self.shift_by_one is None:
+            return self.question.shift_by_one(self.randomizer, self.num_users)
+        return self.shift_by_one
 
     @property
     def num_shuffled(self) -> int:

@@ -192,6 +192,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         _assuming(guarantee, (*(() if entropy.is_simulation else held), *column.cautions)),
         (*shortfall, *column.cautions),
         aggregate=aggregate,
+        num_seen=estimates.num_users,
         report=on_progress or no_progress,
         interval_about=options.interval_about,
         collected_by="simulation" if entropy.is_simulation else "table",
@@ -296,6 +297,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     how: Any = {"what": "estimate", "interval_about": options.interval_about}
     if dishonest is not None:
         how["dishonest"] = require_number(dishonest, estimates.num_users)
+    how["num_seen"] = estimates.num_users
     how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
 
@@ -336,6 +338,7 @@ def _result(
     *,
     what: str = "run",
     aggregate: Any,
+    num_seen: int,
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
@@ -366,6 +369,7 @@ def _result(
         facts=shown,
         shuffling=shuffling,
         dummies=plan.dummies,
+        shift_by_one=plan.question.shift_by_one(plan.randomizer, num_seen, aggregate),
         num_dummies=getattr(aggregate, "num_dummies", 0),  # sums have none
         without_dummies=added.without_dummies(plan, num_users, shuffling),
         **outlook,

@@ -192,6 +192,8 @@ def collection_result(
         randomizer=asked.randomizer,
         guarantee=guarantee,
         estimates=for_all_users(estimates, num_users),
+        dishonest=int(num_dishonest) or None,
+        shift_by_one=asked.question.shift_by_one(asked.randomizer, reports.num_reports, counts),
         collected_by="devices",
         target_epsilon=guarantee.epsilon_upper,
         target_delta=delta,

@@ -149,8 +149,8 @@ class SetRandomizer(FrequencyRandomizer):
         return data
 
     def report_for(self, category: int) -> NDArray[Any]:
-        """Return a report that supports a category in each of its slots."""
-        return np.concatenate([self.base.report_for(category)] * self.num_slots, axis=-1)[:1]
+        """Return the base's report that raises the estimate of a category most."""
+        return self.base.report_for(category)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each set of answers, one row a user.
@@ -363,6 +363,10 @@ class SplitAnswers(SetRandomizer):
         """Return the base's reports on all slots of each user."""
         slots = self.base.randomize(codes.reshape(-1), entropy).data
         return slots.reshape(len(codes), self.max_answers * math.prod(slots.shape[1:]))
+
+    def report_for(self, category: int) -> NDArray[Any]:
+        """Return a report that supports a category in each of its slots."""
+        return np.tile(self.base.report_for(category).reshape(1, -1), self.num_slots)
 
     def _slots(self, data: NDArray[Any]) -> NDArray[Any]:
         """Return the base's reports, one after the other; `ParameterError` for other rows."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy, draw_below
@@ -71,6 +72,20 @@ class Parts(ABC):
         self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
     ) -> float:
         """Return the standard error to expect of a bin of some share, among n users."""
+
+    @abstractmethod
+    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
+        """Return the largest change of each bin's share by another report of one of n users."""
+
+    @abstractmethod
+    def report_for(self, place: int) -> NDArray[Any]:
+        """Return all messages of one user that raise the estimate of a bin most."""
+
+    @property
+    def _gains(self) -> Floats:
+        """For each bin p - q of its part."""
+        chances = np.array([level.support_probabilities for level in self.levels])
+        return np.repeat(chances[:, 0] - chances[:, 1], self.sizes)
 
     @property
     def num_bins(self) -> int:
@@ -286,6 +301,23 @@ class SampledParts(Parts):
         how: Any = {"interval": interval, "simultaneous": simultaneous}
         return self._estimated(parts, counts.num_reports, confidence, **how)
 
+    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
+        """Return the largest change of each bin's share by another report of one of n users.
+
+        With n_l reports on its part 1 / (n_l (p - q)). Of these m are lies: the share c / n_l of
+        reports for a bin was at least (c - m) / n_l, as honest ones on other parts would have made
+        it (c - m) / (n_l - m), which is no less, if c >= m; and the same holds for the other bins.
+        """
+        seen = np.full(len(self.sizes), num_users / len(self.sizes))
+        if counts is not None:
+            seen = np.array([counts.support[bins].sum() for bins in self.part_slices], dtype=float)
+        with np.errstate(divide="ignore"):
+            return 1.0 / (np.repeat(seen, self.sizes) * self._gains)
+
+    def report_for(self, place: int) -> NDArray[Any]:
+        """Return a report of that bin."""
+        return self.report_columns().data[[place]]
+
     def bin_error(
         self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
     ) -> float:
@@ -327,6 +359,18 @@ class Messages(Parts):
         """Return the standard error to expect of a bin of some share, among n users."""
         own = dummies[part :: len(self.sizes)]
         return _error_of(self.levels[part], num_users, frequency, own)
+
+    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
+        """Return the largest change of each bin's share by other messages of one of n users."""
+        del counts
+        with np.errstate(divide="ignore"):
+            return 1.0 / (num_users * self._gains)
+
+    def report_for(self, place: int) -> NDArray[Any]:
+        """Return one message for each part, that of the bin's part for the bin."""
+        slices = self.part_slices
+        chosen = [place if bins.start <= place < bins.stop else bins.start for bins in slices]
+        return self.report_columns().data[chosen]
 
     def _counted(self, data: Reports | Counts) -> tuple[int, list[Counts]]:
         """Return the number of users and the counts of each part; raise unless they fit.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
+from shuffledp.core.reports import Counts
 from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
 
 
@@ -57,6 +58,16 @@ class InParts(question.Shares):
             for part, size in enumerate(self.sizes)
         )
         return math.sqrt(sum(errors) / sum(self.sizes))
+
+    def shift_by_one(
+        self, randomizer: Parts, num_users: int, counts: Counts | None = None
+    ) -> NDArray[np.float64]:
+        """Return the largest change of each bin's share, whatever part the user reports on.
+
+        Of parts that users draw it is known once the users of each are counted; before that as if
+        all parts had equally many.
+        """
+        return randomizer.shift_by_one(num_users, counts)
 
     def frequent_error(
         self,

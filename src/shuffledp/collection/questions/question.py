@@ -133,10 +133,11 @@ class Question(Protocol[Estimates_co]):
         None for means.
         """
 
-    def influence(self, randomizer: Any) -> Any:
-        """Return the largest change of n-fold estimates by another report of one user.
+    def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
+        """Return the largest change of each estimate by another report of one of n users.
 
-        One number for all labels, or one for each; infinite where it is not known.
+        One number, or one for each label; infinite where it is not known. ``counts`` are what the
+        estimates were made of, if there are any.
         """
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
@@ -249,9 +250,10 @@ class Shares:
         shares = (0.0, 1.0) if frequency is None else (frequency,)
         return max(error_at(randomizer, num_users, share, dummies) for share in shares)
 
-    def influence(self, randomizer: Any) -> Any:
+    def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the randomizer's: each label is a category of its own."""
-        return getattr(randomizer, "influence", math.inf)
+        del counts
+        return getattr(randomizer, "influence", math.inf) / num_users
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return the randomizer's."""
@@ -294,7 +296,7 @@ class Means:
 
     worst_error = Shares.worst_error
     table_columns = Shares.table_columns
-    influence, worst_report = Shares.influence, Shares.worst_report
+    shift_by_one, worst_report = Shares.shift_by_one, Shares.worst_report
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:
