@@ -367,7 +367,7 @@ class Messages(Parts):
             return 1.0 / (num_users * self._gains)
 
     def report_for(self, place: int) -> NDArray[Any]:
-        """Return one message for each part, that of the bin's part for the bin."""
+        """Return one message for each part, the one for the bin's part naming the bin."""
         slices = self.part_slices
         chosen = [place if bins.start <= place < bins.stop else bins.start for bins in slices]
         return self.report_columns().data[chosen]
