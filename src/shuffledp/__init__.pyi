@@ -1,6 +1,7 @@
 from shuffledp import accounting as accounting
 from shuffledp import collection as collection
 from shuffledp import deploy as deploy
+from shuffledp import engines as engines
 from shuffledp import estimation as estimation
 from shuffledp import groups as groups
 from shuffledp import leakage as leakage

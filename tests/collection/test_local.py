@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from collection.kinds import KINDS, NUM_USERS
-from shuffledp.collection import run as local
+from shuffledp.collection import counting
 from shuffledp.collection import shuffling as arrangements
 from shuffledp.collection.run import collect
 from shuffledp.core.entropy import Entropy
@@ -172,7 +172,7 @@ def test_scratch_files_go_where_they_are_told_and_vanish(codes, tmp_path, monkey
 @pytest.mark.parametrize("batch_bytes", [1, 3000, 1 << 23])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_batches_add_up_to_all_reports_at_once(kind, batch_bytes, monkeypatch):
-    monkeypatch.setattr(local, "_BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr(counting, "BATCH_BYTES", batch_bytes)
     randomizer = next(iter(kind.question.candidates().values()))(2.0)
     (values,) = kind.question.column(kind.values).blocks()
     kept = []
@@ -212,11 +212,10 @@ def test_reports_are_aggregated_in_batches_of_eight_mebibytes(monkeypatch):
     shuffled = [np.zeros((1000, 1024), np.uint8)] * 20  # blocks as a shuffler hands them out
     randomizer = Aggregations(make_randomizer("symmetric-unary", domain_size=8192, epsilon0=1.0))
     calls = []
-    analyst = local._Analyst(randomizer, lambda *call: calls.append(call), 20_000)
+    tally = counting.Tally(randomizer, lambda *call: calls.append(call), 20_000)
     law = randomizer.fingerprint
-    handed_on = [analyst.take(Reports(data=data, fingerprint=law)) for data in shuffled]
+    handed_on = list(tally.of(Reports(data=data, fingerprint=law) for data in shuffled))
     assert len(handed_on) == 20
-    assert analyst.aggregate().num_reports == 20_000
-    assert analyst.aggregate().num_reports == 20_000  # asking again aggregates nothing again
+    assert tally.found.num_reports == 20_000
     assert randomizer.sizes == [9 * 1_024_000, 9 * 1_024_000, 2 * 1_024_000]
     assert [done for _, done, _ in calls] == [9000, 18_000, 20_000]

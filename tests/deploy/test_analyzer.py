@@ -166,3 +166,22 @@ def test_a_result_names_what_was_spent_and_what_is_left(tmp_path):
         "left": after.remaining,
     }
     assert 0.0 < budget["left"] < 3.0
+
+
+def test_whoever_opens_the_seals_the_batch_says_the_same(tmp_path):
+    task = make_task(**SMALL)
+    batch = batch_of(task, [*(record(bytes([i % 2]), task) for i in range(9)), record(b"\7", task)])
+    asked = []
+
+    def engine_of_pages(function, pages):
+        asked.append(function)
+        return map(function, pages)
+
+    found = []
+    for name, how in (("one", {}), ("other", {"engine": engine_of_pages})):
+        (tmp_path / name).mkdir()
+        with analyzer_for(task, tmp_path / name, **how) as analyzer:
+            opened = analyzer.take(batch)
+        found.append((opened.counts, opened.reports.data.tolist(), opened.guarantee))
+    assert found[0] == found[1]
+    assert len(asked) == 1

@@ -13,6 +13,7 @@ LONG = 60
 ELSEWHERE = {
     "collection/cautions.py": "collection/test_plan.py",
     "collection/choices.py": "collection/test_plan.py",
+    "collection/counting.py": "collection/test_local.py",
     "collection/questions/answer_sets.py": "collection/test_questions.py",
     "collection/questions/categories.py": "collection/test_questions.py",
     "collection/questions/mean.py": "collection/test_bit_sums.py",

@@ -364,6 +364,12 @@ ESTIMATING = f"""
     {ABOUT}
     """
 
+# Who does the work: for commands that randomize, count or open many reports.
+WORK = """
+    --processes N  Processes that work at once; by default the cores that this one may use, once
+        there is a second of work.
+    """
+
 # How a table is read: for all commands that take values from one.
 READING = """
     --csv-separator C  Between the columns of the table, where it is not seen.

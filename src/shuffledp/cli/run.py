@@ -60,6 +60,7 @@ _READING |= {"truncate": False, **shared.WAYS}
     --dishonest N    Simulate N users who lie to raise the first estimate most; needs --seed.
     --ledger FILE    Spend from the budget in this ledger before anything is written.
     --save-reports   Write the shuffled reports, too.
+    {shared.WORK}
     {shared.OVERWRITE}
     {shared.SHOW_VALUES}
     {shared.JSON}
@@ -73,6 +74,7 @@ def run(
     plan_file: Path | None,
     prior_file: Path | None,
     ledger: Path | None,
+    processes: int | None,
     overwrite: bool,
     **given: Any,
 ) -> None:
@@ -90,11 +92,7 @@ def run(
     from shuffledp.collection.leakage import json_of_run
 
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
-    planned = None if plan_file is None else sdp.Plan.load(plan_file)
-    if planned is None:
-        _require_privacy(**privacy)
-    elif any(each is not None for each in privacy.values()):
-        raise click.UsageError("--plan says epsilon, delta and randomizer: give none beside it")
+    planned = _planned(plan_file, privacy)
     intervals, about = shared.take_estimating(given)
     simulated = taken(given, "seed")
     liars = taken(given, "dishonest")
@@ -113,6 +111,7 @@ def run(
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
         console.progress_bar() as on_progress,
+        sdp.engines.Processes(processes) as workers,
     ):
         reading["on_progress"] = on_progress
         if planned is None:
@@ -129,6 +128,7 @@ def run(
             scratch=folder,
             prior=prior,
             on_progress=on_progress,
+            engine=workers.map,
             **simulated,
             **liars,
             **intervals,
@@ -148,6 +148,17 @@ def run(
         # Last: what is spent here and not published, say because the disk is full, is safe.
         left = None if ledger is None else _spent(result, ledger, table)
     _print_result(result, out, left)
+
+
+def _planned(plan_file: Path | None, privacy: dict[str, Any]) -> "sdp.Plan | None":
+    """Return the plan of a file, None if the options say how private to be."""
+    if plan_file is None:
+        _require_privacy(**privacy)
+        return None
+    planned = sdp.Plan.load(plan_file)
+    if any(each is not None for each in privacy.values()):
+        raise click.UsageError("--plan says epsilon, delta and randomizer: give none beside it")
+    return planned
 
 
 def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
@@ -189,18 +200,26 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
         of 100.
     --strict  Refuse where so few reports keep less than was planned.
     {shared.ESTIMATING}
+    {shared.WORK}
     {shared.OVERWRITE}
     {shared.JSON}
     """,
 )
 def estimate(
-    *, reports: Path, plan_file: Path | None, out: Path, overwrite: bool, **given: Any
+    *,
+    reports: Path,
+    plan_file: Path | None,
+    out: Path,
+    processes: int | None,
+    overwrite: bool,
+    **given: Any,
 ) -> None:
     """Estimate from REPORTS that users made under a plan; the guarantee is for those that arrived.
 
-    REPORTS is a Parquet or CSV file with a column `report`, one row a user, in any order. Writes
-    what `shuffledp run` writes. That nobody saw whose report is whose, and that each user made one
-    with randomness of its own, is assumed: it cannot be seen from reports.
+    REPORTS is a Parquet or CSV file with a column `report`, one row a user, in any order, or a
+    folder of Parquet files. Writes what `shuffledp run` writes. That nobody saw whose report is
+    whose, and that each user made one with randomness of its own, is assumed: it cannot be seen
+    from reports.
     """
     from shuffledp.collection.leakage import json_of_run
 
@@ -208,8 +227,12 @@ def estimate(
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
     intervals, about = shared.take_estimating(given)
     planned, ways = sdp.Plan.load(plan_file), shared.take_reading(given)
-    with console.new_folder(out, overwrite=overwrite) as folder:
-        result = sdp.estimate(reports, planned, **given, **intervals, **ways)
+    with (
+        console.new_folder(out, overwrite=overwrite) as folder,
+        console.progress_bar() as given["on_progress"],
+        sdp.engines.Processes(processes) as workers,
+    ):
+        result = sdp.estimate(reports, planned, engine=workers.map, **given, **intervals, **ways)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
         files |= ways

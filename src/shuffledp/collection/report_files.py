@@ -32,6 +32,13 @@ COLUMN = "report"
 _METADATA_KEY = "shuffledp"
 _ROWS_A_BLOCK = 1 << 18
 
+#: Rows of a Parquet file that are counted at once: where they end does not depend on who counts.
+ROWS_A_PIECE = 1 << 22
+
+# Small files of a folder are read together, up to so many bytes and files.
+_BYTES_A_GROUP = 1 << 25
+_FILES = 256
+
 
 def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.DataFrame":
     """Return reports as a frame with one column, ``report``; codes by their ``labels`` if given."""
@@ -136,28 +143,43 @@ def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Rep
     return lambda stream: write_reports(path, stream, randomizer, labels=labels, **how)
 
 
+@dataclass(frozen=True, slots=True)
+class ReportPiece:
+    """Some of the rows of files of reports, to be read in whatever process counts them."""
+
+    name: str
+    fingerprint: str
+    frame: "pl.LazyFrame" = field(repr=False)
+
+    def blocks(self) -> Iterator[Reports]:
+        """Yield the reports in the files' order, block by block."""
+        with tables.reading(self.name):
+            for batch in self.frame.collect_batches(chunk_size=_ROWS_A_BLOCK):
+                yield from_frame(batch, fingerprint=self.fingerprint)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFile:
-    """A Parquet file of reports, and the law that made them. Made by `open_reports`."""
+    """A file of reports, or a folder, and the law that made them. Made by `open_reports`."""
 
     path: Path
     fingerprint: str
     collected_by: str = "devices"
     #: How many of the reports are users', where the file tells since there are dummies.
     num_users: int | None = None
-    _frame: "pl.LazyFrame" = field(repr=False)
+    #: Yields the rows in pieces: large Parquet files in several, small ones together.
+    pieces: Callable[[], Iterator[ReportPiece]] = field(repr=False)
 
     def blocks(self) -> Iterator[Reports]:
         """Yield the reports in the file's order, block by block."""
-        with tables.reading(self.path.name):
-            for batch in self._frame.collect_batches(chunk_size=_ROWS_A_BLOCK):
-                yield from_frame(batch, fingerprint=self.fingerprint)
+        for piece in self.pieces():
+            yield from piece.blocks()
 
 
 def open_reports(
     path: str | PathLike[str], *, plan: Plan | None = None, missing: str = "error", **ways: Any
 ) -> ReportFile:
-    """Open a file of reports, to be aggregated block by block.
+    """Open a file of reports, or a folder of such files, to be aggregated block by block.
 
     Parameters
     ----------
@@ -165,7 +187,8 @@ def open_reports(
         A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also one
         made elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the domain
         for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors are
-        lists, in Parquet only.
+        lists, in Parquet only. Or a folder of Parquet files, whose names end in ``.parquet``; other
+        names, and those that begin with a dot or an underscore, are passed over.
     plan : Plan, optional
         What the reports were made under, where the file does not say so.
     missing : {"error", "drop"}
@@ -185,34 +208,106 @@ def open_reports(
     """
     tables.require_missing(missing, unless="reports")
     location = Path(path)
-    fingerprint, by, num_users = None, "devices", None
-    source = tables.open_source(location, COLUMN, **ways)
-    frame, labels = source.frame, () if plan is None else plan.question.labels
-    with tables.reading(location.name):
-        if not tables.is_text_table(location):
-            facts = pl.read_parquet_metadata(location).get(_METADATA_KEY, "")
-            with suppress(ValueError, KeyError, TypeError):
-                fingerprint = str(json.loads(facts)["fingerprint"])
-                by = str(json.loads(facts).get("collected_by", by))
-                num_users = int(json.loads(facts)["num_users"])
-        if missing == "drop":
-            held = pl.col(COLUMN)
-            if source.dtypes[0] == pl.String:
-                held = present(source.label(), source.missing_texts(labels))
-            frame = frame.filter(held.is_not_null())
-    if fingerprint is None:
-        if plan is None:
-            raise DataError(
-                f"{location.name} does not say which law made its reports: it was not written by "
-                "shuffledp run --save-reports or write_reports; pass the plan"
-            )
-        frame = frame.with_columns(_as_encoded(source, plan))
-        fingerprint = plan.randomizer.fingerprint
-    how: Any = {"collected_by": by, "num_users": num_users}
-    return ReportFile(path=location, fingerprint=fingerprint, _frame=frame, **how)
+    files = parquet_files(location) if location.is_dir() else [location]
+    if not files:
+        raise DataError(
+            f"{location} holds no file whose name ends in .parquet: give another folder"
+        )
+    source = tables.open_source(files[0], COLUMN, **ways)
+    facts = _facts(files[0])
+    if not facts and plan is None:
+        raise DataError(
+            f"{files[0].name} does not say which law made its reports: it was not written by "
+            "shuffledp run --save-reports or write_reports; pass the plan"
+        )
+    fingerprint = facts.get("fingerprint") or plan.randomizer.fingerprint  # type: ignore[union-attr]
+    prepare = _preparing(source, missing, plan, is_ours=bool(facts))
+
+    def pieces() -> Iterator[ReportPiece]:
+        for group in _grouped(files):
+            for file in group:
+                if _facts(file).get("fingerprint") != facts.get("fingerprint"):
+                    raise DataError(
+                        f"{file.name} says another law made its reports than {files[0].name} does: "
+                        "estimate from each apart"
+                    )
+            for frame in _frames(group, source):
+                yield ReportPiece(group[0].name, fingerprint, prepare(frame))
+
+    return ReportFile(
+        path=location,
+        fingerprint=fingerprint,
+        collected_by=str(facts.get("collected_by", "devices")),
+        num_users=facts.get("num_users") if len(files) == 1 else None,
+        pieces=pieces,
+    )
 
 
-def _as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":
+def _preparing(
+    source: tables.Source, missing: str, plan: Plan | None, *, is_ours: bool
+) -> "Callable[[pl.LazyFrame], pl.LazyFrame]":
+    """Return the step from rows of a file to reports as this program encodes them."""
+    made = None if is_ours or plan is None else as_encoded(source, plan)
+    kept = None
+    if missing == "drop":
+        kept = pl.col(COLUMN)
+        if source.dtypes[0] == pl.String:
+            labels = () if plan is None else plan.question.labels
+            kept = present(source.label(), source.missing_texts(labels))
+
+    def prepare(frame: "pl.LazyFrame") -> "pl.LazyFrame":
+        frame = frame if kept is None else frame.filter(kept.is_not_null())
+        return frame if made is None else frame.with_columns(made)
+
+    return prepare
+
+
+def _frames(files: list[Path], source: tables.Source) -> "Iterator[pl.LazyFrame]":
+    """Yield the rows of files of one kind: of a large Parquet file in pieces."""
+    if len(files) > 1:
+        yield pl.scan_parquet(files, glob=False)
+    elif tables.is_text_table(files[0]):
+        yield source.frame  # standard input is read once
+    else:
+        frame = tables.scan(files[0])
+        with tables.reading(files[0].name):
+            num_rows = frame.select(pl.len()).collect().item()
+        for start in range(0, max(num_rows, 1), ROWS_A_PIECE):
+            yield frame.slice(start, ROWS_A_PIECE)
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the Parquet files below a folder, in the order of their names."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in tables.PARQUET)
+    below = ((path, path.relative_to(folder).parts) for path in found)
+    return sorted(path for path, parts in below if not any(each[0] in "._" for each in parts))
+
+
+def _grouped(files: list[Path]) -> Iterator[list[Path]]:
+    """Yield files in groups, which are large enough to be worth a process's while."""
+    held: list[Path] = []
+    num_bytes = 0
+    for file in files:
+        held.append(file)
+        num_bytes += file.stat().st_size if len(files) > 1 else 0
+        if num_bytes >= _BYTES_A_GROUP or len(held) == _FILES:
+            yield held
+            held, num_bytes = [], 0
+    if held:
+        yield held
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """Return the facts that `write_reports` has written into a Parquet file; {} for another."""
+    if tables.is_text_table(path):
+        return {}
+    with tables.reading(path.name), suppress(ValueError, TypeError):
+        found = json.loads(pl.read_parquet_metadata(path).get(_METADATA_KEY, ""))
+        return dict(found) if "fingerprint" in found else {}
+    return {}
+
+
+def as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
     if plan.randomizer.name == "k-rr":
         return source.label().cast(pl.Enum(list(plan.question.labels)), strict=False)

@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from os import PathLike
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection import dummies as added
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
+from shuffledp.collection.counting import Engine, Tally, count_all
 from shuffledp.collection.liars import DishonestUsers, attack_of, require_dishonest, require_number
 from shuffledp.collection.plan import Plan, log_collection, require_plan
 from shuffledp.collection.questions.question import EstimateOptions, Question, require_column
@@ -31,11 +32,11 @@ from shuffledp.collection.source.tables import require_users
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import BlockEntropy, Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, PlanWarning
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.reports import Aggregate, Counts, Reports
+from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.sampling import for_all_users
@@ -51,10 +52,6 @@ Prior: TypeAlias = "PriorKnowledge | Mapping[str, float] | Sequence[float] | Non
 
 ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 """Consumes a stream of shuffled reports, for example to store them."""
-
-# Reports are aggregated in batches of about this size: with hashed reports each batch costs a
-# transform as long as the domain, which should not be paid for a handful of them.
-_BATCH_BYTES = 1 << 23
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -85,6 +82,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
+    engine: Engine = map,
 ) -> Result[EstimatesT]:
     """Randomize each value once, shuffle all reports, and estimate, as planned.
 
@@ -130,6 +128,9 @@ def run(  # noqa: PLR0913  # one keyword an option
         Folder for scratch files when reports do not fit in memory.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
+    engine : callable, optional
+        Where blocks are randomized and counted: ``map`` of a `shuffledp.engines.Processes`. The
+        result does not depend on it, with a seed to the last digit.
 
     Returns
     -------
@@ -175,6 +176,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     liars = require_dishonest(dishonest, column.num_users, seed)
     how: Any = {"num_users": column.num_users, "shuffling": shuffling, "dummies": plan.dummies}
     how |= {"scratch": scratch, "on_progress": on_progress}
+    how["engine"] = map if liars else engine  # who lies is drawn among all users, in their order
     law: Any = plan.randomizer
     if liars:
         honest = collect(law, column.blocks(), entropy=Entropy.choose(seed), **how)
@@ -204,7 +206,7 @@ def run(  # noqa: PLR0913  # one keyword an option
 
 
 def estimate(  # noqa: PLR0913  # one keyword an option
-    reports: "str | PathLike[str] | ReportFile | Reports | Counts | Iterable[Reports]",
+    reports: "str | PathLike[str] | ReportFile | Reports | Counts | Sums | Iterable[Reports]",
     plan: Plan[EstimatesT],
     *,
     num_users: SupportsIndex | None = None,
@@ -217,16 +219,18 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
     dishonest: SupportsIndex | None = None,
+    on_progress: Progress | None = None,
+    engine: Engine = map,
     **ways: Any,
 ) -> Result[EstimatesT]:
     """Estimate from reports that have been randomized and shuffled already.
 
     Parameters
     ----------
-    reports : path, ReportFile, Reports, Counts, or iterable of Reports
+    reports : path, ReportFile, Reports, Counts, Sums, or iterable of Reports
         One report a user, made by the plan's randomizer, at least two: a Parquet or text file with
-        a column ``report``, as ``shuffledp.collection.open_reports`` reads it, or in memory; or
-        counts of them, which know their dummies.
+        a column ``report``, or a folder of Parquet files, as ``shuffledp.collection.open_reports``
+        reads it, or in memory; or counts of them, which know their dummies, or sums.
     plan : Plan
         What was collected. If there are not as many reports as users were expected, the guarantee
         is computed anew for those that there are, and a warning says where it falls short.
@@ -242,6 +246,8 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     dishonest : int, optional
         Number of users for whom the result states how far they can have moved an estimate; by
         default one of 100.
+    on_progress, engine
+        As for `run`; the pieces of Parquet files are read where they are counted.
     csv_separator, header, missing_texts
         How a file of text is read, as for ``shuffledp.collection.open_column``.
 
@@ -281,12 +287,18 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
-    is_counted = isinstance(reports, Counts)
+    is_counted = isinstance(reports, Counts | Sums)
     known = getattr(reports, "num_reports" if is_counted else "num_users", None)
     told = added.told_users(plan.dummies, known, num_users)
     if plan.dummies and missing == "drop":
         raise ParameterError("missing = 'drop' would leave out dummies: give every report")
-    aggregate: Any = reports if is_counted else _counted(reports, plan, told)
+    aggregate: Any = reports
+    if not is_counted:
+        how: Any = {"report": on_progress or no_progress, "num_users": plan.num_users}
+        aggregate = count_all(plan.randomizer, reports, engine, **how)
+        if aggregate is None:
+            require_users(0, "there are 0 reports")
+        aggregate = added.less_dummies(aggregate, plan.dummies, num_users=told)
     num_reports = aggregate.num_reports if told is None else told
     if not (num_reports and added.protect_alone(plan.dummies)):
         require_users(num_reports, f"there are {num_reports} reports")
@@ -294,22 +306,12 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
     guarantee = _assuming(guarantee, (_drawn_by_users(plan.randomizer),))
-    how: Any = {"what": "estimate", "interval_about": options.interval_about}
+    how = {"what": "estimate", "interval_about": options.interval_about}
     if dishonest is not None:
         how["dishonest"] = require_number(dishonest, estimates.num_users)
     how["num_seen"] = estimates.num_users
     how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
-
-
-def _counted(reports: Any, plan: Plan, num_users: int | None) -> Any:
-    """Return the aggregate of reports, told how many are users' where there are dummies."""
-    blocks: Any = [reports] if isinstance(reports, Reports) else reports
-    blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
-    analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
-    if not sum(analyst.take(block).num_reports for block in blocks):
-        require_users(0, "there are 0 reports")
-    return added.less_dummies(analyst.aggregate(), plan.dummies, num_users=num_users)
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:
@@ -380,7 +382,7 @@ def _result(
     return result
 
 
-def collect(
+def collect(  # noqa: PLR0913  # as `run`
     randomizer: LocalRandomizer,
     blocks: Iterable[Any],
     *,
@@ -391,19 +393,21 @@ def collect(
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
     dummies: tuple[DummyLaw, ...] = (),
+    engine: Engine = map,
 ) -> Aggregate:
     """Randomize every value once, shuffle all reports with the dummies, and aggregate them.
 
     The sink is handed both. One pass over the values and one over the reports; memory is bounded by
-    the shuffler's. Scratch files hold reports only, and vanish with the process.
+    the shuffler's, and a few blocks. The engine has words of each block's own, so reports do not
+    depend on it. Scratch files hold reports only, and vanish with the process.
     """
     require_at_least("num_users", num_users, 1)
     report = on_progress or no_progress
     with ExitStack() as stack:
         shuffle: Stage | None = None
         num_randomized = 0
-        for values in blocks:
-            data = randomizer.randomize(values, entropy).data
+        places = map(entropy.for_block, count())
+        for data in engine(partial(_randomized, randomizer), zip(blocks, places, strict=False)):
             if shuffle is None:
                 shuffle = shuffling.stage(
                     dtype=data.dtype,
@@ -420,52 +424,24 @@ def collect(
         if dummies:
             how: Any = {"num_users": num_users}
             shuffle.add(added.draw_dummies(randomizer, dummies, entropy.spawn(), **how))
-        analyst = _Analyst(randomizer, report, num_users)
-        consume = sink or partial(deque[Reports], maxlen=0)  # which keeps nothing
         fingerprint = randomizer.fingerprint
         stream = (Reports(data=data, fingerprint=fingerprint) for data in shuffle)
-        consume(map(analyst.take, stream))
-        aggregate: Aggregate = added.less_dummies(analyst.aggregate(), dummies, num_users=num_users)
-        return aggregate
+        if sink is None:
+            aggregate = count_all(randomizer, stream, engine, report=report, num_users=num_users)
+        else:
+            tally = Tally(randomizer, report, num_users)
+            passing = tally.of(stream)
+            sink(passing)
+            deque(passing, maxlen=0)  # what the sink has left
+            aggregate = tally.found
+        released: Aggregate = added.less_dummies(aggregate, dummies, num_users=num_users)
+        return released
 
 
-class _Analyst:
-    """Aggregates shuffled reports as they go by."""
-
-    def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
-        self._randomizer = randomizer
-        self._report = report
-        self._num_users = num_users
-        self._held: list[NDArray[Any]] = []
-        self._held_bytes = 0
-        self._aggregate: Aggregate | None = None
-
-    def take(self, reports: Reports) -> Reports:
-        """Return reports that are aggregated, at once or with the next ones."""
-        if not isinstance(reports, Reports):
-            raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
-        if reports.fingerprint != self._randomizer.fingerprint:
-            raise ParameterError(
-                f"another law than the plan's made these reports: {reports.fingerprint!r}"
-            )
-        self._held.append(reports.data)
-        self._held_bytes += reports.data.nbytes
-        if self._held_bytes >= _BATCH_BYTES:
-            self.aggregate()
-        return reports
-
-    def aggregate(self) -> Aggregate:
-        """Return the aggregate of all reports so far; there is at least one."""
-        if self._held or self._aggregate is None:
-            reports = Reports(
-                data=self._held[0] if len(self._held) == 1 else np.concatenate(self._held),
-                fingerprint=self._randomizer.fingerprint,
-            )
-            part: Any = self._randomizer.aggregate(reports)
-            self._aggregate = part if self._aggregate is None else self._aggregate + part
-            self._held, self._held_bytes = [], 0
-            self._report("counting", self._aggregate.num_reports, self._num_users)
-        return self._aggregate
+def _randomized(randomizer: LocalRandomizer, block: tuple[Any, BlockEntropy]) -> NDArray[Any]:
+    """Return the reports of a block of values, drawn from the block's own stream."""
+    values, entropy = block
+    return randomizer.randomize(values, entropy.open()).data
 
 
 def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge | None":

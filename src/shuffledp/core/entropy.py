@@ -8,7 +8,7 @@ cryptographic one is also the faster.
 import hashlib
 import os  # contract: no other module of core may; keys come from here, and forks are seen here
 import threading
-from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,6 +293,17 @@ class Entropy:
         child = derived_key(self._root, b"child", index)
         return Entropy(child, is_simulation=self._is_simulation)
 
+    def for_block(self, number: int) -> "BlockEntropy":
+        """Return the beginning of the stream of a block of rows, which another process may open.
+
+        So the words of a block do not depend on who draws them. Block 0 has this stream's own
+        first words: nothing else may be drawn from a stream whose blocks are.
+        """
+        root = self._root
+        if root is not None and number:
+            root = derived_key(root, b"block", number)
+        return BlockEntropy(root, self._is_simulation)
+
     def renew_after_fork(self) -> None:
         """Forget, in a child process, the words that the parent may hand out.
 
@@ -368,6 +379,20 @@ class Entropy:
             "an Entropy cannot be pickled or copied, for the copy would hand out the same words "
             "again: call spawn(), or make a new one in the other process"
         )
+
+
+class BlockEntropy(NamedTuple):
+    """The beginning of one block's stream: none is a new one of the operating system."""
+
+    root: bytes | None
+    is_simulation: bool
+
+    def open(self) -> Entropy:
+        """Return the stream; of a root the same at each call, so each is to be drawn from once."""
+        return Entropy(self.root, is_simulation=self.is_simulation)
+
+    def __repr__(self) -> str:
+        return "BlockEntropy(...)"
 
 
 def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:

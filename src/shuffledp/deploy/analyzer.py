@@ -16,6 +16,7 @@ Results lie in folders named by their batch's number, and are served to the oper
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, takewhile
@@ -25,6 +26,7 @@ from typing import Any, Final, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.accounting.ledger import Ledger
+from shuffledp.collection.counting import Engine
 from shuffledp.collection.plan import plan
 from shuffledp.collection.result import About, Result
 from shuffledp.collection.run import estimate
@@ -115,14 +117,17 @@ class Analyzer(Keeper):
         opening_keys: Mapping[int, X25519PrivateKey],
         ledger: Path | None = None,
         database: str | None = None,
+        engine: Engine | None = None,
     ) -> None:
         """``shuffler_key`` signs batches; with a ledger each batch is spent before it is said.
 
-        ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``.
+        ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``. An engine
+        opens seals, by default a process for each core where there are many.
         """
         task.check()
         self.task, self._task_id = task, task.task_id
         self._ledger, self._shuffler_key = ledger, shuffler_key
+        self._engine = engine
         self.replace_keys(opening_keys)
         self._record_size = sealed_size(task.asked.codec.num_report_bytes)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
@@ -269,11 +274,14 @@ class Analyzer(Keeper):
         """Return the opened records, by the number of their key, and the number of others."""
         texts: dict[int, list[bytes]] = {}
         info = inner_info(self._task_id)
-        with workers(len(records)) as executor:
+        with ExitStack() as stack:
+            engine = self._engine
+            if engine is None:
+                engine = stack.enter_context(workers(len(records))).map
             for number, key in self._keys.items():
                 sealed = [(info, each[1:]) for each in records if each[0] == number]
                 pages = (Page(key, sealed[at : at + PAGE]) for at in range(0, len(sealed), PAGE))
-                found = [text for page in executor.map(open_page, pages) for text in page]
+                found = [text for page in engine(open_page, pages) for text in page]
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))
 

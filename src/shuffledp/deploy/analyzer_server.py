@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.accounting.ledger_files import open_ledger
+from shuffledp.collection.counting import Engine
 from shuffledp.collection.output import results_folder, write_results
 from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer, batch_facts, result_of
@@ -24,8 +25,8 @@ from shuffledp.deploy.servers.watch import Watch
 _POLL_PATIENCE_SECONDS: Final = 1.0
 
 
-def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
-    """Return the analyzer of a file of settings."""
+def open_analyzer(settings: AnalyzerSettings, engine: Engine | None = None) -> Analyzer:
+    """Return the analyzer of a file of settings, whose seals the engine opens."""
     task = settings.read_task()
     return Analyzer(
         task,
@@ -34,6 +35,7 @@ def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
         opening_keys=keys_of(settings, task),
         ledger=settings.ledger,
         database=settings.database,
+        engine=engine,
     )
 
 

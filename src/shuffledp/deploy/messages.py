@@ -290,6 +290,12 @@ class Batch:
         """How many reports were opened for it, and are not in it."""
         return self.num_opened - len(self.records) + self.num_dummies
 
+    @staticmethod
+    def number_of(data: bytes) -> int:
+        """Return the number that a batch says it has, which `decode` has yet to check."""
+        start = len(_BATCH_MAGIC) + wire.DIGEST_BYTES + 2 * wire.NUMBER_BYTES
+        return int.from_bytes(data[start : start + wire.NUMBER_BYTES], "big")
+
     def encode(self) -> Iterator[bytes]:
         """Yield the batch as bytes: head, signature, then record by record."""
         yield self._head() + self.signature

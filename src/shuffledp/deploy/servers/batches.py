@@ -4,12 +4,9 @@ Seals are opened in processes of their own where that pays.
 """
 
 import asyncio
-import multiprocessing
-import os
-import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +17,7 @@ from shuffledp.accounting.ledger_files import spend
 from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.task import Task
+from shuffledp.engines.processes import start_processes, usable_cores
 
 #: Sealed texts that are read, and opened, at once.
 PAGE: Final = 5_000
@@ -81,11 +79,7 @@ def workers(number: int) -> Executor:
     """Return an executor for opening texts: a process for each core, or a thread for few texts."""
     if number < _FEW:
         return ThreadPoolExecutor(1)
-    return ProcessPoolExecutor(
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        mp_context=multiprocessing.get_context("spawn"),  # a server has threads
-        initializer=_end_with_parent,
-    )
+    return start_processes(usable_cores())
 
 
 async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[bytes | None]]:
@@ -99,17 +93,6 @@ async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[byte
         if len(under_way) > most:
             found.append(await under_way.popleft())
     return found + [await each for each in under_way]
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, killed or not."""
-
-    def wait() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def note_of(task: Task, number: int) -> str:

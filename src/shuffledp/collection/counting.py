@@ -1,0 +1,129 @@
+"""Counting reports: piece by piece, in this process or wherever an engine has its workers.
+
+Partial aggregates add up, so that a result does not depend on who counted which piece.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.progress import Progress
+from shuffledp.core.reports import Aggregate, Reports
+from shuffledp.randomizers.base import LocalRandomizer
+
+Engine: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""What `map` does, in order: the builtin, ``Processes.map``, or ``shuffledp.spark.Workers.map``.
+
+Functions and items are plain enough to go to another process.
+"""
+
+# Reports are aggregated in batches of about this size: with hashed reports each batch costs a
+# transform as long as the domain, which should not be paid for a handful of them.
+BATCH_BYTES = 1 << 23
+
+
+def require_of_law(randomizer: LocalRandomizer, reports: Any) -> Reports:
+    """Return reports; raise unless they are reports of this law."""
+    if not isinstance(reports, Reports):
+        raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
+    if reports.fingerprint != randomizer.fingerprint:
+        raise ParameterError(
+            f"another law than the plan's made these reports: {reports.fingerprint!r}"
+        )
+    return reports
+
+
+class Batches:
+    """Gathers blocks of reports, and hands them on when there are enough to be counted."""
+
+    def __init__(self, randomizer: LocalRandomizer) -> None:
+        self._randomizer = randomizer
+        self._held: list[NDArray[Any]] = []
+
+    def take(self, reports: Any) -> Iterator[Reports]:
+        """Take a block, and yield all that is held once it is enough."""
+        self._held.append(require_of_law(self._randomizer, reports).data)
+        if sum(each.nbytes for each in self._held) >= BATCH_BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[Reports]:
+        """Yield the blocks held, as one."""
+        held, self._held = self._held, []
+        if held:
+            data = held[0] if len(held) == 1 else np.concatenate(held)
+            yield Reports(data=data, fingerprint=self._randomizer.fingerprint)
+
+    def of(self, blocks: Iterable[Any]) -> Iterator[Reports]:
+        """Yield all blocks in batches."""
+        for block in blocks:
+            yield from self.take(block)
+        yield from self.rest()
+
+
+def count_piece(randomizer: LocalRandomizer, piece: Any) -> Aggregate | None:
+    """Return the aggregate of one piece: `Reports`, or a file of them; None where it is empty."""
+    if isinstance(piece, Reports):
+        return randomizer.aggregate(piece)
+    found: Aggregate | None = added_up(
+        map(randomizer.aggregate, Batches(randomizer).of(piece.blocks()))
+    )
+    return found
+
+
+def added_up(parts: Iterable[Any], on_part: Callable[[Any], None] = lambda _: None) -> Any:
+    """Return the sum of partial aggregates, None if nothing was reported."""
+    found: Any = None
+    for part in parts:
+        if part is not None and part.num_reports:
+            found = part if found is None else found + part
+            on_part(found)
+    return found
+
+
+def count_all(
+    randomizer: LocalRandomizer,
+    reports: Any,
+    engine: Engine = map,
+    *,
+    report: Progress,
+    num_users: int,
+) -> Any:
+    """Return the aggregate of `Reports`, a file or several, or a stream of blocks; None of none."""
+    if hasattr(reports, "pieces"):
+        pieces = reports.pieces()
+    else:
+        blocks = [reports] if isinstance(reports, Reports) else reports
+        pieces = Batches(randomizer).of(blocks)
+
+    def tell(found: Any) -> None:
+        report("counting", found.num_reports, num_users)
+
+    return added_up(engine(partial(count_piece, randomizer), pieces), tell)
+
+
+class Tally:
+    """Counts reports on their way to a file."""
+
+    def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
+        self._randomizer, self._report, self._num_users = randomizer, report, num_users
+        #: The aggregate of those that have gone by, once all have.
+        self.found: Any = None
+
+    def of(self, stream: Iterable[Reports]) -> Iterator[Reports]:
+        """Yield the reports, which are counted."""
+        batches = Batches(self._randomizer)
+        for reports in stream:
+            self._count(batches.take(reports))
+            yield reports
+        self._count(batches.rest())
+
+    def _count(self, batches: Iterable[Reports]) -> None:
+        """Add batches to what was found."""
+        for batch in batches:
+            part: Any = self._randomizer.aggregate(batch)
+            self.found = part if self.found is None else self.found + part
+            self._report("counting", self.found.num_reports, self._num_users)

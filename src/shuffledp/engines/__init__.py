@@ -1,0 +1,5 @@
+"""Where work is done: all cores of this machine, or a cluster of Apache Spark."""
+
+from shuffledp.core.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

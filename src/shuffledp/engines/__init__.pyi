@@ -1,0 +1,1 @@
+from shuffledp.engines.processes import Processes as Processes
