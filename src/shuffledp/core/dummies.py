@@ -130,6 +130,18 @@ class DummyLaw:
         senders = num_senders if self.sender == "users" else 1
         return senders * self.variance * (1.0 - 1.0 / num_bins)
 
+    def rare_number(self, num_bins: int) -> int:
+        """Return a number that one user's dummies reach with probability below 2^-128.
+
+        In all bins together, with "poisson". At m >= 2 mu their tail is below 2 mu^m / m!.
+        """
+        mean, number = Fraction(repr(self.scale)) * num_bins, 1
+        tail, limit = 2 * _WORD_VALUES**2 * mean.numerator, mean.denominator
+        while number < 2 * mean or tail > limit:
+            number += 1
+            tail, limit = tail * mean.numerator, limit * mean.denominator * number
+        return number
+
     def to_json_dict(self) -> dict[str, Any]:
         """Return shape, scale and half width."""
         return {"shape": self.shape, "scale": self.scale, "half_width": self.half_width}

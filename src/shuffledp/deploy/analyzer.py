@@ -6,9 +6,10 @@ randomizer makes. Each user is hidden among the honest ones of the part in which
 the report: a batch's records under one key. All that are dishonest may be in that part.
 
 A part with too few honest reports is kept until it can be counted with others, for the shuffler has
-forgotten it; the guarantee is that of the least part that is counted. With dummies none is too few:
-each part has its own, and the guarantee needs no other report. Who adds them publishes how many
-reports are true; what is not valid is one of these, for dummies are always valid.
+forgotten it; the guarantee is that of the least part that is counted. With a shuffler's dummies none
+is too few: each part has its own, and the guarantee needs no other report. Who adds them publishes
+how many reports are true; what is not valid is one of these, for dummies are always valid. Where
+devices send dummies a batch is one part, and the shuffler says how many devices it is of.
 
 Results lie in folders named by their batch's number, and are served to the operator.
 """
@@ -36,7 +37,7 @@ from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
-from shuffledp.deploy.messages import Batch, inner_info, sealed_size
+from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
 from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch, workers
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
@@ -48,6 +49,7 @@ _PARTS: Final = (
     "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
     "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, PRIMARY KEY (batch, key))"
 )
+_NUM_USERS: Final = "ALTER TABLE parts ADD COLUMN num_users INTEGER"
 _KEPT: Final = "is_kept INTEGER NOT NULL DEFAULT 0"
 _TABLES: Final = (
     # A batch that is kept as a whole has no result.
@@ -57,13 +59,14 @@ _TABLES: Final = (
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
     _PARTS,
+    _NUM_USERS,
 )
 _STORE: Final = Layout(
     kind="analyzer store",
     mark=b"sdpa",
-    version=2,
+    version=3,
     tables=_TABLES,
-    steps={1: (f"ALTER TABLE batches ADD COLUMN {_KEPT}", _PARTS)},
+    steps={1: (f"ALTER TABLE batches ADD COLUMN {_KEPT}", _PARTS), 2: (_NUM_USERS,)},
 )
 
 
@@ -76,6 +79,8 @@ class Part(NamedTuple):
     num_valid: int
     num_honest: int
     texts: Sequence[bytes]
+    #: Of how many users these are: of one each, unless devices send dummies.
+    num_users: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +154,7 @@ class Analyzer(Keeper):
         BudgetError
             If the ledger does not cover it: then none of its records counts as seen.
         """
-        has_dummies = self.task.dummies is not None
+        has_dummies, adds_dummies = self.task.dummies is not None, self.task.adds_dummies
         how = self._task_id, self._record_size, self._shuffler_key
         batch = Batch.decode(data, *how, has_dummies=has_dummies)
         self._require_keys(batch)
@@ -160,14 +165,17 @@ class Analyzer(Keeper):
             raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
         codec, ledger = self.task.asked.codec, None
         with self._store.transaction():
+            if self.task.num_slots > 1 and len({record[0] for record in batch.records}) > 1:
+                what = f"batch {batch.number} has records under several keys, so nobody knows how "
+                raise Fault.SHUFFLER.error(f"{what}many devices each part is of")
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
             own = self._parts(batch, texts, num_unopened)
             num_invalid = len(fresh) - num_unopened - sum(part.num_valid for part in own)
-            if has_dummies:
+            if adds_dummies:
                 own = self._with_reports(batch, own)
             if not known:
-                together = own if has_dummies else _together(self.task, [*own, *self._kept()])
+                together = own if adds_dummies else _together(self.task, [*own, *self._kept()])
                 self._keep_all_but(together, batch.number, own)
             query = "SELECT key FROM parts WHERE batch = ?"
             kept = {key for (key,) in self._store.rows(query, (batch.number,))}
@@ -184,7 +192,9 @@ class Analyzer(Keeper):
             reports=codec.decode_valid([text for part in counted for text in part.texts])[0],
             guarantee=self.task.guarantee(least),
             num_honest=least,
-            num_dummies=batch.num_dummies,
+            num_dummies=batch.num_dummies
+            if adds_dummies
+            else sum(part.num_valid - part.num_users for part in counted),
             num_draws=len({record[0] for record in batch.records}) if has_dummies else 0,
             counts={
                 "num_released": len(batch.records),
@@ -224,12 +234,20 @@ class Analyzer(Keeper):
             key: task.asked.codec.decode_valid(each)[0].num_reports for key, each in texts.items()
         }
         num_junk = num_unopened + sum(len(texts[key]) - num_valid[key] for key in texts)
+        num_users = num_valid
+        if task.num_slots > 1:
+            # A device sends so much junk at most; each repeated record may be another device's.
+            num_junk = -(-num_junk // task.num_slots)
+            num_fresh = num_unopened + sum(map(len, texts.values()))
+            users = (batch.num_true or 0) - num_junk - (len(batch.records) - num_fresh)
+            num_users = {key: max(0, min(users, number)) for key, number in num_valid.items()}
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))
         hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
-        hidden += batch.num_dummies  # all of which may be in any part
+        if task.adds_dummies:
+            hidden += batch.num_dummies  # all of which may be in any part
         return [
-            Part(batch.number, key, number, max(0, number - hidden), texts[key])
-            for key, number in num_valid.items()
+            Part(batch.number, key, number, max(0, users - hidden), texts[key], users)
+            for (key, number), users in zip(num_valid.items(), num_users.values(), strict=True)
             if number
         ]
 
@@ -244,16 +262,17 @@ class Analyzer(Keeper):
             if part not in counted:
                 reports, _ = decode(part.texts)
                 data = b"".join(self.task.asked.codec.encode(reports))
-                row = (number, part.key, part.num_honest, data, _NOT_YET)
-                self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", row)
+                row = (number, part.key, part.num_honest, data, _NOT_YET, part.num_users)
+                self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _kept(self, counted_in: int = _NOT_YET) -> list[Part]:
         """Return parts that were not counted with their batch: with a later one, or not yet."""
         size, found = self.task.asked.codec.num_report_bytes, []
-        query = "SELECT batch, key, num_honest, reports FROM parts WHERE counted_in = ?"
-        for batch, key, num_honest, data in self._store.rows(query, (counted_in,)):
-            texts = [data[at : at + size] for at in range(0, len(data), size)]
-            found.append(Part(batch, key, len(texts), num_honest, texts))
+        query = "SELECT batch, key, num_honest, reports, num_users FROM parts WHERE counted_in = ?"
+        for batch, key, num_honest, data, users in self._store.rows(query, (counted_in,)):
+            texts = split(data, size)
+            num_users = len(texts) if users is None else users
+            found.append(Part(batch, key, len(texts), num_honest, texts, num_users))
         return sorted(found)
 
     def _fresh(self, batch: Batch) -> Sequence[bytes]:

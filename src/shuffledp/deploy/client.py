@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
+from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
-from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys
+from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys, split
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 
@@ -65,7 +66,7 @@ class Limits:
             what = "the task sends answers without noise: shuffler and analyst together would see "
             what += "yours; leave it out, or agree with no_local_noise (--no-local-noise)"
             raise Fault.OPERATOR.error(what, Reason.LIMIT)
-        if task.dummies is not None and least == 2:
+        if task.adds_dummies and least == 2:
             least = 1
         if not (loss <= self.max_epsilon0 and task.min_batch >= least):
             asked = f"epsilon0 = {loss:.6g} and batches of at least {task.min_batch:,} reports"
@@ -82,6 +83,7 @@ class Kept(NamedTuple):
 
     report_id: bytes
     epoch: int
+    #: Where devices send dummies these are among it, in the order of their bytes.
     report: bytes
 
 
@@ -108,7 +110,8 @@ class Client(Keeper):
     Notes
     -----
     The answer itself is kept nowhere. Killed at any moment and started again with the same store it
-    sends the same report under the same id, which counts once.
+    sends the same report under the same id, which counts once; with the same dummies, if the task
+    has devices send some.
 
     Examples
     --------
@@ -173,7 +176,8 @@ class Client(Keeper):
         asked, entropy = self.task.asked, entropy or Entropy.from_operating_system()
         reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy)
         report_id = report_id_of(code, self.task.task_id, epoch)
-        found = Kept(report_id, epoch, asked.codec.encode(reports)[0])
+        texts = with_own_dummies(self.task, asked.codec.encode(reports)[0], entropy)
+        found = Kept(report_id, epoch, b"".join(texts))
         with self._store.transaction():
             self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)
         return found
@@ -222,9 +226,15 @@ class Client(Keeper):
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""
-        kept = self._kept_to_send()._asdict()
+        kept, size = self._kept_to_send(), self.task.asked.codec.num_report_bytes
         return Report.sealed_for(
-            self.task.task_id, **kept, shuffler=shuffler, analyzer=analyzer
+            self.task.task_id,
+            *split(kept.report, size),
+            report_id=kept.report_id,
+            epoch=kept.epoch,
+            shuffler=shuffler,
+            analyzer=analyzer,
+            num_slots=self.task.num_slots,
         ).encode()
 
     def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:

@@ -31,6 +31,9 @@ REQUEST_SECONDS: Final = 300
 MOST_REPORTS: Final = 1000
 MOST_UPLOAD_BYTES: Final = 1 << 22
 
+# Behind which the records of a device stand, where there may be several.
+_COUNT_BYTES: Final = 2
+
 #: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
 NUM_KEYS: Final = 256
 
@@ -157,7 +160,10 @@ def _signed_keys(role: Role, task_id: bytes, text: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report on its way to the shuffler: sealed twice, with an id that its client drew."""
+    """A report on its way to the shuffler: sealed twice, with an id that its client drew.
+
+    Its client's dummies, if the task has users send some, are sealed in with it.
+    """
 
     report_id: bytes
     epoch: int
@@ -169,17 +175,25 @@ class Report:
     def sealed_for(
         cls,
         task_id: bytes,
-        report: bytes,
-        *,
+        *reports: bytes,
         report_id: bytes,
         epoch: int,
         shuffler: SealKey,
         analyzer: SealKey,
+        num_slots: int = 1,
     ) -> Self:
-        """Seal a randomized report; each time anew, and always the same report under its id."""
-        inner = seal(report, analyzer.public_key, inner_info(task_id))
-        outer = outer_info(task_id, epoch, report_id)
-        sealed = seal(uint(analyzer.number, 1) + inner, shuffler.public_key, outer)
+        """Seal a randomized report; each time anew, and always the same report under its id.
+
+        With slots for the user's dummies these stand among the ``reports``, and nothing outside
+        the seals tells how many there are.
+        """
+        number, info = uint(analyzer.number, 1), inner_info(task_id)
+        records = sorted(number + seal(each, analyzer.public_key, info) for each in reports)
+        text = b"".join(records)
+        if num_slots > 1:
+            left = num_slots - len(records)
+            text = uint(len(records), _COUNT_BYTES) + text + bytes(left * len(records[0]))
+        sealed = seal(text, shuffler.public_key, outer_info(task_id, epoch, report_id))
         return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
 
     def encode(self) -> bytes:
@@ -187,14 +201,15 @@ class Report:
         return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
 
 
-def report_size(report_bytes: int) -> int:
+def report_size(report_bytes: int, num_slots: int = 1) -> int:
     """Return the size of a `Report` of a task in bytes."""
-    return REPORT_ID_BYTES + 4 + 1 + sealed_size(report_bytes) + SEAL_BYTES
+    text = sealed_size(report_bytes) * num_slots + _COUNT_BYTES * (num_slots > 1)
+    return REPORT_ID_BYTES + 4 + 1 + text + SEAL_BYTES
 
 
-def most_reports(report_bytes: int) -> int:
+def most_reports(report_bytes: int, num_slots: int = 1) -> int:
     """Return the largest number of reports in an upload of a task."""
-    return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes))
+    return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes, num_slots))
 
 
 def sealed_size(report_bytes: int) -> int:
@@ -202,9 +217,32 @@ def sealed_size(report_bytes: int) -> int:
     return 1 + report_bytes + SEAL_BYTES
 
 
-def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
+def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]:
+    """Return the records in what one device sealed to the shuffler: none if it is not well made.
+
+    They are in order, all different, and under one key of the analyzer's: whoever could spread
+    dummies over several keys would choose in which part of a batch they count.
+    """
+    if num_slots > 1:
+        number, text = int.from_bytes(text[:_COUNT_BYTES]), text[_COUNT_BYTES:]
+        end = number * record_size
+        if len(text) != num_slots * record_size or text[end:] != bytes(len(text) - end):
+            return []
+        text, num_slots = text[:end], number
+    records = split(text, record_size)
+    is_whole = len(text) == num_slots * record_size
+    is_one = len({record[0] for record in records}) == 1
+    return records if is_whole and is_one and records == sorted(set(records)) else []
+
+
+def split(text: bytes, size: int) -> list[bytes]:
+    """Return the pieces of a text, each of this size but perhaps the last."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def decode_upload(body: bytes, report_bytes: int, num_slots: int = 1) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for any other size of it."""
-    size, most = report_size(report_bytes), most_reports(report_bytes)
+    size, most = report_size(report_bytes, num_slots), most_reports(report_bytes, num_slots)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= most:
         what = f"upload: {len(body):,} bytes are not 1 to {most:,} reports of {size} bytes"
@@ -333,7 +371,7 @@ class Batch:
             )
         body = reader.take(count * size)
         reader.finish()
-        records = tuple(body[at : at + size] for at in range(0, len(body), size))
+        records = tuple(split(body, size))
         if hashlib.sha256(body).digest() != root:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
         if list(records) != sorted(records):  # O(n) of what is sorted

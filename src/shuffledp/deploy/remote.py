@@ -14,6 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress
 from shuffledp.deploy import messages
+from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
@@ -61,7 +62,7 @@ class Server(HttpClient):
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         answers = self._ask("POST", "/reports", MOST_SHORT_BYTES, body)
-        size = messages.report_size(self._task.asked.codec.num_report_bytes)
+        size = messages.report_size(self._task.asked.codec.num_report_bytes, self._task.num_slots)
         return messages.decode_answers(answers, len(body) // size)
 
     def sealed(self) -> list[int]:
@@ -128,9 +129,9 @@ def send_values(
     is on its way when this is killed may be sent twice by another run: real devices keep their
     report, see `client.Client`.
     """
-    asked, task_id = task.asked, task.task_id
+    asked, task_id, num_slots = task.asked, task.task_id, task.num_slots
     entropy = Entropy.from_operating_system()
-    at_once = messages.most_reports(asked.codec.num_report_bytes)
+    at_once = messages.most_reports(asked.codec.num_report_bytes, num_slots)
     counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
     with (
         Server(task, task.shuffler_url, "shuffler") as shuffler,
@@ -146,16 +147,16 @@ def send_values(
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError(f"{task.state_at(now())}; {done:,} reports were sent")
-                keys = {
+                keys: dict[str, Any] = {
                     "shuffler": sealing.key_of_epoch(epoch),
                     "analyzer": opening.key_from(epoch),
                 }
                 body = b""
                 for place, report in enumerate(some, done):
                     report_id = report_id_of(codes[place] if codes else None, task_id, epoch)
-                    body += Report.sealed_for(
-                        task_id, report, report_id=report_id, epoch=epoch, **keys
-                    ).encode()
+                    texts = with_own_dummies(task, report, entropy)
+                    ids: Any = {"report_id": report_id, "epoch": epoch, "num_slots": num_slots}
+                    body += Report.sealed_for(task_id, *texts, **ids, **keys).encode()
                 for answer in shuffler.upload(body):
                     counts[answer.name.lower()] += 1
                 done += len(some)

@@ -13,7 +13,9 @@ A record tells the number of the analyzer's key, so the analyzer can part a batc
 class is released only if it alone is enough; what is not is *held*, stripped of all but the inner
 seal, for the next batch, or dropped.
 
-With dummies each class that is released gets its own, however small it is otherwise.
+With a shuffler's dummies each class that is released gets its own, however small it is otherwise.
+With those of devices a record's place is taken by a *share*, all that a device sent, and a batch is
+of one class, so that its head says how many devices there are.
 """
 
 import hashlib
@@ -34,7 +36,7 @@ from shuffledp.deploy import added_dummies as added
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
-from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report
+from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
 from shuffledp.deploy.servers.batch_store import open_batches
 from shuffledp.deploy.servers.batches import (
     PAGE,
@@ -98,11 +100,11 @@ class Shuffler(Keeper):
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
-        several processes may share; by default both are in ``folder``, for one process. With
+        several processes may share; by default both are in ``folder``, for one process. If it adds
         dummies ``handed_out`` has the numbers of batches that left, and is in no backup of those.
         """
         task.check()
-        if task.dummies is not None:
+        if task.adds_dummies:
             if handed_out is None:
                 raise ParameterError("handed_out is missing: a task with dummies needs that file")
             added.newest_handed_out(handed_out)
@@ -118,6 +120,7 @@ class Shuffler(Keeper):
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
+        self._num_slots = task.num_slots
         #: The analyzer's keys by number: what is sealed to another is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
@@ -385,9 +388,9 @@ class Shuffler(Keeper):
         self, held: Held, opened: Iterable[Sequence[bytes | None]]
     ) -> Collection[bytes]:
         """Return new dummies for each class of records; none without a law. Uses no database."""
-        if self.task.dummies is None:
+        if not self.task.adds_dummies:
             return ()
-        found = (each for each in chain(*opened) if each is not None and self._is_record(each))
+        found = chain.from_iterable(map(self._shares_in, opened))
         numbers = {record[0] for record in chain(held.records, found)} & self.inner_keys.keys()
         return added.sealed_dummies(self.task, numbers, self.inner_keys)
 
@@ -396,7 +399,7 @@ class Shuffler(Keeper):
 
         On disk before anything is made of them: however often a batch is made, it is the same.
         """
-        if self.task.dummies is None:
+        if not self.task.adds_dummies:
             return ()
         with self._store.transaction():
             if self.batch(state.number).state != "closed":  # another process was faster
@@ -414,41 +417,45 @@ class Shuffler(Keeper):
 
         Released is each class of records under one key of the analyzer's that has the least batch
         and, if all that may be dishonest are in it, as many honest reports as the least batch. With
-        dummies these hide a report, and their class needs the least batch only.
+        dummies from here these hide a report, and their class needs the least batch only. With
+        those of devices it is the largest class alone.
         """
         new: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
-            found = [each for each in page if each is not None and self._is_record(each)]
+            found = self._shares_in(page)
             new.update(found)
             num_opened, num_reports = num_opened + len(found), num_reports + len(page)
-        records = held.records | new
+        records = self._apart(held.records, new)
         num_new = len(records) - len(held.records)
         counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
         # All dishonest reports opened for earlier batches may be among the held ones.
         num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
         sizes = Counter(record[0] for record in records)
-        has_dummies = self.task.dummies is not None
-        hiding = 0 if has_dummies else self.task.num_honest + num_dishonest
+        adds_dummies, has_shares = self.task.adds_dummies, self._num_slots > 1
+        hiding = 0 if adds_dummies else self.task.num_honest + num_dishonest
         least = max(self.task.min_batch, hiding)
         keys = {key for key, size in sizes.items() if size >= least}
-        if has_dummies:  # a class without its dummies is never released
+        if adds_dummies:  # a class without its dummies is never released
             keys &= {record[0] for record in dummies if len(record) == 1}
+        if has_shares:
+            keys = set(sorted(keys, key=lambda key: (sizes[key], key))[-1:])
         nothing = Written(0, None, Held(records, num_dishonest), counted)
         if not keys:
             return nothing
         released = {record for record in records if record[0] in keys}
         added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
+        sent = chain.from_iterable(split(each, self._record_size) for each in released)
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
-            chain(released, added),
+            chain(sent, added),
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
             record_size=self._record_size,
             num_opened=len(records),
             num_dishonest=num_dishonest,
-            num_true=len(released) if has_dummies else None,
+            num_true=len(released) if adds_dummies or has_shares else None,
         )
         if self._ledger is not None:
             num_honest = min(sizes[key] for key in keys) - num_dishonest
@@ -461,9 +468,29 @@ class Shuffler(Keeper):
         waiting = Held(left, min(len(left), num_dishonest))
         return Written(len(batch.records), batch.root, waiting, counted)
 
-    def _is_record(self, opened: bytes) -> bool:
-        """Return True if it differs from others in the analyzer's key and the seal alone."""
-        return len(opened) == self._record_size and opened[0] in self.inner_keys
+    def _shares_in(self, page: Iterable[bytes | None]) -> list[bytes]:
+        """Return the records of each device in a page, one after the other, where they are sound.
+
+        They differ from others' in the analyzer's key, the seals and their number alone.
+        """
+        sizes = self._record_size, self._num_slots
+        found = (b"".join(messages.records_of(each, *sizes)) for each in page if each is not None)
+        return [each for each in found if each and each[0] in self.inner_keys]
+
+    def _apart(self, held: frozenset[bytes], new: Iterable[bytes]) -> frozenset[bytes]:
+        """Return held and new shares, less those with a record of another one.
+
+        No honest device has one; else whoever sends a record often would make a batch of more
+        reports than records, which is none.
+        """
+        if self._num_slots == 1:
+            return held.union(new)
+        found, seen = set(held), {part for each in held for part in split(each, self._record_size)}
+        for share in sorted(new):
+            if seen.isdisjoint(parts := split(share, self._record_size)):
+                found.add(share)
+                seen.update(parts)
+        return frozenset(found)
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
         """Note what became of a batch, and forget its reports but those that wait for more.
@@ -484,7 +511,7 @@ class Shuffler(Keeper):
             )
             if is_first:
                 self._hold(held, state.last_epoch)
-                if self.task.dummies is not None:
+                if self.task.adds_dummies:
                     added.clear(self._store)
                 epochs = self._epochs_of(state)  # of which a missing key may be put back
                 gone = (each for each in epochs if found != "short" or each in self._sealing_keys)

@@ -52,7 +52,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     if settings.signs_as.lower() != key.public_key().public_bytes_raw().hex():
         what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
         raise DataError(f"{what}, by which the analyzer knows batches: put that key back")
-    law = "" if task.dummies is None else str(task.dummies)
+    law = str(task.dummies) if task.adds_dummies else ""
     if law != (settings.dummies or ""):
         raise DataError(
             f"dummies = {settings.dummies!r} in the settings, and the task promises "
@@ -246,7 +246,8 @@ class Intake:
         self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
-        size = report_size(shuffler.task.asked.codec.num_report_bytes)
+        task = shuffler.task
+        size = report_size(task.asked.codec.num_report_bytes, task.num_slots)
         self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
@@ -311,11 +312,11 @@ def shuffler_app(
     """Return the shuffler's application, with its clock, and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
-    size = task.asked.codec.num_report_bytes
+    sizes = task.asked.codec.num_report_bytes, task.num_slots
 
     async def reports(request: Request) -> Response:
-        body = await http.body_of(request, most_reports(size) * report_size(size))
-        return http.data_of(bytes(await intake.take(decode_upload(body, size))))
+        body = await http.body_of(request, most_reports(*sizes) * report_size(*sizes))
+        return http.data_of(bytes(await intake.take(decode_upload(body, *sizes))))
 
     async def batches(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)

@@ -8,13 +8,14 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
-from shuffledp.composition.release import ShuffledRelease, honest_users
+from shuffledp.composition.composition import Composable
+from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
@@ -37,6 +38,16 @@ _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
 #: Most dummies of a batch that a task may ask for on average: two minutes of a core to seal.
 MOST_DUMMIES: Final = 1_000_000
+
+#: Most dummies that a task may ask of a device on average: 0.1 seconds to seal.
+MOST_OWN_DUMMIES: Final = 1_000
+
+# What may be taken off delta for devices that draw more dummies than may be sent, each with a
+# probability of at most `_RARE`; and a factor above that of the two divergences, up to an epsilon
+# of 44.
+_SPARE: Final = 2.0**-20
+_RARE: Final = 2.0**-128
+_MOST_RATIO: Final = 2.0**66
 
 # Type of the only extension that is known: the law of the dummies.
 _DUMMIES: Final = 1
@@ -91,8 +102,9 @@ class Task:
         Ed25519 public key that signs lists of keys, 32 bytes.
     dummies : DummyLaw, optional
         Law of the reports that belong to nobody and are released with the others, of each possible
-        answer; a table, for the shuffler adds them. Then epsilon holds whoever else lies, and
-        batches of one report are safe. Only with ``k-rr``.
+        answer; only with ``k-rr``. A table, where the shuffler adds them: then epsilon holds
+        whoever else lies, and batches of one report are safe. Or "poisson", where each device sends
+        some beside its report: then epsilon holds if as many devices as without dummies are honest.
 
     Raises
     ------
@@ -164,25 +176,39 @@ class Task:
                     "such as laplace:2.025:27, or a finite epsilon0"
                 )
             return
-        if randomizer.name != "k-rr" or law.sender != "shuffler":
+        if randomizer.name != "k-rr":
             raise ParameterError(
-                f"dummies = {law} do not go with {randomizer.name}: a task takes laplace or "
-                "gaussian ones, and the randomizer k-rr, whose reports are the possible answers"
+                f"dummies = {law} do not go with {randomizer.name}: take the randomizer k-rr, "
+                "whose reports are the possible answers, or leave dummies out"
             )
-        if (number := len(self.asked.question.labels) * law.mean) > MOST_DUMMIES:
+        most, whose = (MOST_DUMMIES, "batch") if self.adds_dummies else (MOST_OWN_DUMMIES, "device")
+        if (number := len(self.asked.question.labels) * law.mean) > most:
             raise ParameterError(
-                f"dummies = {law} are {number:,.0f} a batch for {len(self.asked.question.labels):,}"
-                f" answers, above {MOST_DUMMIES:,}: ask for fewer answers (group the rare ones), "
-                "promise a larger epsilon, which needs fewer dummies, or leave dummies out"
+                f"dummies = {law} are {number:,.0f} a {whose} for "
+                f"{len(self.asked.question.labels):,} answers, above {most:,}: ask for fewer "
+                "answers (group the rare ones), promise a larger epsilon, which needs fewer "
+                "dummies, or leave dummies out"
             )
+
+    @property
+    def adds_dummies(self) -> bool:
+        """Whether the shuffler adds dummies, so that no report needs another one."""
+        return self.dummies is not None and self.dummies.sender == "shuffler"
+
+    @property
+    def num_slots(self) -> int:
+        """Largest number of records that a device may send, the report among them."""
+        if self.dummies is None or self.adds_dummies:
+            return 1
+        return self.dummies.rare_number(len(self.asked.question.labels))
 
     @property
     def num_honest(self) -> int:
         """Reports of the smallest batch that hide each other, rounded down.
 
-        At least 1 with dummies, which hide a report that no other does.
+        At least 1 with a shuffler's dummies, which hide a report that no other does.
         """
-        if self.dummies is not None:
+        if self.adds_dummies:
             return max(1, self.min_batch * self.honest_ppm // _MILLION)
         return honest_users(self.min_batch, self.honest_ppm / _MILLION)
 
@@ -224,31 +250,49 @@ class Task:
             return f"the task goes on: its last epoch ends in {left:,.0f} seconds"
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
-    def release(self, num_honest: int) -> ShuffledRelease:
+    def release(self, num_honest: int) -> Composable:
         """Return a batch as a ledger has it, by the honest reports of its least part.
 
-        Dummies need no other report, honest or not.
+        A shuffler's dummies need no other report, honest or not. Where devices send dummies, delta
+        pays for one that would have sent more than it may, up to an epsilon of 44 in all.
         """
-        how: Any = {"num_users": num_honest}
-        if self.dummies is not None:
-            how = {"num_users": 1, "dummies": self.dummies}
-        return ShuffledRelease(profile=self.asked.randomizer.profile, **how)
+        users = 1 if self.adds_dummies else num_honest
+        profile = self.asked.randomizer.profile
+        made = ShuffledRelease(profile=profile, num_users=users, dummies=self.dummies)
+        if self.num_slots == 1:
+            return made
+        return made + StatedRelease(epsilon=0.0, delta=min(users * _RARE * _MOST_RATIO, 0.5))
 
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
         """Return the guarantee among honest reports, by default of the smallest batch.
 
-        Epsilon is a proved upper bound at the task's delta. With dummies it is the same for all.
+        Epsilon is a proved upper bound at the task's delta. With a shuffler's dummies it is the
+        same for all.
         """
         law, delta = self.asked.randomizer.profile, float(self.delta)
+        honest = self.num_honest if num_honest is None else num_honest
         if self.dummies is None:
-            honest = self.num_honest if num_honest is None else num_honest
             return account(law, num_users=honest, delta=delta)
-        return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
+        if self.adds_dummies:
+            return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
+        how: Any = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
+        found = guarantee_for(law, honest, dummies=self.dummies, **how)
+        if self._spares(honest, found.epsilon_upper):
+            return replace(found, delta=delta)
+        return self.without_dummies(honest)
+
+    def _spares(self, num_honest: int, epsilon: float) -> bool:
+        """Whether a millionth of delta pays for devices that draw more dummies than may be sent.
+
+        Both laws of what is seen change by the probability of that in total variation.
+        """
+        failure = num_honest * _RARE * (1.0 + math.exp(min(epsilon, 99.0)))
+        return 2.0 * failure <= float(self.delta) * _SPARE
 
     def without_dummies(self, num_honest: int | None = None) -> Guarantee:
-        """Return the guarantee if the shuffler leaves the task's dummies out: perhaps infinite.
+        """Return the guarantee if nobody sends the task's dummies: perhaps infinite.
 
-        Nobody but the shuffler can see whether it adds them.
+        Nobody but who adds them can see whether there are any.
         """
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
@@ -262,10 +306,12 @@ class Task:
         """
         epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
         least = epsilon if math.isinf(law.epsilon0) else min(epsilon, Fraction(law.epsilon0))
-        users = num_honest if self.dummies is None else 1
+        users = 1 if self.adds_dummies else num_honest
         how: Any = {"epsilon": float_below(least), "with_lower": False, "dummies": self.dummies}
-        claimed = guarantee_for(law, users, **how)
-        if claimed.delta_upper <= _decimal("delta", self.delta):
+        claimed, delta = guarantee_for(law, users, **how), _decimal("delta", self.delta)
+        if self.num_slots > 1:
+            delta *= Fraction(1.0 - _SPARE) * self._spares(users, float(least))
+        if claimed.delta_upper <= delta:
             return True
         return self.guarantee(num_honest).epsilon_upper <= epsilon
 
@@ -283,7 +329,7 @@ class Task:
         said = f"epsilon = {self.epsilon} at delta = {self.delta}"
         proved = f"{self.guarantee().epsilon_upper:.6g}"
         remedy = "raise epsilon, or give dummies of a larger scale, or lower epsilon0"
-        if self.dummies is None:
+        if not self.adds_dummies:
             proved += f" for {self.num_honest:,} honest reports"
             remedy = "raise epsilon or the least batch, or lower epsilon0"
         what = f"the task promises {said} and what is proved is {proved}: "

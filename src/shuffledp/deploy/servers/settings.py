@@ -271,7 +271,7 @@ def write_task(
     write_key(folder / "analyzer/keys/0.key", opening)
     for number, key in sealing.items():
         write_key(folder / f"shuffler/keys/{number}.key", key)
-    if task.dummies is not None:  # none yet; beside the keys, which are in no backup
+    if task.adds_dummies:  # none yet; beside the keys, which are in no backup
         write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
@@ -285,7 +285,7 @@ def write_task(
             "signs_as": _public(shuffler).hex(),
             "grace_seconds": grace_seconds,
             **({"codes": _CODES} if codes else {}),
-            **({} if task.dummies is None else {"dummies": str(task.dummies)}),
+            **({"dummies": str(task.dummies)} if task.adds_dummies else {}),
         },
         "analyzer": {
             "identity_key": "analyzer/identity.key",
