@@ -30,6 +30,9 @@ HIDDEN = SMALL | {"min_batch": 1, "dummies": LAPLACE, "epsilon": "1", "delta": "
 BARE = HIDDEN | {
     "asked": AskedTerms.of(Categories(["yes", "no"]), "k-rr", math.inf, no_local_noise=True)
 }
+# Where each device sends half a dummy of each answer, and twenty hide each other's answers.
+OWN = SMALL | {"min_batch": 20, "dummies": DummyLaw.from_text("poisson:0.5"), "delta": "1e-3"}
+OWN_BARE = OWN | {"asked": BARE["asked"]}
 # Of which three reports keep what two do not.
 FEW = SMALL | {"delta": "0.05", "epsilon": "1.93"}
 DAY = TASK.epoch_seconds
@@ -51,7 +54,7 @@ def engine(request):
 
 
 def shuffler_for(task, folder, **more):
-    if task.dummies is not None and "handed_out" not in more:
+    if task.adds_dummies and "handed_out" not in more:
         more["handed_out"] = folder / "handed_out"
         more["handed_out"].touch()
     shuffler = Shuffler(
@@ -87,14 +90,15 @@ SHUFFLER_KEY = key_of(0)
 
 
 def upload(task, report, *, number, epoch=0, key=None, analyzer=ANALYZER_KEY):
-    """Return one sealed report."""
+    """Return one sealed report, or several bytes of dummies and a report."""
     return m.Report.sealed_for(
         task.task_id,
-        report,
+        *m.split(report, task.asked.codec.num_report_bytes),
         report_id=number.to_bytes(16, "big"),
         epoch=epoch,
         shuffler=key or key_of(epoch),
         analyzer=analyzer,
+        num_slots=task.num_slots,
     ).encode()
 
 

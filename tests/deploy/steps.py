@@ -7,9 +7,10 @@ from shuffledp.deploy.servers.batches import open_page
 
 def take(shuffler, body, now):
     """Take in an upload; return what became of each report."""
-    size = shuffler.task.asked.codec.num_report_bytes
+    task = shuffler.task
     shuffler.prepare(now)
-    return shuffler.take(decode_upload(body, size), now)
+    sizes = task.asked.codec.num_report_bytes, task.num_slots
+    return shuffler.take(decode_upload(body, *sizes), now)
 
 
 def advance(shuffler, now):

@@ -1,6 +1,7 @@
 """Roles killed at random moments: what was acknowledged counts once, and nothing twice."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -27,6 +28,7 @@ from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.asked_terms import AskedTerms
 
 NUM_REPORTS = 250
@@ -37,6 +39,8 @@ TASK = make_task(
 
 # Some 750 dummies a batch, of which each answer has its share.
 WITH_DUMMIES = {"dummies": DummyLaw.from_text("laplace:1.0:3"), "epsilon": "2", "delta": "0.2"}
+# Half a dummy a device, so that a third of the uploads have one or more.
+OWN = {"dummies": DummyLaw.from_text("poisson:0.002"), "epsilon": "2", "delta": "0.2"}
 SHORT = make_task(**SMALL)  # whose guarantee is found in milliseconds
 
 # Each of these is killed so often; a start and what is done until the end take some 20 ms.
@@ -44,7 +48,15 @@ KILLS = pytest.mark.parametrize(
     "num_kills", [20, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
 ON_EACH = pytest.mark.parametrize("engine", ENGINES)
-EITHER = pytest.mark.parametrize("changes", [{}, WITH_DUMMIES], ids=["plain", "dummies"])
+EITHER = pytest.mark.parametrize(
+    "changes", [{}, WITH_DUMMIES, OWN], ids=["plain", "dummies", "devices' dummies"]
+)
+
+
+def shares(task):
+    """Return what each device sends: its number, and the dummies that it drew."""
+    entropy = Entropy.from_seed(9)
+    return [b"".join(with_own_dummies(task, bytes([i]), entropy)) for i in range(NUM_REPORTS)]
 
 
 @pytest.fixture
@@ -57,11 +69,14 @@ def draw(num_kills):
 @EITHER
 def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kills, draw, changes):
     database, task = store_of(engine, tmp_path), replace(TASK, **changes)
-    bodies = [upload(task, bytes([i]), number=i, epoch=i % 3) for i in range(NUM_REPORTS)]
-    reports = [m.decode_upload(body, 1)[0] for body in bodies]
-    number_of = {
-        open_outer(each, task.task_id, SEALING["shuffler"]): i for i, each in enumerate(reports)
-    }
+    texts, slots = shares(task), task.num_slots
+    bodies = [upload(task, text, number=i, epoch=i % 3) for i, text in enumerate(texts)]
+    number_of = {}
+    for i, body in enumerate(bodies):
+        (report,) = m.decode_upload(body, 1, slots)
+        opened = open_outer(report, task.task_id, SEALING["shuffler"])
+        size = m.sealed_size(1)
+        number_of |= dict.fromkeys(m.records_of(opened, size, slots), i)
     acknowledged, kills = set(), 0
     shuffler = Victim(run_shuffler, task, tmp_path, database)
     while kills < num_kills:
@@ -90,7 +105,8 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
             starts = range(len(data) - shuffler.batch(batch).size * size, len(data), size)
             records = (data[start : start + size] for start in starts)
             released += [number_of[each] for each in records if each in number_of]
-    assert len(set(released)) == len(released) == num_users
+    assert len(set(released)) == num_users
+    assert Counter(released) == {i: len(texts[i]) for i in set(released)}  # each whole, and once
     assert acknowledged
     assert acknowledged <= set(released)
 
@@ -143,12 +159,12 @@ def test_what_waits_for_more_of_its_key_is_released_once(
     num_epochs, kills = max(6, num_kills // 50), num_kills
     changes = {"num_epochs": num_epochs + 1, "asked": TASK.asked, "min_batch": 5} | changes
     task = make_task(**SMALL | changes)
-    database, sent = store_of(engine, tmp_path), 0
+    database, sent, texts = store_of(engine, tmp_path), 0, shares(task)
     shuffler = Victim(run_shuffler, task, tmp_path, database)
     for epoch in range(num_epochs):
         keys = [ANALYZER_KEY] * 5 + [NEW_KEY] * 2
         bodies = [
-            upload(task, bytes([number % 250]), number=number, epoch=epoch, analyzer=key)
+            upload(task, texts[number % NUM_REPORTS], number=number, epoch=epoch, analyzer=key)
             for number, key in enumerate(keys, start=sent)
         ]
         for body in bodies:
@@ -201,8 +217,12 @@ def test_what_an_analyzer_keeps_is_counted_once(tmp_path, engine, num_kills, dra
 
 
 @KILLS
-def test_a_client_makes_one_report_and_sends_it_until_it_arrives(tmp_path, num_kills, draw):
-    client, kills, number = Victim(run_client, TASK, tmp_path, None), 0, 0
+@pytest.mark.parametrize("changes", [{}, OWN], ids=["plain", "devices' dummies"])
+def test_a_client_makes_one_report_and_sends_it_until_it_arrives(
+    tmp_path, num_kills, draw, changes
+):
+    task = replace(TASK, **changes)
+    client, kills, number = Victim(run_client, task, tmp_path, None), 0, 0
     seen, done = {}, set()
     while kills < num_kills or number not in done:
         if number in done:
@@ -214,10 +234,11 @@ def test_a_client_makes_one_report_and_sends_it_until_it_arrives(tmp_path, num_k
         if body is None:
             kills += 1
             continue
-        (report,) = m.decode_upload(body, 1)
-        record = open_outer(report, TASK.task_id, SEALING["shuffler"])
-        text = open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
-        seen.setdefault(number, set()).add((report.report_id, text))
+        (report,) = m.decode_upload(body, 1, task.num_slots)
+        opened = open_outer(report, task.task_id, SEALING["shuffler"])
+        records = m.records_of(opened, m.sealed_size(1), task.num_slots)
+        texts = [open_record(task.task_id, each, {9: SEALING["analyzer"]}) for each in records]
+        seen.setdefault(number, set()).add((report.report_id, b"".join(sorted(texts))))
         if draw.integers(4) and client.ask((number,)):  # else the shuffler's answer is lost
             done.add(number)
     client.kill()

@@ -151,7 +151,7 @@ class TestDummies:
             uint(1, 2) + opaque(b"laplace:2.0250:27", 2),  # another spelling
             uint(1, 2) + opaque(b"laplace:2.025:27", 2) * 2,
             uint(1, 2) + opaque(b"laplace:\xff", 2),
-            uint(1, 2) + opaque(b"poisson:3.0", 2),
+            uint(1, 2) + opaque(b"poisson:3", 2),
             uint(1, 2) + opaque(b"laplace:2.025:20001", 2),
             uint(2, 2) + opaque(b"laplace:2.025:27", 2),
             b"\0",
@@ -198,7 +198,11 @@ class TestDummies:
     @pytest.mark.parametrize(
         ("law", "asked", "what"),
         [
-            ("poisson:3", TASK.asked, "takes laplace or gaussian ones"),
+            (
+                "poisson:3",
+                AskedTerms.of(Categories(["yes", "no"]), "symmetric-unary", 2.0),
+                "do not go with symmetric-unary: take the randomizer k-rr",
+            ),
             (
                 "laplace:2.025:27",
                 AskedTerms.of(Categories(["yes", "no"]), "symmetric-unary", 2.0),

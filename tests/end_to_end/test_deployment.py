@@ -99,6 +99,41 @@ def test_the_guides_commands_go_from_nothing_to_a_report(answers, clock, capfd):
     assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
 
 
+def test_devices_that_send_dummies_go_from_a_plan_to_a_report(answers, clock, capsys):
+    """A table's devices, none of which lies."""
+    planned = ["plan", "--num-users", "1000", "--domain", "yes,no", "--epsilon", "0.8"]
+    planned += ["--delta", "1e-6", "--dummies", "users", "--max-epsilon0", "4"]
+    assert main([*planned, "--out", "plan.json"]) == 0
+    addresses = ["--shuffler", free_address(), "--analyzer", free_address()]
+    create = ["task", "create", "--plan", "plan.json", "--min-batch", "1000", "--out", "task"]
+    clock.run(*create, "--epoch", EPOCH, "--grace", "1s", *addresses)
+    clock.move(HALF)
+    servers = []
+    try:
+        for role in ("shuffler", "analyzer"):
+            command = [clock.shuffledp, "serve", role, "--config", f"task/{role}.toml"]
+            servers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            assert servers[-1].stdout.readline().startswith("http://127.0.0.1:")
+        clock.run("send", "task/task.bin", "answers.csv", "--column", "answer")
+        clock.move(OVER)
+        capsys.readouterr()
+        assert main(["collect", "task", "--out", "results"]) == 0
+    finally:
+        for process in servers:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+    assert "if it shuffles and devices send none" in " ".join(capsys.readouterr().out.split())
+    record = json.loads(Path("results/privacy.json").read_bytes())
+    task = Task.decode(Path("task/task.bin").read_bytes())
+    assert (record["num_users"], record["parameters"]["num_honest"]) == (1000, 1000)
+    assert record["guarantee"]["epsilon"]["upper"] <= 0.8
+    mean = 2000 * task.dummies.mean
+    # Eight standard errors, and deviations: a false alarm in 10^14 runs.
+    assert abs(record["num_dummies"] - mean) < 8 * mean**0.5
+    yes = record["estimates"][0]
+    assert abs(yes["frequency"] - TRUE_SHARE) < 8 * yes["standard_error"]
+
+
 def test_one_answer_among_dummies_goes_from_a_plan_to_a_report(answers, clock, capsys):
     """A batch of a single report, sent without noise: nobody else is needed to hide it."""
     planned = ["plan", "--num-users", "100", "--domain", "yes,no", "--epsilon", "1"]
@@ -205,7 +240,8 @@ def test_what_is_asked_and_promised_is_said(answers, capsys):
     [
         (["--no-local-noise"], "only dummies hide: leave --epsilon0 out"),
         (["--dummies", "laplace"], "is no law: write laplace:SCALE:HALF_WIDTH"),
-        (["--dummies", "poisson:3"], "a task takes laplace or gaussian ones"),
+        (["--dummies", "poisson:501"], "1,002 a device for 2 answers, above 1,000"),
+        (["--dummies", "poisson:0.1", "--epsilon", "0.05"], "raise epsilon or the least batch"),
         (["--dummies", "laplace:2:27", "--epsilon", "0.3"], "give dummies of a larger scale"),
         (["--epsilon0", "inf", "--dummies", "laplace:2:27"], "--no-local-noise"),
     ],

@@ -278,6 +278,16 @@ def test_a_plan_stands_for_question_and_randomizer(options, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_plans_of_several_messages_are_refused_by_name(capsys):
+    how = ["--mean", "--range", "0,1", "--num-users", "4000", "--epsilon", "1", "--delta", "1e-7"]
+    how += ["--dummies", "shuffler", "--no-local-noise", "--out", "plan.json"]
+    assert main(["plan", *how]) == 0
+    assert create() == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "plans bit-sums-" in said
+    assert "plan with --dummies none" in said
+
+
 def test_plans_of_several_rounds_are_refused(capsys):
     plan_file(num_users=9_000, epsilon=1.0, rounds=4)
     assert create() == 2

@@ -98,6 +98,19 @@ def no_waiting_for_disks(monkeypatch):
 TWO_KEYS = (9, 9, 9, 10, 10, 10, 11)
 
 
+def upload_text(task, record, draw):
+    """Return what a device seals to the shuffler: its record, and dummies if it sends some."""
+    if task.num_slots == 1:
+        return record
+    info = m.inner_info(task.task_id)
+    more = [
+        record[:1] + m.seal(b"\1", ANALYZER_KEY.public_key, info) for _ in range(draw.poisson(1.0))
+    ]
+    text = b"".join(sorted([record, *more]))
+    padding = bytes((task.num_slots - 1 - len(more)) * len(record))
+    return (1 + len(more)).to_bytes(2, "big") + text + padding
+
+
 def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
     """Return how often each guess was right, with a batch a game from one running shuffler.
 
@@ -114,7 +127,7 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(games), SEALING["shuffler"]),
         grace_seconds=0.0,
-        handed_out=handed_out if dummies else None,
+        handed_out=handed_out if task.adds_dummies else None,
     ) as shuffler:
         shuffler.inner_keys = dict.fromkeys(keys, ANALYZER_KEY.public_key)
         shuffler._store.rows("PRAGMA synchronous = OFF")  # no power is cut here
@@ -129,7 +142,9 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
             uploads = [b"", b""]
             for place, index in enumerate(order):
                 info = m.outer_info(task.task_id, epoch, ids[index])
-                sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
+                sealed = m.seal(
+                    upload_text(task, inner[index], draw), SHUFFLER_KEY.public_key, info
+                )
                 report = m.Report(report_id=ids[index], epoch=epoch, key=epoch % 256, sealed=sealed)
                 uploads[place > 0] += report.encode()
             for late, body in enumerate(uploads):
@@ -152,12 +167,19 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
 
 # A few a game: the attacker's records are among them, where he finds them as before.
 FEW_DUMMIES = DummyLaw.from_text("laplace:1.0:1")
+OWN_DUMMIES = DummyLaw.from_text("poisson:0.5")
 
 
 @pytest.mark.parametrize(
     ("keys", "dummies"),
-    [((9, 9, 9), None), (TWO_KEYS, None), ((9, 9, 9), FEW_DUMMIES), (TWO_KEYS, FEW_DUMMIES)],
-    ids=["one key", "two keys", "one key and dummies", "two keys and dummies"],
+    [
+        ((9, 9, 9), None),
+        (TWO_KEYS, None),
+        ((9, 9, 9), FEW_DUMMIES),
+        (TWO_KEYS, FEW_DUMMIES),
+        ((9, 9, 9), OWN_DUMMIES),
+    ],
+    ids=["one key", "two keys", "one key and dummies", "two keys and dummies", "devices' dummies"],
 )
 @pytest.mark.parametrize(
     "games", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]

@@ -15,6 +15,7 @@ from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
+from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
@@ -46,7 +47,8 @@ def task() -> None:
     --delta X         Failure probability, such as 1e-8.
     --dummies LAW
         The shuffler adds reports that belong to nobody, such as laplace:2.025:27, of each possible
-        answer: then epsilon holds whoever else lies, also with --min-batch 1. Only with k-rr.
+        answer: then epsilon holds whoever else lies, also with --min-batch 1. Or each device sends
+        some of each answer on average: poisson:0.05. Only with k-rr.
     --no-local-noise  Instead of --epsilon0: answers are sent as they are, and only dummies hide
         them. The shuffler and the analyst together would see every answer.
     plan_file=--plan FILE
@@ -176,10 +178,10 @@ def _planned(
             f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
             "task once: plan one round"
         )
-    if len(found.dummies) > 1:
+    if found.dummies and found.randomizer.name != "k-rr":
         raise click.UsageError(
-            f"{file} plans {len(found.dummies)} messages a user, and a device sends a task one: "
-            "plan without dummies"
+            f"{file} plans {found.randomizer.name}, for which each user sends several messages, "
+            "and a device answers a task with one: plan with --dummies none"
         )
     loss = found.asked_epsilon0
     name, is_bare = found.randomizer.name, math.isinf(loss)
@@ -190,7 +192,7 @@ def _planned(
         "with --epsilon"
     )
     said = {"epsilon": epsilon or plain(found.target_epsilon), "delta": plain(found.target_delta)}
-    if found.dummies:
+    if protect_alone(found.dummies):
         remedy = ""
     return {"asked": terms, "dummies": next(iter(found.dummies), None), **said}, remedy
 
@@ -290,12 +292,16 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     shuffled = [("with a shuffler", proved)]
     if (law := made.dummies) is not None:
         number = len(made.asked.question.labels) * law.mean
+        added = f"added by the shuffler: about {number:,.0f} reports of nobody"
+        if made.num_slots > 1:
+            added = f"{brief(number)} reports of nobody that each device sends on average, and "
+            added += f"{made.num_slots - 1:,} at most"
         shuffled = [
-            ("dummies", f"{law}, added by the shuffler: about {number:,.0f} reports of nobody"),
-            ("with a shuffler", f"{proved}, whoever else lies"),
+            ("dummies", f"{law}, {added}"),
+            ("with a shuffler", proved + ", whoever else lies" * made.adds_dummies),
             ("without dummies", without_dummies(made.without_dummies())),
         ]
-    else:
+    if not made.adds_dummies:
         least += f", of which {made.num_honest:,} count"
     return [
         ("task", re.sub(r"\s+", " ", made.info)),
@@ -468,7 +474,8 @@ def _added(made: "sdp.deploy.Task", record: dict[str, Any]) -> list[tuple[str, s
     """Return the number of dummies of a batch, and epsilon without them."""
     found = upper_in_json(record["without_dummies"]["epsilon"])
     without = "no epsilon holds" if found is None else f"epsilon <= {brief(found)}"
+    none = "devices send none" if made.num_slots > 1 else "adds none, which nobody else can check"
     return [
         ("dummies", f"{record['num_dummies']:,} by the law {made.dummies}, says the shuffler"),
-        ("without dummies", f"{without} if it shuffles and adds none, which nobody else can check"),
+        ("without dummies", f"{without} if it shuffles and {none}"),
     ]

@@ -6,10 +6,11 @@ randomizer makes. Each user is hidden among the honest ones of the part in which
 the report: a batch's records under one key. All that are dishonest may be in that part.
 
 A part with too few honest reports is kept until it can be counted with others, for the shuffler has
-forgotten it; the guarantee is that of the least part that is counted. With a shuffler's dummies none
-is too few: each part has its own, and the guarantee needs no other report. Who adds them publishes
-how many reports are true; what is not valid is one of these, for dummies are always valid. Where
-devices send dummies a batch is one part, and the shuffler says how many devices it is of.
+forgotten it; the guarantee is that of the least part that is counted. With a shuffler's dummies
+none is too few: each part has its own, and the guarantee needs no other report. Who adds them
+publishes how many reports are true; what is not valid is one of these, for dummies are always
+valid. Where devices send dummies a batch is one part, and the shuffler says how many devices it is
+of.
 
 Results lie in folders named by their batch's number, and are served to the operator.
 """
@@ -44,6 +45,9 @@ from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 
 _NOT_YET: Final = -1
+
+# Standard deviations by which numbers of dummies are unusual.
+_UNUSUAL: Final = 7.0
 
 _PARTS: Final = (
     "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
@@ -358,14 +362,14 @@ def result_of(task: Task, opened: Opened) -> Result:
 
 
 def _less_dummies(law: DummyLaw, asked: AskedTerms, opened: Opened) -> Counts:
-    """Return the counts less the dummies, which each class drew anew."""
+    """Return the counts less the dummies, which a shuffler draws anew for each class."""
     counted: Any = asked.randomizer.aggregate(opened.reports)
-    counts: Counts = replace(
-        counted,
-        num_reports=opened.num_users,
-        num_dummies=opened.num_dummies,
-        dummies=(law,) * opened.num_draws,
-    )
+    counts: Counts
+    if law.sender == "users":
+        counts = counted.less_dummies(law, num_users=opened.num_users)
+    else:
+        number, laws = opened.num_dummies, (law,) * opened.num_draws
+        counts = replace(counted, num_reports=opened.num_users, num_dummies=number, dummies=laws)
     return counts
 
 
@@ -389,6 +393,15 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
             f"The analyzer saw each by itself, so the guarantee counts the {guarantee.num_users:,} "
             "honest reports of the least of them."
         )
+    if task.num_slots > 1:
+        law: Any = task.dummies
+        usual = opened.num_users * law.mean * len(task.asked.question.labels)
+        if abs(opened.num_dummies - usual) > _UNUSUAL * (1.0 + math.sqrt(usual)):
+            yield (
+                f"Devices sent {opened.num_dummies:,} dummies, where their law gives {usual:,.0f}, "
+                f"or {math.sqrt(usual):,.0f} more or less: some keep to another law. Each may send "
+                f"{task.num_slots - 1:,}, all of one answer."
+            )
     if not task.keeps(guarantee.num_users):
         yield (
             f"The task promised epsilon = {task.epsilon} at delta = {task.delta}, and for some of "

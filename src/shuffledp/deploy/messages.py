@@ -226,7 +226,7 @@ def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]
     if num_slots > 1:
         number, text = int.from_bytes(text[:_COUNT_BYTES]), text[_COUNT_BYTES:]
         end = number * record_size
-        if len(text) != num_slots * record_size or text[end:] != bytes(len(text) - end):
+        if len(text) != num_slots * record_size or number > num_slots or any(text[end:]):
             return []
         text, num_slots = text[:end], number
     records = split(text, record_size)

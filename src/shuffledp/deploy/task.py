@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
@@ -17,7 +18,7 @@ from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
@@ -45,7 +46,7 @@ MOST_OWN_DUMMIES: Final = 1_000
 # What may be taken off delta for devices that draw more dummies than may be sent, each with a
 # probability of at most `_RARE`; and a factor above that of the two divergences, up to an epsilon
 # of 44.
-_SPARE: Final = 2.0**-20
+_SPARE: Final = 2.0**-50
 _RARE: Final = 2.0**-128
 _MOST_RATIO: Final = 2.0**66
 
@@ -276,13 +277,14 @@ class Task:
         if self.adds_dummies:
             return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
         how: Any = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
-        found = guarantee_for(law, honest, dummies=self.dummies, **how)
-        if self._spares(honest, found.epsilon_upper):
-            return replace(found, delta=delta)
+        with suppress(OutOfRegimeError):  # of too few devices
+            found = guarantee_for(law, honest, dummies=self.dummies, **how)
+            if self._spares(honest, found.epsilon_upper):
+                return replace(found, epsilon=replace(found.bound, lower=None), delta=delta)
         return self.without_dummies(honest)
 
     def _spares(self, num_honest: int, epsilon: float) -> bool:
-        """Whether a millionth of delta pays for devices that draw more dummies than may be sent.
+        """Whether a tiny part of delta pays for devices that draw more dummies than may be sent.
 
         Both laws of what is seen change by the probability of that in total variation.
         """
