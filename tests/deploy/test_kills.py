@@ -28,7 +28,6 @@ from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.asked_terms import AskedTerms
 
 NUM_REPORTS = 250
@@ -56,7 +55,7 @@ EITHER = pytest.mark.parametrize(
 def shares(task):
     """Return what each device sends: its number, and the dummies that it drew."""
     entropy = Entropy.from_seed(9)
-    return [b"".join(with_own_dummies(task, bytes([i]), entropy)) for i in range(NUM_REPORTS)]
+    return [b"".join(task.with_own_dummies(bytes([i]), entropy)) for i in range(NUM_REPORTS)]
 
 
 @pytest.fixture

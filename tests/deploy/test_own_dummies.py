@@ -35,7 +35,6 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.analyzer import batch_facts, result_of
 from shuffledp.deploy.client import Client, Limits
 from shuffledp.deploy.remote import checked_record
@@ -70,7 +69,7 @@ def texts_of(task, records):
 
 def answer(shuffler, task, number, *, report=b"\1", seed=None, **how):
     """Send a report with dummies as a device does; return how many records it has."""
-    texts = with_own_dummies(task, report, Entropy.from_seed(number if seed is None else seed))
+    texts = task.with_own_dummies(report, Entropy.from_seed(number if seed is None else seed))
     epoch = how.get("epoch", 0)
     (found,) = take(shuffler, upload(task, b"".join(texts), number=number, **how), at(epoch))
     assert found is m.Answer.ACCEPTED
@@ -94,7 +93,7 @@ class TestDevice:
     def test_an_upload_has_one_size_whatever_is_in_it(self):
         sizes, numbers = set(), set()
         for number in range(30):
-            texts = with_own_dummies(TASK, b"\0", Entropy.from_seed(number))
+            texts = TASK.with_own_dummies(b"\0", Entropy.from_seed(number))
             body = upload(TASK, b"".join(texts), number=number)
             sizes.add(len(body))
             records = opened_upload(TASK, body)
@@ -109,7 +108,7 @@ class TestDevice:
         entropy = Entropy.from_seed(5)
         for report, total in totals.items():
             for _ in range(400):
-                texts = with_own_dummies(TASK, report, entropy)
+                texts = TASK.with_own_dummies(report, entropy)
                 total.update(texts)
             total[report] -= 400
             for each in (b"\0", b"\1"):
@@ -118,10 +117,10 @@ class TestDevice:
     def test_more_than_may_be_sent_are_drawn_anew(self, monkeypatch):
         drawn = iter([np.array([TASK.num_slots, 0]), np.array([0, 2])])
         monkeypatch.setattr(DummyLaw, "draw", lambda *_: next(drawn))
-        assert with_own_dummies(TASK, b"\0", Entropy.from_seed(1)) == [b"\0", b"\1", b"\1"]
+        assert TASK.with_own_dummies(b"\0", Entropy.from_seed(1)) == [b"\0", b"\1", b"\1"]
 
     def test_other_tasks_have_one_report_a_device(self):
-        assert with_own_dummies(make_task(), b"\1", Entropy.from_seed(1)) == [b"\1"]
+        assert make_task().with_own_dummies(b"\1", Entropy.from_seed(1)) == [b"\1"]
 
 
 class TestTask:
@@ -254,7 +253,7 @@ def test_intervals_cover_over_many_collections():
     for _ in range(500):
         truth = np.repeat([0, 1], [12, 18])
         reports = NOISY.asked.codec.encode(made.randomize(truth, entropy))
-        texts = [each for one in reports for each in with_own_dummies(NOISY, one, entropy)]
+        texts = [each for one in reports for each in NOISY.with_own_dummies(one, entropy)]
         counted = made.aggregate(NOISY.asked.codec.decode(texts))
         less = counted.less_dummies(NOISY.dummies, num_users=30)
         found = made.estimate(less, confidence=0.95)

@@ -1,11 +1,9 @@
-"""Dummies, reports that belong to nobody: a device's, a shuffler's, and what was handed out.
+"""Dummies at the shuffler: reports that belong to nobody, and which batches were handed out.
 
-A device draws its dummies with its report, and keeps and sends them together.
-
-At a shuffler a batch that is handed out twice, each time among other dummies, tells these from the
-reports. So dummies are drawn once and kept until the batch is on disk; and a file that lies beside
-the keys, hence in no backup of the store, has the numbers of the batches that were handed out, so
-that a store put back from a backup releases nothing of them again.
+A batch that is handed out twice, each time among other dummies, tells these from the reports. So
+dummies are drawn once and kept until the batch is on disk; and a file that lies beside the keys,
+hence in no backup of the store, has the numbers of the batches that were handed out, so that a
+store put back from a backup releases nothing of them again.
 """
 
 import os
@@ -55,23 +53,6 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
             for _ in range(times)
         )
     return found
-
-
-def with_own_dummies(task: Task, report: bytes, entropy: Entropy) -> list[bytes]:
-    """Return a user's report and the dummies that the device sends, if any, in bytewise order.
-
-    More than may be sent are drawn with probability below 2^-128, and then drawn anew.
-    """
-    asked, law = task.asked, task.dummies
-    if law is None or task.adds_dummies:
-        return [report]
-    num_answers = len(asked.question.labels)
-    answers = np.arange(num_answers, dtype=asked.codec.dtype)
-    drawn = law.draw(num_answers, entropy)
-    while drawn.sum() >= task.num_slots:
-        drawn = law.draw(num_answers, entropy)
-    made = Reports(data=answers.repeat(drawn), fingerprint=asked.randomizer.fingerprint)
-    return sorted([report, *asked.codec.encode(made)])
 
 
 def kept(store: Any, number: int, sealed: Iterable[bytes]) -> list[bytes]:

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
-from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
 from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys, split
@@ -176,7 +175,7 @@ class Client(Keeper):
         asked, entropy = self.task.asked, entropy or Entropy.from_operating_system()
         reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy)
         report_id = report_id_of(code, self.task.task_id, epoch)
-        texts = with_own_dummies(self.task, asked.codec.encode(reports)[0], entropy)
+        texts = self.task.with_own_dummies(asked.codec.encode(reports)[0], entropy)
         found = Kept(report_id, epoch, b"".join(texts))
         with self._store.transaction():
             self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)

@@ -14,7 +14,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress
 from shuffledp.deploy import messages
-from shuffledp.deploy.added_dummies import with_own_dummies
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
@@ -154,7 +153,7 @@ def send_values(
                 body = b""
                 for place, report in enumerate(some, done):
                     report_id = report_id_of(codes[place] if codes else None, task_id, epoch)
-                    texts = with_own_dummies(task, report, entropy)
+                    texts = task.with_own_dummies(report, entropy)
                     ids: Any = {"report_id": report_id, "epoch": epoch, "num_slots": num_slots}
                     body += Report.sealed_for(task_id, *texts, **ids, **keys).encode()
                 for answer in shuffler.upload(body):

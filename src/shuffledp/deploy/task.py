@@ -13,14 +13,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
+import numpy as np
+
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
+from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
@@ -202,6 +206,21 @@ class Task:
         if self.dummies is None or self.adds_dummies:
             return 1
         return self.dummies.rare_number(len(self.asked.question.labels))
+
+    def with_own_dummies(self, report: bytes, entropy: Entropy) -> list[bytes]:
+        """Return a user's report and the dummies that the device sends, if any, in bytewise order.
+
+        More than may be sent are drawn with probability below 2^-128, and then drawn anew.
+        """
+        law, codec = self.dummies, self.asked.codec
+        if law is None or self.adds_dummies:
+            return [report]
+        answers = np.arange(len(self.asked.question.labels), dtype=codec.dtype)
+        drawn = law.draw(len(answers), entropy)
+        while drawn.sum() >= self.num_slots:
+            drawn = law.draw(len(answers), entropy)
+        made = Reports(data=answers.repeat(drawn), fingerprint=self.asked.randomizer.fingerprint)
+        return sorted([report, *codec.encode(made)])
 
     @property
     def num_honest(self) -> int:
