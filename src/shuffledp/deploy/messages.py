@@ -8,7 +8,7 @@ its bytes: the order tells nothing that the multiset does not.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, Literal, Self
@@ -233,6 +233,40 @@ def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]
     is_whole = len(text) == num_slots * record_size
     is_one = len({record[0] for record in records}) == 1
     return records if is_whole and is_one and records == sorted(set(records)) else []
+
+
+def shares_in(
+    page: Iterable[bytes | None], keys: Container[int], record_size: int, num_slots: int
+) -> list[bytes]:
+    """Return the records of each device that was opened, one after the other, where they are sound.
+
+    Shares differ in the analyzer's key, in the seals and in the number of records alone.
+    """
+    found = (b"".join(records_of(each, record_size, num_slots)) for each in page if each)
+    return [each for each in found if each and each[0] in keys]
+
+
+def apart(held: frozenset[bytes], new: Iterable[bytes], size: int) -> frozenset[bytes]:
+    """Return held and new shares, less those of several records that have one of another share.
+
+    No honest device has one; else whoever sends a record often would make a batch of more reports
+    than records, which is none.
+    """
+    both = held.union(new)
+    if all(len(share) == size for share in both):
+        return both
+    found, seen = set(held), {record for share in held for record in split(share, size)}
+    for share in sorted(both - held):
+        if seen.isdisjoint(records := split(share, size)):
+            found.add(share)
+            seen.update(records)
+    return frozenset(found)
+
+
+def classes(sizes: Mapping[int, int], least: int, *, is_one: bool) -> set[int]:
+    """Return the keys of the classes of at least this size, or the largest's alone."""
+    keys = sorted((size, key) for key, size in sizes.items() if size >= least)
+    return {key for _, key in (keys[-1:] if is_one else keys)}
 
 
 def split(text: bytes, size: int) -> list[bytes]:

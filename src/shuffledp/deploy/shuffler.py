@@ -120,7 +120,6 @@ class Shuffler(Keeper):
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
-        self._num_slots = task.num_slots
         #: The analyzer's keys by number: what is sealed to another is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
@@ -420,36 +419,33 @@ class Shuffler(Keeper):
         dummies from here these hide a report, and their class needs the least batch only. With
         those of devices it is the largest class alone.
         """
+        adds_dummies, has_shares = self.task.adds_dummies, self.task.num_slots > 1
         new: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
             found = self._shares_in(page)
             new.update(found)
             num_opened, num_reports = num_opened + len(found), num_reports + len(page)
-        records = self._apart(held.records, new)
+        records = messages.apart(held.records, new, self._record_size)
         num_new = len(records) - len(held.records)
         counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
         # All dishonest reports opened for earlier batches may be among the held ones.
         num_dishonest = held.num_dishonest + self.task.most_dishonest(num_new)
         sizes = Counter(record[0] for record in records)
-        adds_dummies, has_shares = self.task.adds_dummies, self._num_slots > 1
         hiding = 0 if adds_dummies else self.task.num_honest + num_dishonest
         least = max(self.task.min_batch, hiding)
-        keys = {key for key, size in sizes.items() if size >= least}
+        keys = messages.classes(sizes, least, is_one=has_shares)
         if adds_dummies:  # a class without its dummies is never released
             keys &= {record[0] for record in dummies if len(record) == 1}
-        if has_shares:
-            keys = set(sorted(keys, key=lambda key: (sizes[key], key))[-1:])
         nothing = Written(0, None, Held(records, num_dishonest), counted)
         if not keys:
             return nothing
         released = {record for record in records if record[0] in keys}
         added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
-        sent = chain.from_iterable(split(each, self._record_size) for each in released)
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
-            chain(sent, added),
+            chain(split(b"".join(released), self._record_size), added),
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
             record_size=self._record_size,
@@ -469,28 +465,8 @@ class Shuffler(Keeper):
         return Written(len(batch.records), batch.root, waiting, counted)
 
     def _shares_in(self, page: Iterable[bytes | None]) -> list[bytes]:
-        """Return the records of each device in a page, one after the other, where they are sound.
-
-        They differ from others' in the analyzer's key, the seals and their number alone.
-        """
-        sizes = self._record_size, self._num_slots
-        found = (b"".join(messages.records_of(each, *sizes)) for each in page if each is not None)
-        return [each for each in found if each and each[0] in self.inner_keys]
-
-    def _apart(self, held: frozenset[bytes], new: Iterable[bytes]) -> frozenset[bytes]:
-        """Return held and new shares, less those with a record of another one.
-
-        No honest device has one; else whoever sends a record often would make a batch of more
-        reports than records, which is none.
-        """
-        if self._num_slots == 1:
-            return held.union(new)
-        found, seen = set(held), {part for each in held for part in split(each, self._record_size)}
-        for share in sorted(new):
-            if seen.isdisjoint(parts := split(share, self._record_size)):
-                found.add(share)
-                seen.update(parts)
-        return frozenset(found)
+        """Return what each device of a page sent, where it is sound."""
+        return messages.shares_in(page, self.inner_keys, self._record_size, self.task.num_slots)
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
         """Note what became of a batch, and forget its reports but those that wait for more.
