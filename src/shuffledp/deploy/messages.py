@@ -247,7 +247,7 @@ def shares_in(
 
 
 def apart(held: frozenset[bytes], new: Iterable[bytes], size: int) -> frozenset[bytes]:
-    """Return held and new shares, less those of several records that have one of another share.
+    """Return held and new shares, less each of several records with one of another share.
 
     No honest device has one; else whoever sends a record often would make a batch of more reports
     than records, which is none.

@@ -465,7 +465,7 @@ class Shuffler(Keeper):
         return Written(len(batch.records), batch.root, waiting, counted)
 
     def _shares_in(self, page: Iterable[bytes | None]) -> list[bytes]:
-        """Return what each device of a page sent, where it is sound."""
+        """Return the sound shares of a page of devices."""
         return messages.shares_in(page, self.inner_keys, self._record_size, self.task.num_slots)
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
