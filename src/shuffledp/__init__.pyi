@@ -19,6 +19,7 @@ from shuffledp.collection.questions.answer_sets import AnswerSets as AnswerSets
 from shuffledp.collection.questions.categories import Categories as Categories
 from shuffledp.collection.questions.mean import Mean as Mean
 from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean
+from shuffledp.collection.questions.weighted import weighted as weighted
 from shuffledp.collection.questions.words import Words as Words
 from shuffledp.collection.result import Result as Result
 from shuffledp.collection.run import estimate as estimate

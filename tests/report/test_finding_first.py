@@ -28,7 +28,7 @@ def test_the_answer_comes_before_privacy_and_method(make_result):
     assert "Central privacy loss" in html[html.index('id="privacy"') :]
     lines = terminal_text(make_result()).splitlines()
     assert lines[0].startswith("Largest of 5 estimated frequencies: never, 67.76%")
-    assert lines[-3].startswith("epsilon <=")
+    assert lines[-4].startswith("epsilon <=")
 
 
 def test_both_intervals_are_drawn_and_one_is_spoken_of(make_result):

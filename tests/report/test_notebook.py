@@ -61,8 +61,8 @@ def test_the_terminal_gets_aligned_columns(make_result):
     table = lines[2:6]
     assert table[0].startswith("Answer")
     assert len({display_width(line) for line in table}) == 1
-    assert lines[-3].startswith("epsilon <= 0.5000 at delta <= 1e-8")
-    assert lines[-1].startswith("true answers: with each user alone")
+    assert lines[-4].startswith("epsilon <= 0.5000 at delta <= 1e-8")
+    assert lines[-2].startswith("true answers: with each user alone")
 
 
 def test_our_own_words_in_a_terminal_are_ascii(make_result):

@@ -106,16 +106,43 @@ class Asked:
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
     def open(
-        self, table: Path, column: str | None, seed: int | None, **reading: Any
+        self,
+        table: Path,
+        column: str | None,
+        seed: int | None,
+        *,
+        weight: str | None = None,
+        most_weight: float | None = None,
+        **reading: Any,
     ) -> "tuple[Question, Column]":
-        """Return the question and the column of a table that answers it, checked."""
-        question = self.question(name=column or "mean", seed=seed)
+        """Return the question and the column of a table that answers it, checked, with weights."""
+        question: Any = self.question(name=column or "mean", seed=seed)
         if (column is None) != bool(question is not None and question.table_columns):
             raise click.UsageError("give --column, or the columns of a vector with --vector")
+        if weight is not None or most_weight is not None:
+            how = {"question": question, "most_weight": most_weight}
+            return _weighted(table, (column, weight), how, **reading)
         values = sdp.collection.open_column(table, column, question, **reading)
         if question is None or self.is_about_answers:
             return sdp.Categories(values.domain), values  # which reading may have added to
         return question, values
+
+
+def _weighted(
+    table: Path, names: tuple[str | None, str | None], how: dict[str, Any], **reading: Any
+) -> "tuple[Question, Column]":
+    """Return a question with the weights of a table's users, and the columns that answer it."""
+    from shuffledp.collection.questions.weighted import weights_of
+
+    if None in names or how["question"] is None:
+        raise click.UsageError("--weight goes with --column, and --domain or --mean")
+    columns: Any = names
+    asked = sdp.weighted(how["question"], [1.0], columns=columns)
+    values = sdp.collection.open_column(table, None, asked, **reading)
+    question: Any = asked.fitted(values).question
+    most = how["most_weight"]
+    weights = weights_of(values)
+    return sdp.weighted(question, weights, most_weight=most, columns=columns), values
 
 
 def _key(seed: int | None) -> bytes | None:

@@ -40,6 +40,8 @@ _READING |= {"truncate": False, **shared.WAYS}
     {shared.PLAN}
     {shared.OUT.format("results")}
     {QUESTION}
+    --weight COLUMN  Column of public weights: estimate shares or the mean of the users' weight.
+    --most-weight X  Weights above this count as this; less noise for a little bias.
     --other          Count values outside the domain as "other".
     --missing [error|drop|category]
         Rows without an answer: stop, leave them out, or count them as "missing".  [default: error]
@@ -95,7 +97,7 @@ def run(
     planned = _planned(plan_file, privacy)
     intervals, about = shared.take_estimating(given)
     simulated = taken(given, "seed")
-    liars = taken(given, "dishonest")
+    liars, weighing = taken(given, "dishonest"), taken(given, "weight", "most_weight")
     if ledger is not None and simulated["seed"] is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
     ways = taken(given, *_READING)
@@ -105,7 +107,7 @@ def run(
     others["ways"] = shared.take_reading(dict(ways))
     shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
     what = Asked(given)
-    if planned is not None and (what.is_given or not is_uniform):
+    if planned is not None and (what.is_given or weighing["weight"] or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)
     with (
@@ -115,7 +117,7 @@ def run(
     ):
         reading["on_progress"] = on_progress
         if planned is None:
-            asked, values = what.open(table, column, **simulated, **reading)
+            asked, values = what.open(table, column, **simulated, **reading, **weighing)
         else:
             asked = planned.question
             values = sdp.collection.open_column(table, column, asked, **reading)

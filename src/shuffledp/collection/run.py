@@ -68,6 +68,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
     values: Any,
     *,
+    weights: Any = None,
     missing: str = "error",
     strict: bool = False,
     shuffling: Shuffling | None = None,
@@ -94,6 +95,8 @@ def run(  # noqa: PLR0913  # one keyword an option
     values : column or array-like
         An opened column, such as ``shuffledp.collection.open_column`` returns, or values in memory,
         one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
+    weights : array-like, optional
+        Of values in memory: the public weight of each user, for a plan of ``shuffledp.weighted``.
     missing : {"error", "drop", "category"}
         What to do with values in memory that are missing (None, NaN, empty text): refuse them,
         leave them out, or count them as the answer ``"missing"``, which the plan's domain has to
@@ -165,10 +168,9 @@ def run(  # noqa: PLR0913  # one keyword an option
     1000
     """
     require_plan(plan)
-    column: Column = (
-        values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
-    )
+    column = _column(plan.question, values, weights, missing=missing)
     require_column(plan.question, column)
+    plan = replace(plan, question=plan.question.fitted(column))
     options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
@@ -312,6 +314,19 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     how["num_seen"] = estimates.num_users
     how["collected_by"] = getattr(reports, "collected_by", "devices")
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
+
+
+def _column(question: Question, values: Any, weights: Any, *, missing: str) -> Column:
+    """Return the column of values, opened already or in memory, with their weights."""
+    how = {} if weights is None else {"weights": weights}
+    if how and (hasattr(values, "blocks") or not hasattr(question, "most_weight")):
+        raise ParameterError(
+            "weights go with values in memory, for a plan of shuffledp.weighted: a table has a "
+            "column of them"
+        )
+    is_open = hasattr(values, "blocks")
+    column: Column = values if is_open else question.column(values, missing=missing, **how)
+    return column
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:

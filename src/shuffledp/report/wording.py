@@ -70,6 +70,8 @@ def randomizer_title(randomizer: Any) -> str:
     if math.isinf(randomizer.epsilon0):
         return BARE
     name = str(randomizer.name)
+    if name.startswith("weighted:"):
+        return f"{randomizer_title(randomizer.base)}, by weight"
     strategy, found, base = name.partition(":")
     if found and strategy in _SET_WORDS:
         return f"{RANDOMIZER_TITLES.get(base, base)}, {_SET_WORDS[strategy]}"
@@ -126,6 +128,7 @@ WORDS = {
     "mean": _MEANS,
     "vector-mean": _MEANS,
     "words": _FREQUENCIES,
+    "weighted-mean": _MEANS,
 }
 
 

@@ -19,6 +19,8 @@ KINDS = {
     "answer-sets": "shuffledp.collection.questions.answer_sets:AnswerSets",
     "mean": "shuffledp.collection.questions.mean:Mean",
     "vector-mean": "shuffledp.collection.questions.vector_mean:VectorMean",
+    "weighted-frequencies": "shuffledp.collection.questions.weighted:WeightedShares",
+    "weighted-mean": "shuffledp.collection.questions.weighted:WeightedMean",
     "words": "shuffledp.collection.questions.words:Words",
 }
 """Where each kind is; loaded when it is first asked for."""

@@ -163,6 +163,9 @@ class Question(Protocol[Estimates_co]):
     def checked_for(self) -> tuple[object, ...]:
         """What a column of values has to be checked for."""
 
+    def fitted(self, column: Column) -> Self:
+        """Return the question with what is public about the users of a column, if anything is."""
+
     def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
 
@@ -255,6 +258,11 @@ class Shares:
         del counts
         return getattr(randomizer, "influence", math.inf) / num_users
 
+    def fitted(self, column: Column) -> Self:
+        """Return the question: nothing is."""
+        del column
+        return self
+
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return the randomizer's."""
         report: NDArray[Any] = randomizer.report_for(place)
@@ -297,6 +305,7 @@ class Means:
     worst_error = Shares.worst_error
     table_columns = Shares.table_columns
     shift_by_one, worst_report = Shares.shift_by_one, Shares.worst_report
+    fitted = Shares.fitted
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:

@@ -5,7 +5,7 @@ hands the values out to be randomized, each exactly once. Memory is bounded by t
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,6 +68,8 @@ def survey(
     each of the faults who has it. ``unless`` names values among which missing ones are no category.
     """
     tables.require_missing(missing, unless=unless)
+    if source.weight is not None:
+        read, decode, faults = _weighted(source, read, decode, faults)
 
     def decoded(*, check: bool = False) -> Iterator[tuple[Any, ...]]:
         frame = source.frame.select(each.alias(name) for name, each in read.items())
@@ -118,6 +120,20 @@ def survey(
         cautions=(dropped,) * bool(num_missing),
         blocks=lambda: _values(source.origin, decoded(), num_users),
     )
+
+
+def _weighted(source: Source, read: Any, decode: Any, faults: tuple[Fault, ...]) -> Any:
+    """Return how to read values with their weights: rows of both, float64."""
+    (weight,) = replace(source, names=(str(source.weight),)).numbers()
+
+    def decode_both(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        weights = batch["weight"].to_numpy()
+        block, is_missing, *masks = decode(batch.drop("weight"))
+        is_bad = ~(np.isfinite(weights) & (weights > 0.0)) & ~is_missing
+        return np.column_stack([block, weights]), is_missing, *masks, is_bad
+
+    bad = Fault("whose weight is missing, zero, negative or infinite", "leave such rows out")
+    return {**read, "weight": weight}, decode_both, (*faults, bad)
 
 
 def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:

@@ -74,6 +74,7 @@ class Source:
     separator: str | None = None  # None unless it is text
     decimal: str | None = None  # the decimal mark, if it was stated
     declared: tuple[str, ...] = ()  # further texts for "no answer"
+    weight: str | None = None  # a column of public weights, one a row
 
     @property
     def where(self) -> str:
