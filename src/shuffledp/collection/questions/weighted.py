@@ -89,7 +89,7 @@ class Weights:
 
     @property
     def scale(self) -> float:
-        """The largest weight over the mean: by so much noise grows, and what a liar can do."""
+        """Largest weight over the mean: the factor of the noise, and of dishonest users' shifts."""
         return self.most_weight / self.mean_weight
 
     @property

@@ -123,7 +123,7 @@ def survey(
 
 
 def _weighted(source: Source, read: Any, decode: Any, faults: tuple[Fault, ...]) -> Any:
-    """Return how to read values with their weights: rows of both, float64."""
+    """Return readers of values with their weights, as rows of both, float64; and their faults."""
     (weight,) = replace(source, names=(str(source.weight),)).numbers()
 
     def decode_both(batch: "pl.DataFrame") -> tuple[Any, ...]:
