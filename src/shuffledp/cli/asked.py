@@ -26,6 +26,10 @@ QUESTION = """
     --norm X              Largest Euclidean norm of a vector.
     --dictionary PATH     Values are any texts; estimate the words of this file, one a line.
     --max-answers S       Users may give up to S of the answers, rather than exactly one.
+    --discover            Find popular texts that nobody listed; needs --max-bytes.
+    --max-bytes N         Longest text to be found, in bytes of UTF-8, for --discover.
+    --most N              Largest number of texts to be found; 100 by default.
+    --bits N              Bits by which each round lengthens prefixes: 4, 8, 12 or 16.
     """
 
 # The question that each option asks, from all that were given, a column's name and a seed.
@@ -34,12 +38,21 @@ _KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
     "mean": lambda given, name, _: sdp.Mean(*given["limits"], name=name),
     "vector": lambda given, *_: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
     "dictionary": lambda given, _, seed: sdp.Words(given["dictionary"], key=_key(seed)),
+    "discover": lambda given, *_: sdp.HeavyHitters(
+        **{name: given[name] for name in ("max_bytes", *_BESIDE) if name in given}
+    ),
     "max_answers": lambda given, *_: sdp.AnswerSets(
         given["domain"], max_answers=given["max_answers"]
     ),
 }
+# Options that only go with another one.
+_BESIDE: dict[str, str] = {"most": "discover", "bits": "discover"}
 # What two options are given together, as here; and of which kinds answers are listed.
-_PAIRS = {("mean", "limits"): "--mean --range 0,120", ("vector", "norm"): "--vector x,y --norm 1"}
+_PAIRS = {
+    ("mean", "limits"): "--mean --range 0,120",
+    ("vector", "norm"): "--vector x,y --norm 1",
+    ("discover", "max_bytes"): "--discover --max-bytes 16",
+}
 _LISTED = ("", "max_answers")
 _LISTS = {"domain", "domain_file"}
 # Files of words, and what these stand for.
@@ -50,7 +63,8 @@ class Asked:
     """The values of `QUESTION`, taken out of all options and checked against each other."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        values = taken(options, *_LISTS, *filter(None, _KINDS), "limits", "norm").items()
+        others = (*_BESIDE, *(name for _, name in _PAIRS))
+        values = taken(options, *_LISTS, *filter(None, _KINDS), *others).items()
         given = {name: each for name, each in values if each is not None and each is not False}
         kinds = [name for name in _KINDS if name in given]
         flags = [f"--{name.replace('_', '-')}" for name in kinds]
@@ -65,8 +79,11 @@ class Asked:
             raise click.UsageError(f"{flags[0]} needs no --domain")
         for (asks, beside), example in _PAIRS.items():
             if (asks in given) != (beside in given):
-                pair = " and ".join(re.findall(r"--\w+", example))
+                pair = " and ".join(re.findall(r"--[\w-]+", example))
                 raise click.UsageError(f"{pair} go together, as in {example}")
+        for name, asks in _BESIDE.items():
+            if name in given and asks not in given:
+                raise click.UsageError(f"--{name} goes with --{asks}: give that, too")
         if kinds and self._kind in _LISTED and not self.has_domain:
             raise click.UsageError(f"{flags[0]} needs --domain or --domain-file")
 

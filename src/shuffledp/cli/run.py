@@ -180,7 +180,7 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
 
     guarantee = result.guarantee
     release: Composable
-    if result.shuffling == UNIFORM and len(result.dummies) <= 1:
+    if result.shuffling == UNIFORM and len(result.dummies) <= 1 and result.rounds == 1:
         how: Any = {"dummies": result.dummies[0]} if result.dummies else {}
         users = guarantee.num_users if result.dummies else result.num_users
         release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=users, **how)

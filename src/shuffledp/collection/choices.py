@@ -123,7 +123,7 @@ def error_at_target(question: Question, makers: Candidates, choice: Any, target:
     only = {name: makers[name]}
     if not choice.dummies:
         return at_target(question, only, target)[0].expected_standard_error
-    target = replace(target, max_epsilon0=choice.asked_epsilon0)
+    target = replace(of_all_rounds(question, target), max_epsilon0=choice.asked_epsilon0)
     with suppress(InfeasibleTargetError):
         found = with_dummies(question, only, target, choice.dummies[0].sender)
         return found[0].expected_standard_error
@@ -149,11 +149,12 @@ def best_with_dummies(
     """
     makers = chosen_candidates(question, randomizer, with_dummies=True)
     makers = _fewest_messages(question, makers, target)
+    all_rounds = of_all_rounds(question, target)
     senders = ("shuffler", "users") if target.dummies == "best" else (target.dummies,)
     hidden, failed = [], None
     for sender in senders:
         try:
-            hidden += with_dummies(question, makers, target, sender)
+            hidden += with_dummies(question, makers, all_rounds, sender)
         except InfeasibleTargetError as error:
             failed = error
     if target.dummies != "best" and any(not each.dummies for each in hidden):
@@ -178,6 +179,11 @@ def best_with_dummies(
             "epsilon or max_epsilon0"
         )
     return sorted([*hidden, *crowd], key=lambda each: (each is not best, _error_of(each)))
+
+
+def of_all_rounds(question: Question, target: Target) -> Target:
+    """Return a target for dummies, where everybody answers each round of the question."""
+    return replace(target, rounds=target.rounds * question.num_rounds)
 
 
 def _fewest_messages(question: Question, makers: Candidates, target: Target) -> Candidates:
@@ -220,7 +226,8 @@ def with_dummies(
             if question.expected_error(law, target.num_users) >= least:  # without any dummies
                 continue
             try:
-                dummies = _least_laws(law, target, sender, len(question.labels))
+                num_bins = getattr(law, "domain_size", len(question.labels))
+                dummies = _least_laws(law, target, sender, num_bins)
             except InfeasibleTargetError as error:
                 failed = failed or error
                 continue

@@ -16,6 +16,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
+from shuffledp.randomizers.checks import code_type
 
 #: Who may add dummies to a planned collection; "best" takes whatever errs least, or none.
 DUMMIES = ("none", "shuffler", "users", "best")
@@ -31,11 +32,11 @@ def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: in
 
     Of several laws each is for the possible reports of one level, in order.
     """
-    columns = randomizer.report_columns().data
-    sizes = (len(columns),) if len(laws) == 1 else randomizer.sizes
+    sizes = (randomizer.domain_size,) if len(laws) == 1 else randomizer.sizes
     how: Any = {"num_senders": num_users}
     drawn = [law.draw(size, entropy, **how) for law, size in zip(laws, sizes, strict=True)]
-    return np.repeat(columns, np.concatenate(drawn), axis=0)
+    codes = np.arange(sum(sizes), dtype=code_type(sum(sizes)))
+    return np.repeat(codes, np.concatenate(drawn))
 
 
 def less_dummies(aggregate: Any, laws: Laws, *, num_users: int | None) -> Any:
@@ -133,6 +134,7 @@ def without_dummies(plan: Any, num_users: int, shuffling: Any) -> Guarantee | No
         return None
     law, delta = plan.randomizer.profile, plan.target_delta
     if shuffling.leakage() is None:
-        return guarantee_of_crowd(law, num_users, delta=delta)
+        rounds = plan.question.num_rounds
+        return guarantee_of_crowd(law, num_users, delta=delta, rounds=rounds)
     found: Guarantee = shuffling.guarantee(law, num_users, delta=delta)
     return found

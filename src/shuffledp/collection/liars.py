@@ -67,9 +67,9 @@ class Influenced:
         Returns
         -------
         ndarray of float64
-            For each label, in the unit of an estimate before any post-processing. Exact: some
-            honest reports of theirs, and some others instead, reach it. Infinite where it is not
-            known, or dishonest users can send any number of dummies.
+            For each label, one if there is none yet, in the unit of an estimate before any
+            post-processing. Exact: some honest reports of theirs, and some others instead, reach
+            it. Infinite where it is not known, or dishonest users can send any number of dummies.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Influenced:
         [0.2, 0.2]
         """
         number = require_number(num_dishonest, self.num_users)
-        labels = len(self.question.labels)
+        labels = len(self.question.labels) or 1  # of texts yet to be found
         if not number:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":

@@ -151,6 +151,11 @@ class Plan(Shown, Influenced, Generic[Estimates_co]):
         return math.sqrt(self.expected_standard_error**2 + sampling)
 
     @property
+    def _repeated(self) -> int:
+        """How often the whole question is asked: one that has rounds of its own, once."""
+        return 1 if self.question.has_rounds else self.rounds
+
+    @property
     def without_shuffler(self) -> WithoutShuffler:
         """What protects a user from somebody who sees whose report is whose."""
         return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
@@ -199,7 +204,7 @@ class Plan(Shown, Influenced, Generic[Estimates_co]):
         Beside dummies the least of such noise.
         """
         how: Any = {"error": self.expected_standard_error, "num_users": self.num_users}
-        how |= {"epsilon": self.target_epsilon, "rounds": self.rounds}
+        how |= {"epsilon": self.target_epsilon, "rounds": self._repeated}
         return central_model(self.question, is_least=self.is_compared, **how)
 
     @property
@@ -232,7 +237,8 @@ class Plan(Shown, Influenced, Generic[Estimates_co]):
     @property
     def expected_dummies(self) -> float:
         """Expected number of dummies in all."""
-        sizes = getattr(self.randomizer, "sizes", (len(self.domain),))
+        size = getattr(self.randomizer, "domain_size", len(self.domain))
+        sizes = getattr(self.randomizer, "sizes", (size,))
         return choices.expected_dummies(self.dummies, sizes, self.num_users)
 
     @property
@@ -264,7 +270,7 @@ class Plan(Shown, Influenced, Generic[Estimates_co]):
         limit = self.asked_epsilon0 if is_limited else LARGEST_EPSILON0
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
-            target = Target(self.num_users, epsilon, self.target_delta, self.rounds, limit)
+            target = Target(self.num_users, epsilon, self.target_delta, self._repeated, limit)
             how = self.question, self._makers
             errors = (choices.error_at_target(*how, each, target) for each in both)
             found.append((epsilon, tuple(errors)))
@@ -291,6 +297,7 @@ class Plan(Shown, Influenced, Generic[Estimates_co]):
             "without_shuffler": self.without_shuffler.to_json_dict(),
             "warnings": list(self.warnings),
             **self._dishonest_json(),
+            **self.question.prospects(self.randomizer, self.num_users, self.dummies),
             **(self._comparison_json() if self.is_compared else {}),
         }
 
@@ -499,6 +506,11 @@ def plan(  # noqa: PLR0913  # one keyword an option
         raise ParameterError(
             f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
+    if question.has_rounds and (rounds != 1 or shuffling != UNIFORM):
+        raise ParameterError(
+            f"rounds = {rounds}, shuffling = {shuffling.name}: {question.kind} has rounds of its "
+            "own, of uniform shuffles; leave both out"
+        )
     if max_epsilon0 is not None and epsilon is None:
         raise ParameterError(
             f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon"
@@ -559,6 +571,7 @@ def _planned(
             makers = {**question.dummy_candidates(), **question.candidates()}
             best, *others = choices.best_with_dummies(question, randomizer, target)
         law, asked, laws = best.randomizer, best.asked_epsilon0, best.dummies
+        target = choices.of_all_rounds(question, target) if laws else target
         guarantees = choices.guarantees(law, target, laws)
     else:
         name = randomizer or next(iter(question.candidates()))  # of answers k-RR

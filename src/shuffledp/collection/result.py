@@ -174,12 +174,18 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
     @property
     def num_shuffled(self) -> int:
         """Number of reports that were shuffled: of each user one for each law, and dummies."""
-        return self.num_users * max(len(self.dummies), 1) + self.num_dummies
+        return self.num_users * max(len(self.dummies), 1) * self.rounds + self.num_dummies
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds, of this one collection, in which each user sent reports."""
+        return self.guarantee.rounds
 
     @property
     def root_mean_square_error(self) -> float:
         """Root mean square of the standard errors about these users."""
-        return float((self.estimates.standard_error**2).mean() ** 0.5)
+        squares = self.estimates.standard_error**2
+        return float(squares.mean() ** 0.5) if squares.size else 0.0
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -189,7 +195,7 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
     @property
     def without_shuffler(self) -> "WithoutShuffler":
         """What protects a user from somebody who sees whose report is whose."""
-        return without_shuffler(self.question, self.randomizer)
+        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the estimates by column: ``value``, and the columns of ``estimates``."""
@@ -233,6 +239,7 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
             "warnings": list(self.warnings),
             "without_shuffler": self.without_shuffler.to_json_dict(),
             **self._dishonest_json(),
+            **getattr(estimates, "findings", {}),
             **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),

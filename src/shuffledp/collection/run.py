@@ -63,6 +63,11 @@ _OF_TABLE = (
     "them all."
 )
 
+_OF_ROUNDS = (
+    "Each user answered one round, drawn by an independent secret coin: nobody who sees the "
+    "reports knows who answered which."
+)
+
 
 def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
@@ -176,25 +181,38 @@ def run(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
     liars = require_dishonest(dishonest, column.num_users, seed)
-    how: Any = {"num_users": column.num_users, "shuffling": shuffling, "dummies": plan.dummies}
+    if plan.question.has_rounds and (sink is not None or shuffling != UNIFORM or liars):
+        raise ParameterError(
+            f"sink, shuffling = {shuffling.name}, dishonest = {dishonest}: {plan.question.kind} "
+            "has a uniform shuffle of honest reports in each of several rounds, which are not kept; "
+            "leave all three out"
+        )
+    how: Any = {"shuffling": shuffling, "dummies": plan.dummies}
     how |= {"scratch": scratch, "on_progress": on_progress}
     how["engine"] = map if liars else engine  # who lies is drawn among all users, in their order
-    law: Any = plan.randomizer
+    num_users, law = column.num_users, plan.randomizer
     if liars:
-        honest = collect(law, column.blocks(), entropy=Entropy.choose(seed), **how)
-        law = DishonestUsers(plan.question, law, liars, num_users=column.num_users, seed=seed)
+        honest = collect(
+            law, column.blocks(), entropy=Entropy.choose(seed), num_users=num_users, **how
+        )
+        law = DishonestUsers(plan.question, law, liars, num_users=num_users, seed=seed)
     entropy = Entropy.choose(seed)
-    aggregate = collect(law, column.blocks(), entropy=entropy, sink=sink, **how)
-    estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    gather = partial(collect, law, entropy=entropy, **how)
+    plan, estimates, aggregate = _gathered(
+        plan, column, options, gather, entropy=entropy, sink=sink
+    )
     both = (aggregate, honest) if liars else ()
     is_bare = math.isinf(plan.randomizer.epsilon0)
-    held = (_OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled"),)
+    done = "shuffled among dummies" if is_bare else "randomized and shuffled"
+    held = (_OF_TABLE.format(done),) + (_OF_ROUNDS,) * (
+        plan.question.has_rounds and not plan.dummies
+    )
     return _result(
         plan,
         for_all_users(estimates, column.num_users),
         shuffling,
         _assuming(guarantee, (*(() if entropy.is_simulation else held), *column.cautions)),
-        (*shortfall, *column.cautions),
+        (*shortfall, *column.cautions, *getattr(estimates, "cautions", ())),
         aggregate=aggregate,
         num_seen=estimates.num_users,
         report=on_progress or no_progress,
@@ -205,6 +223,24 @@ def run(  # noqa: PLR0913  # one keyword an option
         dishonest=liars or None,
         attack=attack_of(plan.question, plan.randomizer, *both) if liars else None,
     )
+
+
+def _gathered(
+    plan: Plan[EstimatesT],
+    column: Column,
+    options: EstimateOptions,
+    gather: Callable[..., Any],
+    *,
+    entropy: Entropy,
+    sink: ReportSink | None,
+) -> tuple[Plan[EstimatesT], Any, Any]:
+    """Return the plan, its question with all that was found, estimates and the aggregate."""
+    if plan.question.has_rounds:
+        from shuffledp.collection.discovery import discover
+
+        return discover(plan, column, entropy, gather, options)
+    aggregate = gather(column.blocks(), num_users=column.num_users, sink=sink)
+    return plan, plan.question.estimate(plan.randomizer, aggregate, options), aggregate
 
 
 def estimate(  # noqa: PLR0913  # one keyword an option
@@ -360,7 +396,7 @@ def _result(
     **facts: Any,
 ) -> Result[EstimatesT]:
     """Return the result with the guarantees that a report compares, and log it."""
-    local = without_shuffler(plan.question, plan.randomizer)
+    local = without_shuffler(plan.question, plan.randomizer, rounds=guarantee.rounds)
     num_users, delta = estimates.num_users, plan.target_delta
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # What more users would give is known for a uniform shuffle only: with groups or a network it
@@ -481,7 +517,7 @@ def _actual_guarantee(
     short of the plan's, this warns, or with ``strict`` refuses.
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
-    is_repeated = plan.rounds > 1
+    is_repeated = plan.rounds > 1 and not plan.question.has_rounds
     added.require_possible(plan.dummies, shuffling)
     is_same = shuffling is plan.shuffling or shuffling == plan.shuffling == UNIFORM
     if is_repeated and shuffling != UNIFORM:

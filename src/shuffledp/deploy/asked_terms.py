@@ -138,6 +138,12 @@ class AskedTerms:
 
         With ``no_local_noise`` it may be infinite: then a report of ``k-rr`` is the answer itself.
         """
+        if question.has_rounds:
+            raise ParameterError(
+                f"question = {question.kind}: it is asked in rounds, each after the results of "
+                "those before, which devices do not answer; run it on a table, or list texts with "
+                "dictionary=..."
+            )
         if not (no_local_noise and epsilon0 == math.inf):
             require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)

@@ -105,7 +105,7 @@ class KnownTotal(NamedTuple):
             return cls()
         spread = sum(law.variance for law in laws) * num_bins
         if laws[0].sender == "users":
-            first, law = _binomial_law(num_dummies, 1.0 / num_bins)
+            first, law = binomial_law(num_dummies, 1.0 / num_bins)
         else:
             first, law = 0, _given_total(laws, num_dummies, num_bins, spread)
         if not law.sum() * max(math.sqrt(spread), 1.0) >= _LEAST_LIKELY:
@@ -338,8 +338,8 @@ class SupportLaw(NamedTuple):
 
         Round-off and what is left out are below 1e-12 of the largest probability.
         """
-        start, law = _binomial_law(holders, self.p)
-        base, other = _binomial_law(self.num_users * self.num_slots - holders, self.q)
+        start, law = binomial_law(holders, self.p)
+        base, other = binomial_law(self.num_users * self.num_slots - holders, self.q)
         if self.dummies.mean:
             start, law = start + base, np.convolve(law, other)
             base, at_most = self.dummies.first, self.dummies.at_most
@@ -351,7 +351,7 @@ class SupportLaw(NamedTuple):
         return 1.0 - chance if is_lower else chance
 
 
-def _binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
+def binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
     """Return the first outcome, and the probabilities from there, that are not negligible."""
     if p <= 0.0 or p >= 1.0 or count == 0:
         return (count if p >= 1.0 else 0), np.ones(1)

@@ -75,7 +75,8 @@ def _(subject: Result) -> str:
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
     lines += ["", privacy_statement(subject).headline, _summary(subject)]
-    facts = [*dummies.guarantee_rows(subject), *wording.trust_facts(subject)]
+    found = wording.finding_rows(getattr(subject.estimates, "findings", {}))
+    facts = [*found, *dummies.guarantee_rows(subject), *wording.trust_facts(subject)]
     facts += wording.dishonest_facts(subject)
     return "\n".join([*lines, *(f"{name}: {text}" for name, text in facts)])
 

@@ -5,7 +5,7 @@ means.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +129,7 @@ WORDS = {
     "vector-mean": _MEANS,
     "words": _FREQUENCIES,
     "weighted-mean": _MEANS,
+    "heavy-hitters": replace(_FREQUENCIES, label="Text"),
 }
 
 
@@ -189,6 +190,8 @@ def interval_name(result: Result, *, about: str) -> str:
 
 def finding(result: Result) -> str:
     """Return the main answer in one sentence: the mean, or the largest of several estimates."""
+    if not result.domain:
+        return f"Nothing was found that enough of these {result.num_users:,} users have."
     (*_, interval), rows = estimate_table(result, is_narrow=True)
     values, words = main_estimates(result), wording(result.question)
     label, *_, estimate, _, ends = rows[max(range(len(rows)), key=lambda place: values[place])]
@@ -381,7 +384,17 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
         *worst,
         ("population", f"standard error {about_population} expected, with sampling"),
         *dishonest_facts(plan),
+        *finding_rows(plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)),
     ]
+
+
+def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and texts of further particulars of a plan or a result."""
+    if not findings:
+        return []
+    from shuffledp.report import discovery
+
+    return discovery.rows(findings)
 
 
 def worst_error(plan: "Plan") -> list[str]:

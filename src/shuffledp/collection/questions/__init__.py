@@ -21,6 +21,7 @@ KINDS = {
     "vector-mean": "shuffledp.collection.questions.vector_mean:VectorMean",
     "weighted-frequencies": "shuffledp.collection.questions.weighted:WeightedShares",
     "weighted-mean": "shuffledp.collection.questions.weighted:WeightedMean",
+    "heavy-hitters": "shuffledp.collection.questions.heavy_hitters:HeavyHitters",
     "words": "shuffledp.collection.questions.words:Words",
 }
 """Where each kind is; loaded when it is first asked for."""

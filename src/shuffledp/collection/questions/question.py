@@ -80,6 +80,13 @@ class Question(Protocol[Estimates_co]):
     has_one_label: ClassVar[bool]
     """Whether each user's value is exactly one of the labels, which are all that is guessed."""
 
+    has_rounds: ClassVar[bool]
+    """Whether it is asked in rounds of its own, each after the results of those before."""
+
+    @property
+    def num_rounds(self) -> int:
+        """Number of such rounds; else 1."""
+
     @property
     def labels(self) -> tuple[str, ...]:
         """What is estimated, one name an estimate: the possible answers, or columns."""
@@ -142,6 +149,9 @@ class Question(Protocol[Estimates_co]):
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return all that one user can send that raises the estimate at a place most, as rows."""
+
+    def prospects(self, randomizer: Any, num_users: int, dummies: Laws) -> dict[str, object]:
+        """Return further expectations from a plan, JSON values by key."""
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
@@ -222,6 +232,7 @@ class Shares:
     __slots__ = ()
 
     has_one_label: ClassVar[bool] = False
+    has_rounds: ClassVar[bool] = False
     #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
     useless_error: ClassVar[float] = 0.25
 
@@ -229,6 +240,11 @@ class Shares:
     def table_columns(self) -> tuple[str, ...]:
         """None in particular."""
         return ()
+
+    @property
+    def num_rounds(self) -> int:
+        """1: it is asked once."""
+        return 1
 
     def dummy_candidates(self) -> Candidates:
         """Return nothing: no dummies are known for such reports."""
@@ -268,6 +284,10 @@ class Shares:
         report: NDArray[Any] = randomizer.report_for(place)
         return report
 
+    def prospects(self, *_: Any) -> dict[str, object]:
+        """Return nothing: the errors say it all."""
+        return {}
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
         if unknown := [step for step in steps if step not in POST_PROCESSING]:
@@ -300,12 +320,15 @@ class Means:
 
     __slots__ = ()
     has_one_label: ClassVar[bool] = False
+    has_rounds: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
     worst_error = Shares.worst_error
     table_columns = Shares.table_columns
     shift_by_one, worst_report = Shares.shift_by_one, Shares.worst_report
     fitted = Shares.fitted
+    num_rounds = Shares.num_rounds
+    prospects = Shares.prospects
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:

@@ -1,0 +1,376 @@
+"""Popular texts that nobody listed: those that more users have than noise explains.
+
+Texts are found by their prefixes in UTF-8, some half bytes more in each round: a histogram over the
+extensions of the prefixes that were left, and "other". The end of a text is a byte 0, so that every
+text has the same number of half bytes, and a text that ended is its own only extension. Which bins
+a round has depends on what earlier rounds released, and on nobody's text otherwise.
+"""
+
+import codecs
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core import labels as spelt
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.display import value_note
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.lazy_polars import pl
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.estimation.discovery import BinLaw, Discovery, Round, least_count
+from shuffledp.randomizers import registry
+
+#: Lengths of a step of the search, in bits.
+STEPS = (4, 8, 12, 16)
+
+#: Bins of a round up to which longer steps are taken: fewer rounds, of more users each.
+MOST_BINS = 2**18
+
+# Longer texts would need more rounds than anybody has users for.
+_LONGEST = 256
+
+# Randomizers whose reports are one number, of one byte up to eight, and counted by fast transforms.
+_ANSWERED_BY = ("k-rr", "hadamard-response", "optimized-local-hashing")
+
+# No text in UTF-8 has this byte: it stands for a text that is none of those asked for.
+_OUTSIDE = b"\xff"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OneRound:
+    """A randomizer with which each user answers one of several rounds, drawn in secret.
+
+    Its blanket hides a report among those of all rounds, whatever bins later rounds have (see
+    docs/results/worst-pairs.md). What is known of a single histogram beyond that is left out.
+    """
+
+    base: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.base, name)
+
+    def __repr__(self) -> str:
+        return repr(self.base)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """The law of a report, by its blanket alone."""
+        law: LocalProfile = self.base.profile
+        return replace(law, family=RandomizerFamily.OTHER, attack=(), channel=None)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class HeavyHitters(question.Shares):
+    """Each user has one text, any text; those that many users have are asked for.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Length in UTF-8 up to which texts are looked for, 1 to 256 bytes: part of the question,
+        never read from the data. Longer texts are refused, or count as "other".
+    most : int
+        Number of prefixes that a round may leave, and hence of texts that can be found.
+    bits : {4, 8, 12, 16}, optional
+        How much longer prefixes grow in a round. By default as many as keep a round below 2^18
+        bins. Fewer make more rounds, of fewer bins: each bin costs dummies, where there are any.
+    found : iterable of str
+        The texts that a collection found.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range, or rounds would have too many bins.
+
+    Examples
+    --------
+    >>> asked = HeavyHitters(max_bytes=8, most=100)
+    >>> asked.bits, asked.steps
+    (8, (3, 2, 2, 2, 2, 2, 2, 1))
+    """
+
+    kind: ClassVar[str] = "heavy-hitters"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
+    has_rounds: ClassVar[bool] = True
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one text changes two counts by one
+    expected_for: ClassVar[str] = "for a text that few users have"
+    expected_spread: ClassVar[float] = 0.0
+
+    max_bytes: int
+    most: int
+    bits: int
+    found: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        max_bytes: SupportsIndex,
+        most: SupportsIndex = 100,
+        bits: SupportsIndex | None = None,
+        found: Iterable[str] = (),
+    ) -> None:
+        object.__setattr__(self, "max_bytes", require_at_least("max_bytes", max_bytes, 1, _LONGEST))
+        object.__setattr__(self, "most", require_at_least("most", most, 1, MOST_BINS // 16 - 1))
+        fitting = [each for each in STEPS if self.most * _widest(each // 4) < MOST_BINS]
+        chosen = fitting[-1] if bits is None else require_at_least("bits", bits, 4, 16)
+        if chosen not in STEPS:
+            raise ParameterError(f"bits = {chosen} is not one of 4, 8, 12 and 16")
+        if chosen not in fitting:
+            raise ParameterError(
+                f"bits = {chosen} with most = {self.most} makes rounds of "
+                f"{self.most * _widest(chosen // 4):,} bins, above {MOST_BINS:,}: give at most "
+                f"bits = {fitting[-1]}, or a smaller most"
+            )
+        object.__setattr__(self, "bits", chosen)
+        object.__setattr__(self, "found", tuple(found))
+
+    @classmethod
+    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
+        """Return the question that `to_json_dict` wrote."""
+        numbers = {name: particulars[name] for name in ("max_bytes", "most", "bits")}
+        return cls(**numbers, found=labels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The texts that were found; none before the collection."""
+        return self.found
+
+    @property
+    def num_bins(self) -> int:
+        """Bins of every round, the last one for "other"; not all of them are used in each."""
+        return self.most * _widest(self.bits // 4) + 1
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Half bytes by which prefixes grow in each round; in the first, more of one prefix fit."""
+        step, left = self.bits // 4, 2 * self.max_bytes
+        fitting = (
+            each for each in range(4, 0, -1) if len(_endings(b"", False, each)) < self.num_bins
+        )
+        found = [min(next(fitting), left)]
+        while (rest := left - sum(found)) > 0:
+            found.append(min(step, rest))
+        return tuple(found)
+
+    @property
+    def num_rounds(self) -> int:
+        """Number of rounds, each of which depends on those before."""
+        return len(self.steps)
+
+    def users_a_round(self, num_users: int, dummies: question.Laws = ()) -> int:
+        """Return the number of users who answer a round: all with dummies, else each only one."""
+        return num_users if dummies else max(num_users // self.num_rounds, 1)
+
+    def candidates(self) -> question.Candidates:
+        """Return the randomizers, with an answer for each bin of a round."""
+
+        def maker(name: str) -> Callable[[float], Any]:
+            make, size = registry.RANDOMIZERS[name], self.num_bins
+            return lambda epsilon0: OneRound(make(domain_size=size, epsilon0=epsilon0))
+
+        return {name: maker(name) for name in _ANSWERED_BY}
+
+    def dummy_candidates(self) -> question.Candidates:
+        """Return k-ary randomized response: a dummy is a report of one of the bins."""
+        makers = {"k-rr": registry.RANDOMIZERS["k-rr"]}
+        return question.candidates_of(makers, domain_size=self.num_bins)
+
+    def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
+        """Return the standard error of a rare text's share in one round."""
+        users = self.users_a_round(num_users, dummies)
+        return question.error_at(randomizer, users, 0.0, dummies)
+
+    def frequent_error(
+        self,
+        randomizer: Any,
+        num_users: int,
+        frequency: float | None = None,
+        dummies: question.Laws = (),
+    ) -> float | None:
+        """Return the same of a share of this size, the largest of all if None."""
+        users = self.users_a_round(num_users, dummies)
+        return question.Shares.frequent_error(self, randomizer, users, frequency, dummies)
+
+    def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
+        """Return the largest change of a share by one user, who may choose the last round."""
+        is_split = isinstance(randomizer, OneRound)
+        users = self.users_a_round(num_users) if is_split else num_users
+        share: float = randomizer.influence / (users if counts is None else counts.num_users)
+        return share
+
+    def bin_law(self, randomizer: Any, num_users: int, dummies: question.Laws) -> BinLaw:
+        """Return the law of the reports that support one bin of a round."""
+        p, q = randomizer.support_probabilities
+        return BinLaw(p, q, num_users, next(iter(dummies), None))
+
+    def prospects(
+        self, randomizer: Any, num_users: int, dummies: question.Laws
+    ) -> dict[str, object]:
+        """Return expectations with all bins of each round in use, as JSON."""
+        users, num_bins = self.users_a_round(num_users, dummies), self.num_bins - 1
+        law, rounds = self.bin_law(randomizer, users, dummies), []
+        for is_last in (False,) * (self.num_rounds - 1) + (True,):
+            count = least_count(law, num_bins, self.most, is_last=is_last)
+            rounds.append((law, Round(users, num_bins, count)))
+        return {"discovery": Discovery.of(rounds).to_json_dict()}
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for any step: the other shares are not known."""
+        if steps:
+            raise ParameterError(
+                f"post_processing = {', '.join(steps)}: shares of found texts are left as estimated"
+            )
+
+    def estimate(self, *_: Any) -> Any:
+        """Raise: one round's reports are about prefixes."""
+        raise ParameterError(
+            f"question = {self.kind}: its texts are found round by round, each of which needs the "
+            "one before; give the values to shuffledp.run"
+        )
+
+    @property
+    def no_values(self) -> NDArray[np.bytes_]:
+        """Texts of no users."""
+        return np.empty(0, dtype=f"S{self.max_bytes}")
+
+    def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
+        """Return texts that are in memory as a checked column."""
+        return self.read(tables.source_of_values("text", values), missing=missing)
+
+    def read(self, source: tables.Source, *, other: bool = False, **reading: Any) -> columns.Column:
+        """Return a column of texts, checked; bytes in UTF-8, those outside as one that is none."""
+
+        def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+            texts = batch["text"]
+            is_long, holds_zero = (
+                texts.str.len_bytes() > self.max_bytes,
+                texts.str.contains("\0", literal=True),
+            )
+            masks = [each.fill_null(value=False) for each in (is_long, holds_zero)]
+            outside = masks[0] | masks[1]
+            kept = texts.fill_null("").cast(pl.Binary).zip_with(~outside, pl.Series([_OUTSIDE]))
+            found = np.array(kept.to_list(), dtype=f"S{self.max_bytes}")
+            faults = (each.to_numpy() & (not other) for each in masks)
+            return (found, texts.is_null().to_numpy(), *faults)
+
+        remedy = 'or pass other=True to count such texts as "other"'
+        return columns.survey(
+            source,
+            {"text": spelt.present(source.label(), source.missing_texts())},
+            decode,
+            columns.Fault(
+                f"longer than max_bytes = {self.max_bytes} bytes in UTF-8",
+                f"ask for longer texts, {remedy}",
+            ),
+            columns.Fault("with the character U+0000, which ends texts", f"remove it, {remedy}"),
+            checked_for=self.checked_for,
+            unless="texts",
+            **reading,
+        )
+
+    def value_of_one(self, answer: object) -> NDArray[np.bytes_]:
+        """Return one user's text, shape (1,)."""
+        label = single.label_of_one(answer, ())
+        text = label.encode("utf-8", "surrogatepass")
+        if len(text) > self.max_bytes or b"\0" in text:
+            raise DomainError(
+                f"the text{value_note(label)} is longer than max_bytes = {self.max_bytes} bytes in "
+                "UTF-8, or holds U+0000: give a shorter one"
+            )
+        return np.array([text], dtype=f"S{self.max_bytes}")
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of texts has to be checked for."""
+        return ("texts up to a length", self.max_bytes)
+
+    def describe(self) -> str:
+        """Return the longest text and the number of rounds."""
+        return (
+            f"any text of up to {self.max_bytes} bytes, the {self.most:,} most popular asked for "
+            f"in {self.num_rounds} rounds"
+        )
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind and numbers; the texts found stand apart, as ``domain``."""
+        names = ("kind", "max_bytes", "most", "bits")
+        return {name: getattr(self, name) for name in names}
+
+
+# ---------------------------------------------------------------- prefixes
+def extensions(prefixes: Iterable[bytes], depth: int, step: int) -> NDArray[np.bytes_]:
+    """Return prefixes of ``depth`` half bytes extended by ``step`` more, sorted.
+
+    Those with which no text in UTF-8 begins are left out; a half byte that is missing is 0.
+    """
+    whole = (each.ljust((depth + 1) // 2, b"\0") for each in prefixes)  # arrays strip zeros
+    found = sorted(end for each in whole for end in _grown(each, depth % 2 == 1, step))
+    return np.array(found, dtype=f"S{(depth + step + 1) // 2}")
+
+
+def codes(
+    texts: NDArray[np.bytes_], prefixes: NDArray[np.bytes_], depth: int, num_bins: int
+) -> NDArray[np.int32]:
+    """Return the bin of each text: the place of its prefix, or the last bin for all others."""
+    seen = texts.astype(prefixes.dtype)  # cut off; a copy
+    if depth % 2:
+        seen.view(np.uint8).reshape(len(seen), prefixes.dtype.itemsize)[:, -1] &= 0xF0
+    places = np.searchsorted(prefixes, seen)
+    places[places == len(prefixes)] = 0
+    return np.where(prefixes[places] == seen, places, num_bins - 1).astype(np.int32)
+
+
+def whole_text(prefix: bytes) -> str | None:
+    """Return the text of a prefix of full length, None if it breaks off in a character."""
+    text = prefix.rstrip(b"\0")
+    return text.decode() if _is_possible(text, is_whole=True) else None
+
+
+def _grown(prefix: bytes, is_half: bool, step: int) -> Iterable[bytes]:
+    """Return all that a possible prefix can become with ``step`` half bytes more.
+
+    What follows depends on whether there is a whole character, and on one that has begun alone. An
+    end does not count as one: nothing but more of it follows.
+    """
+    whole = prefix[: len(prefix) - is_half]
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder.decode(whole)
+    place = len(whole) - (1 if b"\0" in whole else len(decoder.getstate()[0]))
+    head, start = prefix[:place], b"a" * (place > 0)
+    return (head + end[len(start) :] for end in _endings(start + prefix[place:], is_half, step))
+
+
+@lru_cache(maxsize=2**15)
+def _endings(stem: bytes, is_half: bool, step: int) -> tuple[bytes, ...]:
+    """Return the same for what matters of a prefix, each only once."""
+    if not step:
+        return (stem,)
+    if is_half:
+        grown = [stem[:-1] + bytes([stem[-1] | low]) for low in range(16)]
+        kept = [each for each in grown if _is_possible(each)]
+    else:
+        grown = [stem + bytes([high << 4]) for high in range(16)]
+        kept = [each for each in grown if _endings(each, True, 1)]
+    return tuple(end for each in kept for end in _grown(each, not is_half, step - 1))
+
+
+def _is_possible(prefix: bytes, *, is_whole: bool = False) -> bool:
+    """Return True if a text in UTF-8, and what fills it up, begins like this."""
+    text, ended, rest = prefix.partition(b"\0")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(text, final=bool(ended) or is_whole)
+    except UnicodeDecodeError:
+        return False
+    return not rest.strip(b"\0") and not (ended and not text)
+
+
+@lru_cache(maxsize=8)
+def _widest(step: int) -> int:
+    """Return the largest number of extensions of one prefix by ``step`` half bytes."""
+    stems = [(b"a", False), *((b"a" + bytes([high << 4]), True) for high in range(16))]
+    return max(len(_endings(*stem, step)) for stem in stems)

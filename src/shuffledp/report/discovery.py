@@ -1,0 +1,31 @@
+"""Words about texts that nobody listed: rounds, shares that are found, and false reports."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shuffledp.report.formatting import given, rounded
+
+
+def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and texts of the particulars of a plan or a result; none of other questions."""
+    if (found := findings.get("discovery")) is None:
+        return []
+    rounds = found["rounds"]
+    users, bins = ([each[name] for each in rounds] for name in ("num_users", "num_bins"))
+    share, false = found["found_share"], given(100.0 * found["false_probability"])
+    said = "no text is found with probability 0.95, whatever its share"
+    if share <= 1.0:
+        percent = rounded(100.0 * share, up=True)
+        said = f"each text that {percent}% of the users have, with probability 0.95 at least"
+        if not any(each["num_left"] for each in rounds):  # of a plan
+            said += ", unless too many prefixes have more"
+    return [
+        ("rounds", f"{len(rounds)}, of {_range(users)} users and up to {max(bins):,} bins each"),
+        ("found", said),
+        ("false texts", f"any text that nobody has is reported with probability {false}% at most"),
+    ]
+
+
+def _range(numbers: list[int]) -> str:
+    """Return the least and the largest number, once if they are the same."""
+    return " to ".join(f"{each:,}" for each in sorted({min(numbers), max(numbers)}))

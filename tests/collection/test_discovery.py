@@ -1,0 +1,353 @@
+"""Texts that nobody listed: found and false ones, and the guarantee of all rounds together."""
+
+import itertools
+import json
+import math
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import shuffledp as sdp
+from shuffledp.amplification.registry import account_delta
+from shuffledp.collection.discovery import discover
+from shuffledp.collection.questions.heavy_hitters import OneRound
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.run import collect
+from shuffledp.collection.source.tables import source_of_values
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import DataError, ParameterError, PlanWarning
+from shuffledp.core.profile import LocalProfile
+from shuffledp.randomizers import make_randomizer
+
+#: Of all tests of this module together: four of 1e-10 each.
+FALSE_POSITIVE_RATE = 4e-10
+_EACH = 1e-10
+
+NUM_USERS = 4_000
+ASKED = sdp.HeavyHitters(max_bytes=3, most=12, bits=8)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sdp.plan(ASKED, num_users=NUM_USERS, epsilon=2.0, delta=1e-6)
+
+
+@pytest.fixture(scope="module")
+def among_dummies():
+    how = {"epsilon": 2.0, "delta": 1e-6, "dummies": "shuffler", "no_local_noise": True}
+    return sdp.plan(sdp.HeavyHitters(max_bytes=3, most=6, bits=4), num_users=NUM_USERS, **how)
+
+
+def found_in(plan, texts, seed):
+    """Return the texts that one collection finds, and their estimates."""
+    column = plan.question.read(source_of_values("text", texts), other=True)
+    entropy = sdp.Entropy.from_seed(seed)
+    gather = partial(collect, plan.randomizer, dummies=plan.dummies, entropy=entropy)
+    done, estimates, _ = discover(plan, column, entropy, gather, EstimateOptions())
+    return done.question.found, estimates
+
+
+def crowd(plan, share):
+    """Return texts of which "日" has the share, and all others are different, or too long.
+
+    So many prefixes, of a few users each, would be more than the most that dummies allow here.
+    """
+    holders = math.ceil(share * NUM_USERS)
+    if plan.dummies:
+        return ["日"] * holders + ["too long"] * (NUM_USERS - holders)
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    rest = itertools.islice(map("".join, itertools.product(digits, repeat=3)), NUM_USERS - holders)
+    return ["日"] * holders + list(rest)
+
+
+# ---------------------------------------------------------------- found, and not found
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["plan", "among_dummies"])
+def test_what_is_found_and_what_is_not(which, request):
+    plan = request.getfixturevalue(which)
+    how = plan.randomizer, NUM_USERS, plan.dummies
+    share = plan.question.prospects(*how)["discovery"]["found_share"]
+    texts = crowd(plan, share)
+    truth = share_of(texts)
+    num_runs, num_found, num_false, num_off = 200, 0, 0, 0
+    for seed in range(num_runs):
+        found, estimates = found_in(plan, texts, seed)
+        num_found += "日" in found
+        num_false += any(text not in truth for text in found)
+        shares = np.array([truth.get(text, 0.0) for text in found])
+        num_off += bool(((shares < estimates.lower) | (shares > estimates.upper)).any())
+    assert binom.cdf(num_found, num_runs, 0.95) > _EACH
+    assert binom.sf(num_false - 1, num_runs, 0.05) > _EACH
+    # Wilson's intervals hold about as often as they say; the negative control is below.
+    assert binom.sf(num_off - 1, num_runs, 0.1) > _EACH
+
+
+def share_of(texts):
+    """Return the share of users with each text."""
+    return {text: texts.count(text) / len(texts) for text in set(texts)}
+
+
+def test_a_text_of_a_quarter_of_the_share_is_not_found_as_often(plan):
+    share = ASKED.prospects(plan.randomizer, NUM_USERS, ())["discovery"]["found_share"]
+    found = sum("日" in found_in(plan, crowd(plan, share / 4.0), seed)[0] for seed in range(40))
+    # The negative control of the test above: 0.95 would be rejected.
+    assert binom.cdf(found, 40, 0.95) < _EACH
+
+
+def test_popular_texts_are_found_with_their_shares(plan):
+    texts = ["one", "日", "é"] * 1000 + ["a", "ab"] * 500
+    found, estimates = found_in(plan, texts, 3)
+    assert set(found) == {"one", "日", "é", "a", "ab"}
+    truth = np.array([texts.count(text) / NUM_USERS for text in found])
+    assert np.all(np.abs(estimates.frequency - truth) < 7.0 * estimates.standard_error)
+    assert np.all((estimates.lower < truth) & (truth < estimates.upper))
+    assert np.all(np.diff(estimates.frequency) <= 0.0)
+
+
+def test_standard_errors_are_those_of_all_users(plan):
+    texts = ["one"] * 2000 + ["two"] * 2000
+    runs = [dict(zip(*with_errors(plan, texts, seed), strict=True)) for seed in range(60)]
+    estimates, errors = np.array([run["one"] for run in runs]).T
+    # A deviation of 60 is off by a third with a probability below 1e-3; seeds are fixed.
+    assert 0.7 < estimates.std() / errors.mean() < 1.3
+    assert abs(estimates.mean() - 0.5) < 5.0 * errors.mean() / math.sqrt(60)
+
+
+def with_errors(plan, texts, seed):
+    """Return the texts found, and pairs of their shares and errors."""
+    found, estimates = found_in(plan, texts, seed)
+    return found, zip(estimates.frequency, estimates.standard_error, strict=True)
+
+
+def test_too_many_popular_texts_are_told(plan):
+    texts = [f"{letter}x" for letter in "abcdefghijklmnopqrst"] * 200
+    found, estimates = found_in(plan, texts, 4)
+    assert len(found) == ASKED.most
+    assert "a larger most keeps them" in estimates.cautions[0]
+    dropped = sum(each.num_dropped for each in estimates.discovery.rounds)
+    assert dropped >= 8
+
+
+def test_simultaneous_over_all_bins_of_the_last_round(plan):
+    _, estimates = found_in(plan, ["one"] * NUM_USERS, 5)
+    last = estimates.discovery.rounds[-1]
+    assert estimates.num_compared == last.num_bins > len(estimates.frequency)
+    expected = NormalDist().inv_cdf(1.0 - 0.025 / last.num_bins)
+    assert estimates.quantile == pytest.approx(expected)
+
+
+# ---------------------------------------------------------------- a whole run
+def test_a_run_finds_reports_and_says_so(plan, tmp_path):
+    result = sdp.run(plan, ["one"] * 3000 + ["two"] * 1000, seed=1)
+    assert result.domain == ("one", "two")
+    assert any(
+        "secret coin" in each for each in sdp.run(plan, ["one"] * 4000).guarantee.bound.assumptions
+    )
+    record = json.loads(json.dumps(result.to_json_dict()))
+    assert record["discovery"]["false_probability"] == 0.05
+    assert len(record["discovery"]["rounds"]) == ASKED.num_rounds
+    page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    for said in ("false texts", "found", "with probability 0.95 at least"):
+        assert said in page.lower()
+        assert said in str(result).lower()
+
+
+def test_nothing_found_is_a_result(plan, tmp_path):
+    texts = [f"{i:03d}" for i in range(500)] * 8
+    asked = sdp.plan(ASKED, num_users=NUM_USERS, epsilon=0.2, delta=1e-6)
+    result = sdp.run(asked, texts, seed=2)
+    assert result.domain == ()
+    assert "Nothing was found" in str(result)
+    assert "Nothing was found" in result.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert result.to_json_dict()["estimates"] == []
+
+
+def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies):
+    how = {"epsilon": 2.0, "delta": 1e-6, "dummies": "shuffler", "max_epsilon0": 6.0}
+    noisy = sdp.plan(sdp.HeavyHitters(max_bytes=2, most=2, bits=8), num_users=NUM_USERS, **how)
+    rounds = noisy.question.num_rounds
+    assert rounds > 1
+    assert noisy.rounds == noisy.guarantee.rounds == rounds
+    assert noisy.without_shuffler.epsilon0 == pytest.approx(rounds * noisy.randomizer.epsilon0)
+    result = sdp.run(noisy, ["ab"] * NUM_USERS, seed=1)
+    assert result.without_shuffler.epsilon0 == noisy.without_shuffler.epsilon0
+    assert result.num_shuffled == rounds * NUM_USERS + result.num_dummies
+    assert f"epsilon of {rounds} rounds" in str(result)
+    assert among_dummies.rounds == among_dummies.question.num_rounds
+
+
+def test_without_dummies_a_user_answers_one_round(plan):
+    assert plan.rounds == plan.guarantee.rounds == 1
+    assert plan.guarantee.num_users == NUM_USERS
+
+
+def test_a_plan_is_saved_and_loaded(plan, among_dummies, tmp_path):
+    for each in (plan, among_dummies):
+        loaded = sdp.Plan.load(each.save(tmp_path / "plan.json"))
+        assert (loaded.question, loaded.rounds, loaded.dummies) == (
+            each.question,
+            each.rounds,
+            each.dummies,
+        )
+        assert loaded.randomizer == each.randomizer
+        assert loaded.guarantee.epsilon_upper == pytest.approx(each.guarantee.epsilon_upper)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sink": list}, "sink"),
+        ({"shuffling": sdp.groups.GroupShuffling}, "leave both out"),
+        ({"post_processing": ["clip"]}, "post_processing"),
+    ],
+)
+def test_a_run_refuses_what_rounds_do_not_have(plan, more, message):
+    if "shuffling" in more:
+        more = {"shuffling": replaced_shuffling()}
+    with pytest.raises((ParameterError, DataError), match=message):
+        sdp.run(plan, ["ab"] * NUM_USERS, **more)
+
+
+def replaced_shuffling():
+    """Return another than the uniform shuffle."""
+    from shuffledp.collection.shuffling import FinishedShuffling
+
+    law = sdp.Guarantee(
+        epsilon=1.0,
+        delta=sdp.Bound(lower=None, upper=1e-6, method="", source="", assumptions=()),
+        num_users=9,
+    )
+    return FinishedShuffling(name="other", account=lambda *_: law)
+
+
+def test_dishonest_users_of_the_last_round(plan, among_dummies):
+    influence = plan.randomizer.influence
+    users = NUM_USERS // ASKED.num_rounds
+    assert plan.largest_shift(7).tolist() == [pytest.approx(7 * influence / users)]
+    alone = among_dummies.largest_shift(7).tolist()
+    assert alone == [pytest.approx(7 * among_dummies.randomizer.influence / NUM_USERS)]
+    result = sdp.run(plan, ["one"] * 3000 + ["two"] * 1000, seed=1)
+    last = result.estimates.discovery.rounds[-1].num_users
+    assert result.largest_shift(7).tolist() == [pytest.approx(7 * influence / last)] * 2
+
+
+def test_too_few_users_for_the_rounds(plan):
+    with (
+        pytest.warns(PlanWarning, match="299 answered"),
+        pytest.raises(DataError, match="too few for 3 rounds of 100"),
+    ):
+        sdp.run(plan, ["ab"] * 299)
+
+
+def test_rounds_are_its_own():
+    with pytest.raises(ParameterError, match="rounds of its own"):
+        sdp.plan(ASKED, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, rounds=2)
+
+
+def test_users_dummies_are_not_accounted_for_rounds():
+    how = {"epsilon": 1.0, "delta": 1e-6, "dummies": "users", "no_local_noise": True}
+    with pytest.raises(sdp.ShuffledpError, match="let the shuffler add them"):
+        sdp.plan(ASKED, num_users=NUM_USERS, **how)
+
+
+# ---------------------------------------------------------------- the guarantee, by enumeration
+def hockey_stick(first, second, epsilon):
+    """Return the divergence of two laws, mappings of outcomes to probabilities."""
+    outcomes = first.keys() | second.keys()
+    factor = math.exp(epsilon)
+    return sum(max(first.get(y, 0.0) - factor * second.get(y, 0.0), 0.0) for y in outcomes)
+
+
+def released(values, channel, bins, *, turns):
+    """Return the law of the multisets of two rounds; the second one's bins follow from the first.
+
+    ``bins`` maps a text to its bin: in the first round, and for each of its outcomes.
+    """
+    first, later = bins
+    law = {}
+    for answered in turns:
+        early = [x for x, turn in zip(values, answered, strict=True) if turn == 0]
+        late = [x for x, turn in zip(values, answered, strict=True) if turn == 1]
+        for seen, chance in multisets([channel[first[x]] for x in early]).items():
+            for more, other in multisets([channel[later[seen][x]] for x in late]).items():
+                key = seen, more
+                law[key] = law.get(key, 0.0) + chance * other / len(turns)
+    return law
+
+
+def multisets(rows):
+    """Return the law of the multiset of independent reports of these laws."""
+    law = {(): 1.0}
+    for row in rows:
+        grown = {}
+        for seen, chance in law.items():
+            for report, each in enumerate(row):
+                key = tuple(sorted((*seen, report)))
+                grown[key] = grown.get(key, 0.0) + chance * each
+        law = grown
+    return law
+
+
+def random_bins(generator):
+    """Return bins of three texts: in one round, and in another for each outcome of the first."""
+    outcomes = [
+        tuple(sorted(each)) for m in range(4) for each in itertools.product(range(3), repeat=m)
+    ]
+    maps = [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 0, 2), (0, 2, 2), (2, 2, 2)]
+    later = {seen: maps[generator.integers(len(maps))] for seen in set(outcomes)}
+    return maps[generator.integers(len(maps))], later
+
+
+@pytest.mark.parametrize("epsilon0", [1.0, 3.0])
+def test_two_rounds_that_depend_on_each_other(epsilon0):
+    base = make_randomizer("k-rr", domain_size=3, epsilon0=epsilon0)
+    profile = OneRound(base).profile
+    channel = [[float(each) for each in row] for row in base.channel()]
+    secret = list(itertools.product((0, 1), repeat=3))
+    generator = sdp.Entropy.from_seed(1).generator()
+    bounds = {e: account_delta(profile, num_users=3, epsilon=e).upper for e in (0.2, 0.5, 0.9)}
+    num_tried, largest = 0, 0.0
+    for _ in range(60):
+        bins = random_bins(generator)
+        others = tuple(generator.integers(3, size=2).tolist())
+        laws = [released((own, *others), channel, bins, turns=secret) for own in range(3)]
+        for (one, other), (epsilon, bound) in itertools.product(
+            itertools.permutations(laws, 2), bounds.items()
+        ):
+            found = hockey_stick(one, other, epsilon)
+            num_tried, largest = num_tried + 1, max(largest, found / bound)
+            assert found <= bound * (1.0 + 1e-9)
+    assert num_tried == 60 * 6 * 3
+    assert largest > 0.7  # the bound is not far from what is there
+    # The negative control: where it is known who answers which round, the bound does not hold.
+    bins = (0, 1, 2), dict.fromkeys(random_bins(generator)[1], (0, 1, 2))
+    known = [released((own, 2, 2), channel, bins, turns=[(0, 1, 1)]) for own in range(2)]
+    assert hockey_stick(*known, 0.5) > bounds[0.5]
+
+
+def test_two_rounds_among_dummies():
+    law = DummyLaw.from_text("laplace:1.2:3")
+    release = sdp.ShuffledRelease(profile=LocalProfile(epsilon0=math.inf), num_users=1, dummies=law)
+    table = np.array(law.table, dtype=np.float64) / 2.0**64
+    alone = np.append(table, 0.0)
+    joint = np.einsum("a,b,c->abc", alone, alone, alone)
+
+    def seen(text):
+        """Return the law of the counts of three bins where one user has a text."""
+        return np.roll(joint, 1, axis=text)
+
+    generator = sdp.Entropy.from_seed(2).generator()
+    maps = [(0, 1), (1, 2), (2, 2)]  # of the victim's two texts, for each outcome of the first
+    choice = generator.choice(3, size=joint.shape)
+    for epsilon in (0.5, 1.0, 2.0):
+        bound = (release * 2).delta(epsilon).upper
+        total = 0.0
+        for place in np.ndindex(joint.shape):
+            one, other = (seen(text)[place] for text in (0, 1))
+            first, second = maps[choice[place]]
+            late = one * seen(first) - math.exp(epsilon) * other * seen(second)
+            total += np.maximum(late, 0.0).sum()
+        assert 0.0 < total <= bound * (1.0 + 1e-9)
