@@ -200,8 +200,9 @@ def test_a_plan_is_saved_and_loaded(plan, among_dummies, tmp_path):
     ("more", "message"),
     [
         ({"sink": list}, "sink"),
-        ({"shuffling": sdp.groups.GroupShuffling}, "leave both out"),
+        ({"shuffling": sdp.groups.GroupShuffling}, "leave all three out"),
         ({"post_processing": ["clip"]}, "post_processing"),
+        ({"dishonest": 9, "seed": 1}, "dishonest = 9"),
     ],
 )
 def test_a_run_refuses_what_rounds_do_not_have(plan, more, message):

@@ -184,7 +184,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     if plan.question.has_rounds and (sink is not None or shuffling != UNIFORM or liars):
         raise ParameterError(
             f"sink, shuffling = {shuffling.name}, dishonest = {dishonest}: {plan.question.kind} "
-            "has a uniform shuffle of honest reports in each of several rounds, which are not kept; "
+            "has a uniform shuffle of honest reports in each of several rounds, and keeps none; "
             "leave all three out"
         )
     how: Any = {"shuffling": shuffling, "dummies": plan.dummies}
