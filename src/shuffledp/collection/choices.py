@@ -21,6 +21,7 @@ from shuffledp.collection.dummies import accounted
 from shuffledp.collection.questions.question import (
     Candidates,
     Laws,
+    Means,
     Question,
     chosen_candidates,
 )
@@ -91,6 +92,17 @@ class Target:
     max_epsilon0: float = LARGEST_EPSILON0
     dummies: str = "none"
     most_dummies: int = MOST_DUMMIES
+
+
+def require_frequency(question: Question, frequency: float) -> None:
+    """Raise unless it is a share of users, and the question is about shares."""
+    if not 0.0 <= frequency <= 1.0:
+        raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
+    if isinstance(question, Means):
+        raise ParameterError(
+            f"frequency = {frequency} is for questions about shares of users, not for "
+            f"{question.kind}: leave it out"
+        )
 
 
 def at_target(question: Question, makers: Candidates, target: Target) -> list[Alternative]:

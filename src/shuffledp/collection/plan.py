@@ -30,7 +30,6 @@ from shuffledp.collection.questions.question import (
     Candidates,
     Estimates_co,
     Laws,
-    Means,
     Question,
     chosen_candidates,
 )
@@ -523,7 +522,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
         is_target &= rounds == 1 or dummies != "users"
         require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_target=is_target)
     if frequency is not None:
-        _require_frequency(question, frequency)
+        choices.require_frequency(question, frequency)
     target = Target(
         require_at_least("num_users", num_users, 1),
         math.inf if epsilon is None else require_positive("epsilon", epsilon),
@@ -539,17 +538,6 @@ def plan(  # noqa: PLR0913  # one keyword an option
     found = replace(found, frequency=frequency, dishonest=liars)
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
-
-
-def _require_frequency(question: Question, frequency: float) -> None:
-    """Raise unless it is a share of users, and the question is about shares."""
-    if not 0.0 <= frequency <= 1.0:
-        raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
-    if isinstance(question, Means):
-        raise ParameterError(
-            f"frequency = {frequency} is for questions about shares of users, not for "
-            f"{question.kind}: leave it out"
-        )
 
 
 def _planned(
