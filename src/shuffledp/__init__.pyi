@@ -17,6 +17,7 @@ from shuffledp.collection.plan import Plan as Plan
 from shuffledp.collection.plan import plan as plan
 from shuffledp.collection.questions.answer_sets import AnswerSets as AnswerSets
 from shuffledp.collection.questions.categories import Categories as Categories
+from shuffledp.collection.questions.columns import Columns as Columns
 from shuffledp.collection.questions.heavy_hitters import HeavyHitters as HeavyHitters
 from shuffledp.collection.questions.mean import Mean as Mean
 from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean

@@ -80,9 +80,21 @@ def _answer_sets() -> Kind:
     )
 
 
+def _columns() -> Kind:
+    rows = [("young", "yes"), ("young", "no"), ("old", "no"), ("old", "no")] * 300
+    table = pl.DataFrame(rows, schema=["age", "vote"], orient="row")
+    domains = {"age": ("young", "old"), "vote": ("yes", "no")}
+    return Kind(
+        question=sdp.Columns(domains, pairs="all"),
+        values=table,
+        truth=np.array([2, 2, 1, 3, 1, 1, 0, 2]) / 4,
+        table=table,
+    )
+
+
 KINDS = {
     kind.question.kind: kind
-    for kind in (_frequencies(), _mean(), _vector_mean(), _words(), _answer_sets())
+    for kind in (_frequencies(), _mean(), _vector_mean(), _words(), _answer_sets(), _columns())
 }
 
 #: Every randomizer of every kind.
@@ -91,5 +103,5 @@ CHOICES = [(name, choice) for name, kind in KINDS.items() for choice in kind.que
 
 def opened(kind: Kind, path: Path) -> Column:
     """Return the values of a kind in a file."""
-    column = None if kind.question.kind == "vector-mean" else "x"
+    column = None if kind.question.table_columns else "x"
     return open_column(path, column, kind.question)

@@ -139,7 +139,7 @@ def test_the_command_line_runs_its_plan(plan, tmp_path):
 
 def test_no_other_module_tells_kinds_apart():
     listed = {SOURCES / "report" / "wording.py", *(SOURCES / "collection/questions").iterdir()}
-    words_of_english = {"stars", "mean", "words"}
+    words_of_english = {"stars", "mean", "words", "columns"}
     own = [f'"{kind}"' for kind in KINDS if kind not in words_of_english]
     found = [
         str(path.relative_to(SOURCES))

@@ -21,6 +21,7 @@ ASKED = {
     "vector-mean": ["--vector", "east,north,up", "--norm", "1"],
     "words": ["--dictionary", "words.txt"],
     "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
+    "columns": ["--columns", "age,vote", "--pairs", "all", "--domain-file", "domains.json"],
 }
 ENDS = [
     "standard_error", "population_standard_error", "lower", "upper", "population_lower",
@@ -30,7 +31,7 @@ KEYS = {
     "mean": ["value", "mean", *ENDS],
     "words": ["value", "count", "frequency", *ENDS],
 }
-KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"]}
+KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"], "columns": KEYS["words"]}
 
 
 @pytest.fixture
@@ -40,12 +41,14 @@ def here(tmp_path, monkeypatch):
     for name, kind in KINDS.items():
         kind.table.write_csv(f"{name}.csv")
         kind.table.write_parquet(f"{name}.parquet")
+    domains = dict(KINDS["columns"].question.domains)
+    (tmp_path / "domains.json").write_text(json.dumps(domains))
     (tmp_path / "words.txt").write_text("tea\ncoffee\nwine\n")
     return tmp_path
 
 
 def run(name, *options, suffix="csv", out="results", table=None, asked=None):
-    column = [] if name == "vector-mean" else ["--column", "x"]
+    column = [] if KINDS[name].question.table_columns else ["--column", "x"]
     return main(
         [
             "run", table or f"{name}.{suffix}", *column, *(asked or ASKED[name]),
@@ -142,7 +145,7 @@ def test_the_randomizer_can_be_named(here, capsys, name, randomizer):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_epsilon0_can_be_fixed(here, capsys, name):
-    column = [] if name == "vector-mean" else ["--column", "x"]
+    column = [] if KINDS[name].question.table_columns else ["--column", "x"]
     arguments = ["run", f"{name}.csv", *column, *ASKED[name], "--delta", "1e-6", "--out", "r"]
     assert main([*arguments, "--epsilon0", "2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -220,6 +223,12 @@ WRONG = {
     "no answers": (["--domain", "a,b", "--max-answers", "0"], "max_answers = 0"),
     "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above k = 2"),
     "no dictionary": (["--dictionary", "absent.txt"], "cannot read the domain from absent.txt"),
+    "pairs of what": (["--pairs", "all"], "--pairs goes with --columns"),
+    "columns of a list": (["--columns", "a,b", "--domain", "x,y"], "a --domain-file (JSON)"),
+    "columns of no JSON": (["--columns", "a,b", "--domain-file", "words.txt"], "no JSON object"),
+    "columns twice": (["--columns", "age,age", "--domain-file", "domains.json"], "'age' twice"),
+    "pairs of one": (["--columns", "age,vote", "--domain-file", "domains.json", "--pairs", "age"],
+                     "pairs has ('age',)"),
     "two domains": (["--domain", "a,b", "--domain-file", "words.txt"], "not both"),
     "another's randomizer": (["--mean", "--range", "0,120", "--randomizer", "k-rr"],
                              "did you mean"),
@@ -230,7 +239,7 @@ WRONG = {
 def test_wrong_questions(here, capsys, case):
     options, message = WRONG[case]
     before = files(here)
-    column = [] if "--vector" in options else ["--column", "x"]
+    column = [] if {"--vector", "--columns"} & {*options} else ["--column", "x"]
     run_it = ["run", "mean.csv", *column, *TARGET, "--out", "results"]
     for command in (run_it, ["plan", "--num-users", "1000", *TARGET]):
         assert main([*command, *options]) == 2
@@ -243,11 +252,13 @@ WRONG_READING = [
     ("mean", ["--truncate"], "--truncate makes no sense"),
     ("mean", ["--missing", "category"], "'category' makes no sense for numbers"),
     ("mean", ["--post-process", "clip"], "means are left as estimated"),
-    ("vector-mean", ["--column", "east"], "give --column, or the columns of a vector"),
+    ("vector-mean", ["--column", "east"], "give --column, or several with"),
     ("vector-mean", ["--other"], "--other makes no sense"),
     ("words", ["--clip"], "--clip makes no sense"),
     ("words", ["--missing", "category"], "'category' makes no sense for words"),
     ("words", ["--post-process", "round"], "'round' is not one of clip"),
+    ("columns", ["--post-process", "norm-sub"], "only consistent and clip apply"),
+    ("columns", ["--clip"], "--clip makes no sense"),
     ("answer-sets", ["--missing", "category"], "'category' makes no sense for sets"),
     ("answer-sets", ["--clip"], "--clip makes no sense"),
     ("answer-sets", ["--separator", ""], "separator is empty"),
@@ -306,6 +317,18 @@ def test_wrong_values(here, capsys, name, text, message):
     assert_refused(here, capsys, before, message)
 
 
+def test_columns_without_a_list_are_read_with_a_caution(here, capsys):
+    asked = ["--columns", "age,vote", "--post-process", "consistent"]
+    assert run("columns", "--json", asked=asked) == 0
+    captured = capsys.readouterr()
+    assert "lists of answers were read from the data" in captured.err
+    saved = json.loads((here / "results/privacy.json").read_text())
+    assert saved["parameters"]["domain_is_discovered"]
+    assert saved["domain"] == ["age=old", "age=young", "vote=no", "vote=yes"]
+    assert main(["plan", "--num-users", "1200", "--columns", "age,vote", *TARGET]) == 2
+    assert "--columns needs --domain-file" in capsys.readouterr().err
+
+
 # ------------------------------------------------------------------ plan
 
 
@@ -316,7 +339,7 @@ def test_a_plan_of_every_kind(here, capsys, name):
     assert out.startswith(f"question        {KINDS[name].question.describe()}\n")
     for text in ("chosen: ", "without a shuffler", "same error with a trusted curator"):
         assert text in out
-    assert ("\nor " in out) == (name not in {"vector-mean", "words"})
+    assert ("\nor " in out) == (name not in {"vector-mean", "words", "columns"})
     error = next(line for line in out.splitlines() if line.startswith("standard error"))
     assert ("%" in error) == ("mean" not in name)
 

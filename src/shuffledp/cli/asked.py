@@ -30,6 +30,9 @@ QUESTION = """
     --max-bytes N         Longest text to be found, in bytes of UTF-8, for --discover.
     --most N              Largest number of texts to be found; 100 by default.
     --bits N              Bits by which each round lengthens prefixes: 4, 8, 12 or 16.
+    --columns A,B,...     Ask for one answer in each of these columns; --domain-file is JSON then, a
+        list of the possible answers by column.
+    --pairs A:B,...|all   With --columns, estimate the cross-tables of these pairs, too.
     """
 
 # The question that each option asks, from all that were given, a column's name and a seed.
@@ -44,16 +47,17 @@ _KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
     "max_answers": lambda given, *_: sdp.AnswerSets(
         given["domain"], max_answers=given["max_answers"]
     ),
+    "columns": lambda given, *_: sdp.Columns(given["domain"], pairs=given.get("pairs")),
 }
 # Options that only go with another one.
-_BESIDE: dict[str, str] = {"most": "discover", "bits": "discover"}
+_BESIDE: dict[str, str] = {"most": "discover", "bits": "discover", "pairs": "columns"}
 # What two options are given together, as here; and of which kinds answers are listed.
 _PAIRS = {
     ("mean", "limits"): "--mean --range 0,120",
     ("vector", "norm"): "--vector x,y --norm 1",
     ("discover", "max_bytes"): "--discover --max-bytes 16",
 }
-_LISTED = ("", "max_answers")
+_LISTED = ("", "max_answers", "columns")
 _LISTS = {"domain", "domain_file"}
 # Files of words, and what these stand for.
 _FILES = {"domain_file": "domain", "dictionary": "dictionary"}
@@ -84,7 +88,9 @@ class Asked:
         for name, asks in _BESIDE.items():
             if name in given and asks not in given:
                 raise click.UsageError(f"--{name} goes with --{asks}: give that, too")
-        if kinds and self._kind in _LISTED and not self.has_domain:
+        if "columns" in given and "domain" in given:
+            raise click.UsageError("--columns needs a --domain-file (JSON) rather than --domain")
+        if self._kind == "max_answers" and not self.has_domain:
             raise click.UsageError(f"{flags[0]} needs --domain or --domain-file")
 
     @property
@@ -97,16 +103,26 @@ class Asked:
         """Whether anything is asked."""
         return bool(self._given)
 
+    @property
+    def is_read_from_data(self) -> bool:
+        """Whether a table is to tell what answers there are."""
+        return not self.is_given or (self._kind == "columns" and not self.has_domain)
+
     def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
         """Return the question, or None where its answers were not listed.
 
         A simulation gets the public key of hash functions from its seed, too.
         """
+        from shuffledp.collection.questions.columns import read_domains
         from shuffledp.core.labels import read_domain
 
         if not self.is_given:
             return None
         given = dict(self._given)
+        if self._kind == "columns":
+            if not self.has_domain:
+                raise click.UsageError("--columns needs --domain-file: no answers are known yet")
+            given["domain"] = read_domains(given.pop("domain_file"), given["columns"])
         for file, words in _FILES.items():
             if file in given:
                 given[words] = read_domain(given[file])
@@ -133,15 +149,24 @@ class Asked:
         **reading: Any,
     ) -> "tuple[Question, Column]":
         """Return the question and the column of a table that answers it, checked, with weights."""
-        question: Any = self.question(name=column or "mean", seed=seed)
+        question: Any
+        if self._kind == "columns" and not self.has_domain:
+            from shuffledp.collection.questions.columns import UnlistedColumns
+
+            question = UnlistedColumns(self._given["columns"], self._given.get("pairs"))
+        else:
+            question = self.question(name=column or "mean", seed=seed)
         if (column is None) != bool(question is not None and question.table_columns):
-            raise click.UsageError("give --column, or the columns of a vector with --vector")
+            raise click.UsageError("give --column, or several with --vector or --columns")
         if weight is not None or most_weight is not None:
             how = {"question": question, "most_weight": most_weight}
             return _weighted(table, (column, weight), how, **reading)
         values = sdp.collection.open_column(table, column, question, **reading)
+        # Reading may have added to the answers.
         if question is None or self.is_about_answers:
-            return sdp.Categories(values.domain), values  # which reading may have added to
+            return sdp.Categories(values.domain), values
+        if self._kind == "columns":
+            return sdp.Columns.of(values), values
         return question, values
 
 

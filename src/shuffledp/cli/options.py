@@ -189,6 +189,17 @@ def answer_list(text: str) -> tuple[str, ...]:
     return tuple(answer.strip() for row in rows for answer in row)
 
 
+def column_pairs(text: str) -> str | tuple[tuple[str, ...], ...]:
+    """Return pairs of columns, or the word all.
+
+    Examples
+    --------
+    >>> column_pairs("age:vote, age:income")
+    (('age', 'vote'), ('age', 'income'))
+    """
+    return text if text == "all" else tuple(tuple(each.split(":")) for each in answer_list(text))
+
+
 def digest(text: str) -> bytes:
     """Return the digest that 64 hexadecimal digits spell.
 
@@ -222,6 +233,7 @@ _KINDS: dict[str, Any] = {
         whole_number: "D G H K M N NODE S T",
         whole_numbers: "N,N,...",
         answer_list: "A,B A,B,...",
+        column_pairs: "A:B,...|all",
         number_range: "LOW,HIGH",
         rounds_or_auto: "T|auto",
         several_rounds: "T|T,T,...|auto",
@@ -359,8 +371,8 @@ ESTIMATING = f"""
     --simultaneous  Intervals that all hold at once.
     interval_about=--about [respondents|population]  Whose intervals are shown: of the people
         who answered, or of a population of which they are a random sample.  [default: respondents]
-    post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex. May be
-        given more than once.  [repeated]
+    post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex; of
+        columns also consistent, which has none. May be given more than once.  [repeated]
     {ABOUT}
     """
 

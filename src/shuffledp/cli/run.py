@@ -140,7 +140,7 @@ def run(
         parameters = {
             "table": str(table),
             "column": column,
-            "domain_is_discovered": planned is None and not what.is_given,
+            "domain_is_discovered": planned is None and what.is_read_from_data,
             **ways,
             "num_missing_dropped": values.num_missing,
             **simulated,

@@ -69,7 +69,8 @@ class Influenced:
         ndarray of float64
             For each label, one if there is none yet, in the unit of an estimate before any
             post-processing. Exact: some honest reports of theirs, and some others instead, reach
-            it. Infinite where it is not known, or dishonest users can send any number of dummies.
+            it; of columns in several pairs an upper bound. Infinite where it is not known, or
+            dishonest users can send any number of dummies.
 
         Examples
         --------

@@ -214,8 +214,8 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
             ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
             ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
             within groups ``groups``, through a network ``network``; with dummies their laws,
-            ``num_dummies`` and the guarantee ``without_dummies``. Plain Python values only; None
-            for an epsilon0 that is infinite.
+            ``num_dummies`` and the guarantee ``without_dummies``; what else was estimated, such as
+            ``associations``. Plain Python values only; None for an epsilon0 that is infinite.
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
         facts: Any = self.facts

@@ -10,6 +10,7 @@ estimate of this form. So a changed value may lie outside its interval.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_positive
 from shuffledp.estimation.frequencies import FrequencyEstimates
 
+EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates)
 
-def clip(estimates: FrequencyEstimates) -> FrequencyEstimates:
+
+def clip(estimates: EstimatesT) -> EstimatesT:
     """Return the estimates with each frequency moved to the nearest value in [0, 1].
 
     Parameters
@@ -91,7 +94,7 @@ def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyE
         is_positive = np.ones_like(is_positive)
     frequency = np.zeros_like(estimates.frequency)
     kept = np.maximum(estimates.frequency[is_positive], 0.0)
-    frequency[is_positive] = _nearest_with_sum(kept, wanted)
+    frequency[is_positive] = nearest_with_sum(kept, wanted)
     return with_frequency(estimates, frequency, "norm-sub")
 
 
@@ -123,7 +126,7 @@ def project_onto_simplex(estimates: FrequencyEstimates) -> FrequencyEstimates:
     >>> project_onto_simplex(estimates).frequency.tolist()
     [1.0, 0.0]
     """
-    return with_frequency(estimates, _nearest_with_sum(estimates.frequency, 1.0), "simplex")
+    return with_frequency(estimates, nearest_with_sum(estimates.frequency, 1.0), "simplex")
 
 
 #: Name of each step, as recorded in ``post_processing``, and its function.
@@ -132,7 +135,7 @@ POST_PROCESSING: Mapping[str, Callable[[FrequencyEstimates], FrequencyEstimates]
 )
 
 
-def _nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+def nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """Return the nearest non-negative vector of the given sum, which must be above 0."""
     # A common shift changes nothing; this one keeps the total from being lost in round-off.
     shifted = values - values.max()
@@ -143,9 +146,7 @@ def _nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.f
     return nearest
 
 
-def with_frequency(
-    estimates: FrequencyEstimates, frequency: NDArray[np.float64], step: str
-) -> FrequencyEstimates:
+def with_frequency(estimates: EstimatesT, frequency: NDArray[np.float64], step: str) -> EstimatesT:
     """Return the estimates with other frequencies, and the step that made them on record."""
     return replace(
         estimates,

@@ -15,6 +15,7 @@ from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
+from shuffledp.report.further import further_tables
 from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 
@@ -74,6 +75,9 @@ def _(subject: Result) -> str:
     lines += [wording.finding(subject), "", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
+    for table in further_tables(subject.estimates, subject):
+        if table.is_short:
+            lines += ["", f"{table.title}:", *wording.same_width([table.headings, *table.rows])]
     lines += ["", privacy_statement(subject).headline, _summary(subject)]
     found = wording.finding_rows(getattr(subject.estimates, "findings", {}))
     facts = [*found, *dummies.guarantee_rows(subject), *wording.trust_facts(subject)]

@@ -7,6 +7,7 @@ from typing import Any
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
+from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import (
     Axis,
@@ -19,6 +20,7 @@ from shuffledp.report.drawing import (
     level,
 )
 from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
+from shuffledp.report.further import further_tables
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import words_of_result
@@ -52,9 +54,9 @@ def _(subject: Result) -> str:
         f"Bars are estimated {words.plural}; whiskers with ends are {own}s, about these users, and "
         f"thin lines {population}s, about a population that they are a random sample of."
     )
-    if len(rows) > _MOST_BARS:
+    if (number := _num_charted(subject)) > _MOST_BARS:
         caption += (
-            f" Shown are the {_MOST_BARS} largest of {len(rows):,} estimates; being picked for "
+            f" Shown are the {_MOST_BARS} largest of {number:,} estimates; being picked for "
             "their size, they tend to be a little too large."
         )
     return render_page(
@@ -84,6 +86,8 @@ def _(subject: Result) -> str:
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
+        further=further_tables(subject.estimates, subject),
+        biased=[each for each in subject.estimates.post_processing if each in POST_PROCESSING],
         bars_caption=caption,
         statement=statement,
         summary=_summary(subject, asked_by, statement.paragraphs),
@@ -91,6 +95,11 @@ def _(subject: Result) -> str:
         shuffle=words_of_result(subject),
         outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
+
+
+def _num_charted(result: Result) -> int:
+    """Return the number of estimates in the chart: cells of tables stand in these alone."""
+    return getattr(result.question, "num_margins", len(result.domain))
 
 
 def _with_minus(numbers: Sequence[str]) -> list[str]:
@@ -167,10 +176,11 @@ def figure_of_estimates(result: Result) -> Figure:
     words, values = wording.wording(result.question), wording.main_estimates(result)
     columns = (wording.errors_and_ends(result, about=each)[1:] for each in INTERVALS_ABOUT)
     ends = [list(zip(*each, strict=True)) for each in columns]
-    shown = list(range(len(rows)))
-    if len(rows) > _MOST_BARS:
+    number = _num_charted(result)
+    shown = list(range(number))
+    if number > _MOST_BARS:
         shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
-    which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {_MOST_BARS} largest"
+    which = f"each of {number}" if number == len(shown) else f"the {_MOST_BARS} largest"
     bars = []
     for i in shown:
         label, *_, estimate, _, own, _, population = rows[i]

@@ -44,6 +44,8 @@ RANDOMIZER_TITLES = {
     "piecewise": "Piecewise mechanism",
     "privunit": "PrivUnit",
     "count-mean-sketch": "Count-mean sketch (CMS)",
+    "sampled-parts": "k-ary randomized response on one part of the answers, drawn in private",
+    "all-parts": "k-ary randomized response on every part of the answers",
 }
 
 #: Who held true answers, by how they were collected: a line of every guarantee.

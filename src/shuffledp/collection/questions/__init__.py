@@ -22,6 +22,7 @@ KINDS = {
     "weighted-frequencies": "shuffledp.collection.questions.weighted:WeightedShares",
     "weighted-mean": "shuffledp.collection.questions.weighted:WeightedMean",
     "heavy-hitters": "shuffledp.collection.questions.heavy_hitters:HeavyHitters",
+    "columns": "shuffledp.collection.questions.columns:Columns",
     "words": "shuffledp.collection.questions.words:Words",
 }
 """Where each kind is; loaded when it is first asked for."""

@@ -160,7 +160,8 @@ def coding(
         return code_of[places], is_missing, is_outside & (not other)
 
     shown = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
-    remedy = f"add it to domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
+    listing = "that list" if where else "domain=[...]"
+    remedy = f"add it to {listing}, or pass other=True to count such values as {OTHER_LABEL!r}"
     place = pl.coalesce(spelt.place_expression(name, dtype, texts), other_place)
     return Coding(
         labels, place, decode, columns.Fault(f"outside the domain{where} ({shown})", remedy)

@@ -20,7 +20,11 @@ class InParts(question.Shares):
     __slots__ = ()
 
     expected_for: ClassVar[str] = "root mean square over all bins"
-    sizes: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of bins of each part."""
+        raise NotImplementedError
 
     @property
     def no_values(self) -> NDArray[np.int64]:

@@ -171,6 +171,22 @@ def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
     return Source(frame, tuple(names), "values")
 
 
+def source_of_columns(values: Any, names: Sequence[str]) -> Source:
+    """Return columns that are in memory, by name in a mapping or a data frame."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = series_of(name, values[name])
+        except (KeyError, IndexError, TypeError, pl.exceptions.ColumnNotFoundError):
+            raise DataError(
+                f"values has no column {name!r}: give a data frame, or a dict with the values of "
+                f"each of {', '.join(names)}"
+            ) from None
+    if len(lengths := {len(each) for each in found.values()}) > 1:
+        raise DataError(f"the columns of values have {lengths} rows: give one row a user")
+    return Source(pl.DataFrame(found).lazy(), tuple(names), "values")
+
+
 def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
     """Return vectors that are in memory as an array, one row a user."""
     try:

@@ -1,0 +1,410 @@
+"""Several columns of answers at once: shares in each, and in cross-tables of pairs of them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import categories, question
+from shuffledp.collection.questions.in_parts import InParts
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core import labels as spelt
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.cross_tables import ColumnEstimates, Part, estimate_columns
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import simultaneous_confidence
+from shuffledp.estimation.post_processing import clip
+from shuffledp.randomizers.parts import Parts, SampledParts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Of all parts together: their noise grows with their number, and so does every table of them.
+MOST_BINS = 100_000
+
+CONSISTENT = "consistent"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Columns(InParts):
+    """Each user has one answer in each of several columns; shares and cross-tables are asked for.
+
+    Parameters
+    ----------
+    domains : mapping of str to iterable
+        The possible answers of each column by its name, at least two of each.
+    pairs : "all", or iterable of (str, str), optional
+        Pairs of columns whose cross-tables are asked for; none by default.
+
+    Raises
+    ------
+    DomainError
+        If a column has fewer than two answers, or one twice; if there are too many cells.
+    ParameterError
+        If there is no column, or a pair is no two of them, or given twice.
+
+    Notes
+    -----
+    Without dummies each user reports on one *part*, drawn in private: a pair's cell, or the answer
+    in a column that is in no pair. With dummies each user reports on every part.
+
+    Examples
+    --------
+    >>> asked = Columns({"age": ["young", "old"], "vote": ["yes", "no"]}, pairs="all")
+    >>> asked.sizes, asked.labels[2], asked.labels[4]
+    ((4,), 'vote=yes', 'age=young & vote=yes')
+    """
+
+    kind: ClassVar[str] = "columns"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
+    has_one_label: ClassVar[bool] = False
+
+    domains: tuple[tuple[str, tuple[str, ...]], ...]
+    pairs: tuple[tuple[str, str], ...]
+    labels: tuple[str, ...]
+
+    def __init__(self, domains: Any, *, pairs: str | Iterable[Iterable[str]] | None = None) -> None:
+        if not isinstance(domains, Mapping) or not domains:
+            raise ParameterError(
+                f"domains = {domains!r} names no answers: give the possible ones of each column, "
+                "such as {'age': ['young', 'old'], 'vote': ['yes', 'no']}"
+            )
+        listed = {}
+        for name, domain in domains.items():
+            what = f"domain of column {name!r}"
+            spelt.require_list(what, domain)
+            labels = spelt.checked_domain(domain, what)
+            listed[name] = spelt.require_two_answers(labels, what)
+        chosen = _checked_pairs(listed, pairs)
+        object.__setattr__(self, "domains", tuple(listed.items()))
+        object.__setattr__(self, "pairs", chosen)
+        if (number := sum(self.sizes)) > MOST_BINS:
+            raise DomainError(
+                f"columns and pairs have {number:,} cells in all, above {MOST_BINS:,}: "
+                f"{_pairs_that_do(listed, chosen)}; or group rare answers"
+            )
+        margins = [f"{name}={label}" for name, labels in listed.items() for label in labels]
+        cells = [
+            f"{one}={label} & {other}={each}"
+            for one, other in chosen
+            for label in listed[one]
+            for each in listed[other]
+        ]
+        object.__setattr__(self, "labels", spelt.checked_domain((*margins, *cells), "labels"))
+
+    @classmethod
+    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "Columns":
+        """Return the question that `to_json_dict` wrote."""
+        made = cls(dict(particulars["domains"]), pairs=particulars["pairs"])
+        if made.labels != tuple(labels):
+            raise DomainError("labels are not those of the columns and pairs: write them anew")
+        return made
+
+    @classmethod
+    def of(cls, column: columns.Column) -> "Columns":
+        """Return the question that checked columns answer."""
+        _, domains, pairs = column.checked_for
+        return cls(dict(cast("Any", domains)), pairs=cast("Any", pairs))
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(dict(self.domains))
+
+    @property
+    def num_margins(self) -> int:
+        """How many of the labels are answers in one column, which come first."""
+        return sum(len(labels) for _, labels in self.domains)
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """Columns of each part: those that are in no pair, then the pairs."""
+        paired = {name for pair in self.pairs for name in pair}
+        return (*((name,) for name in self.table_columns if name not in paired), *self.pairs)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of bins of each part."""
+        size_of = {name: len(labels) for name, labels in self.domains}
+        return tuple(int(np.prod([size_of[name] for name in part])) for part in self.parts)
+
+    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
+        """Return columns in memory, by name in a mapping or data frame, as checked ones."""
+        if missing == "category":
+            lacking = [n for n, labels in self.domains if columns.MISSING_LABEL not in labels]
+            if lacking:
+                raise DomainError(
+                    "missing='category' counts rows without an answer as 'missing', which the "
+                    f"domain of {lacking[0]!r} lacks: list it there, and plan again"
+                )
+        return self.read(tables.source_of_columns(values, self.table_columns), missing=missing)
+
+    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+        """Return columns of answers, checked; rows of codes, one for each part."""
+        return _read(source, dict(self.domains), self.pairs, **reading)
+
+    def value_of_one(self, answer: Any) -> NDArray[np.int64]:
+        """Return the codes of one user's parts, shape (1, L).
+
+        ``answer`` has the answer of each column by name, or is a list of texts ``column=answer``.
+        """
+        if spelt.is_gap(answer):
+            raise single.no_answer()
+        if not isinstance(answer, Mapping):
+            try:
+                pairs = [text.partition("=") for text in tables.listed(answer) if text is not None]
+            except (TypeError, AttributeError):
+                raise DataError(
+                    "the answers are of no columns: give a mapping, or texts like age=young"
+                ) from None
+            answer = {spelt.formed(name): text for name, _, text in pairs}
+            if len(answer) < len(pairs):
+                raise DataError("the answers name a column twice: give one answer of each")
+        if answer.keys() != set(self.table_columns):
+            raise DataError(
+                f"the answers are not one of each of {', '.join(self.table_columns)}: give these"
+            )
+        codes = {}
+        for name, domain in self.domains:
+            place = single.place_of(single.label_of_one(answer[name], domain), domain)
+            codes[name] = np.array([place], dtype=np.int64)
+        return _rows(codes, self)
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What columns have to be checked for; of this the question can be made again."""
+        return ("columns", self.domains, self.pairs)
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for steps but consistent, which is first, and clip."""
+        if list(steps) not in ([], [CONSISTENT], ["clip"], [CONSISTENT, "clip"]):
+            raise ParameterError(
+                f"post-processing {', '.join(steps)} is not for columns: of these only consistent "
+                "and clip apply, in this order"
+            )
+
+    def estimate(
+        self, randomizer: Any, aggregate: Counts, options: question.EstimateOptions
+    ) -> ColumnEstimates:
+        """Return shares in each column, then in each pair's cells, and the pairs' associations."""
+        self.require_post_processing(options.post_processing)
+        confidence, size = options.confidence, len(self.labels)
+        if options.simultaneous:
+            confidence = simultaneous_confidence(confidence, size)
+        found = randomizer.estimate(aggregate, confidence=confidence, interval=options.interval)
+        parts = self._estimated_parts(randomizer, aggregate, found)
+        is_consistent = CONSISTENT in options.post_processing
+        estimates = replace(
+            estimate_columns(found, parts, self.table_columns, is_consistent=is_consistent),
+            confidence=options.confidence,
+            is_simultaneous=options.simultaneous,
+        )
+        return clip(estimates) if "clip" in options.post_processing else estimates
+
+    def _estimated_parts(
+        self, randomizer: Parts, aggregate: Counts, found: FrequencyEstimates
+    ) -> list[Part]:
+        """Return the estimated frequencies of each part with the law of its reports."""
+        domains, number = dict(self.domains), found.num_users
+        is_sampled, parts = isinstance(randomizer, SampledParts), []
+        for place, (first, *rest) in enumerate(self.parts):
+            bins = randomizer.part_slices[place]
+            shape = len(domains[first]), len(domains[rest[0]]) if rest else 1
+            laws = aggregate.dummies[place :: len(self.parts)]
+            parts.append(
+                Part(
+                    names=(first, "".join(rest)),
+                    frequency=found.frequency[bins].reshape(shape),
+                    chances=randomizer.levels[place].support_probabilities,
+                    num_reports=int(aggregate.support[bins].sum()) if is_sampled else number,
+                    num_users=number,
+                    dummy_variance=sum(law.variance for law in laws),
+                    is_sampled=is_sampled,
+                )
+            )
+        return parts
+
+    def shift_by_one(
+        self, randomizer: Parts, num_users: int, counts: Counts | None = None
+    ) -> NDArray[np.float64]:
+        """Return the largest change of each share; of columns in several pairs a bound on it.
+
+        Weights of the parts sum to one, so that a column changes no more than in one of them.
+        """
+        each = InParts.shift_by_one(self, randomizer, num_users, counts)
+        held = list(zip(self.parts, randomizer.part_slices, strict=True))
+        margins = [
+            max(each[bins.start] for names, bins in held if name in names)
+            for name, labels in self.domains
+            for _ in labels
+        ]
+        return np.concatenate([margins, *(each[bins] for names, bins in held if len(names) > 1)])
+
+    def worst_report(self, randomizer: Parts, place: int) -> NDArray[Any]:
+        """Return a user's reports that raise an estimate: in each part that holds its column."""
+        if place >= self.num_margins:  # cells come last, as the pairs do
+            return randomizer.report_for(randomizer.num_bins - len(self.labels) + place)
+        answers = [(n, code) for n, labels in self.domains for code in range(len(labels))]
+        name, code = answers[place]
+        rows = [
+            np.array([code if each == name else 0], dtype=np.int64) for each in self.table_columns
+        ]
+        starts = np.array([bins.start for bins in randomizer.part_slices])
+        bins = _rows(dict(zip(self.table_columns, rows, strict=True)), self)[0] + starts
+        if isinstance(randomizer, SampledParts):
+            bins = bins[[next(i for i, names in enumerate(self.parts) if name in names)]]
+        report: NDArray[Any] = randomizer.report_columns().data[bins]
+        return report
+
+    def describe(self) -> str:
+        """Return the number of columns, and of pairs if there are any."""
+        counts = {"column": len(self.domains), "pair": len(self.pairs)}
+        return ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, the answers of each column, and the pairs."""
+        domains = [[name, list(labels)] for name, labels in self.domains]  # JSON may be sorted
+        return {"kind": self.kind, "domains": domains, "pairs": [list(each) for each in self.pairs]}
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedColumns:
+    """Columns of a table whose possible answers are to be read from it, with a caution."""
+
+    table_columns: tuple[str, ...]
+    pairs: str | tuple[tuple[str, str], ...] | None = None
+    reads: ClassVar[tuple[str, ...]] = ("missing",)
+
+    def __post_init__(self) -> None:
+        _require_different(self.table_columns)
+
+    def read(
+        self, source: tables.Source, *, report: Progress = no_progress, **reading: Any
+    ) -> columns.Column:
+        """Return columns of answers; ``checked_for`` says what a question must list."""
+        listed = {
+            name: categories.discovered(replace(source, names=(name,)), report)
+            for name in self.table_columns
+        }
+        pairs = _checked_pairs(listed, self.pairs)
+        column = _read(source, listed, pairs, report=report, **reading)
+        caution = categories.WAS_READ.format("lists of answers were")
+        return replace(column, cautions=(caution, *column.cautions))
+
+
+def read_domains(path: str | PathLike[str], names: Sequence[str]) -> dict[str, list[object]]:
+    """Return the possible answers of columns from a JSON file that lists them by column."""
+    _require_different(names)
+    try:
+        written = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"cannot read the domains from {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        written = None
+    if not isinstance(written, dict) or not all(isinstance(e, list) for e in written.values()):
+        raise DataError(
+            f'{path} is no JSON object with a list of answers for each column: write {{"age": '
+            '["young", "old"], "vote": ["yes", "no"]}'
+        )
+    if lacking := [name for name in names if name not in written]:
+        raise DataError(f"{path} lists no answers of column {lacking[0]!r}: add them")
+    return {name: written[name] for name in names}
+
+
+def _require_different(names: Sequence[str]) -> None:
+    """Raise `ParameterError` if a column is named twice."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ParameterError(f"columns names {twice[0]!r} twice: name each column once")
+
+
+def _read(
+    source: tables.Source,
+    listed: Mapping[str, tuple[str, ...]],
+    pairs: tuple[tuple[str, str], ...],
+    *,
+    report: Progress = no_progress,
+    missing: str = "error",
+    other: bool = False,
+) -> columns.Column:
+    """Check columns of answers; rows of codes, int64, one for each part."""
+    how: Any = {"missing": missing, "other": other}
+    coded = {
+        name: categories.coding(
+            replace(source, names=(name,)), labels, where=f" of column {name!r}", **how
+        )
+        for name, labels in listed.items()
+    }
+    asked = Columns({name: each.labels for name, each in coded.items()}, pairs=pairs)
+
+    def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        found = [each.decode(batch[name].to_numpy()) for name, each in coded.items()]
+        codes = {name: each[0].astype(np.int64) for name, each in zip(coded, found, strict=True)}
+        is_missing = np.any([each[1] for each in found], axis=0)
+        return _rows(codes, asked), is_missing, *(each[2] for each in found)
+
+    return columns.survey(
+        source,
+        {name: each.place for name, each in coded.items()},
+        decode,
+        *(each.fault for each in coded.values()),
+        missing=missing,
+        report=report,
+        checked_for=asked.checked_for,
+        domain=asked.labels,
+    )
+
+
+def _rows(codes: Mapping[str, NDArray[np.int64]], asked: Columns) -> NDArray[np.int64]:
+    """Return the codes of all parts, shape (n, L), made from the codes of all columns."""
+    size_of = {name: len(labels) for name, labels in asked.domains}
+    found = [
+        codes[first] if not rest else codes[first] * size_of[rest[0]] + codes[rest[0]]
+        for first, *rest in asked.parts
+    ]
+    return np.stack(found, axis=1)
+
+
+def _checked_pairs(
+    listed: Mapping[str, Any], pairs: str | Iterable[Iterable[str]] | None
+) -> tuple[tuple[str, str], ...]:
+    """Return the pairs, two different columns each."""
+    if pairs == "all":
+        return tuple(combinations(listed, 2))
+    if isinstance(pairs, str):
+        raise ParameterError(f"pairs = {pairs!r}: give 'all', or pairs like [('age', 'vote')]")
+    chosen: list[tuple[str, str]] = []
+    for pair in pairs or ():
+        names = tuple(pair)
+        if len(set(names)) != 2 or len(names) != 2 or not listed.keys() >= set(names):
+            known = ", ".join(listed)
+            raise ParameterError(f"pairs has {names}: give two different ones of {known}")
+        if {frozenset(names)} & {frozenset(each) for each in chosen}:
+            raise ParameterError(f"pairs has {names[0]} and {names[1]} twice: give each pair once")
+        chosen.append((names[0], names[1]))
+    return tuple(chosen)
+
+
+def _pairs_that_do(listed: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> str:
+    """Return advice: the pairs with the fewest cells, up to the limit."""
+    by_size = sorted(pairs, key=lambda pair: len(listed[pair[0]]) * len(listed[pair[1]]))
+    left, found = MOST_BINS - sum(map(len, listed.values())), []
+    for pair in by_size:
+        left -= len(listed[pair[0]]) * len(listed[pair[1]])
+        if left < 0:
+            break
+        found.append(pair)
+    return f"pairs = {_spelt(found)} would do" if found else "ask for no pairs"
+
+
+def _spelt(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return pairs as the command line takes them, at most ten."""
+    shown = ",".join(":".join(pair) for pair in pairs[:10])
+    return shown + ",..." * (len(pairs) > 10)

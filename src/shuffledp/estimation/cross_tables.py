@@ -1,0 +1,310 @@
+"""Marginals and cross-tables of several columns: consistent with each other, and tested.
+
+A part is a histogram of one column, or the cells of two columns' cross-table. Every estimate here
+is a sum of the parts' frequencies with coefficients that do not depend on the answers, so that it
+is unbiased and its standard error follows from the law of the reports.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shuffledp.core.arrays import Floats
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.post_processing import nearest_with_sum
+
+#: A chi-square law needs this many reports expected in each cell, dummies included.
+LEAST_EXPECTED = 5.0
+
+# Steps of Gauss and Newton towards the independent table that fits best, and a gain that ends them.
+_STEPS, _NEGLIGIBLE = 20, 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """Chi-square test of whether two columns are independent, in the population of the users.
+
+    Parameters
+    ----------
+    first, second : str
+        Names of the columns.
+    chi_square : float
+        Least weighted squared distance of the estimated cross-table from an independent one, in
+        units of the variance that sampling, noise and dummies give each cell together.
+    degrees_of_freedom : int
+        Of its law under independence, (rows - 1) times (columns - 1).
+    p_value : float or None
+        Chance of such a distance or a larger one under independence; None where fewer than 5
+        reports are expected in some cell, with which that law says nothing.
+    """
+
+    first: str
+    second: str
+    chi_square: float
+    degrees_of_freedom: int
+    p_value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnEstimates(FrequencyEstimates):
+    """Estimates of columns and cross-tables, in the order of the question's labels.
+
+    Parameters
+    ----------
+    associations : tuple of Association
+        One for each pair of columns that was asked for.
+    """
+
+    associations: tuple[Association, ...] = ()
+
+    @property
+    def findings(self) -> dict[str, object]:
+        """The associations, as JSON has them."""
+        return {"associations": [asdict(each) for each in self.associations]}
+
+
+class Moments(NamedTuple):
+    """For each cell the sum of coefficients, and the first and second moments under weights."""
+
+    total: float
+    first: Floats
+    second: Floats
+
+
+class Form(NamedTuple):
+    """Coefficients: ``cell`` of one cell, ``row`` of its row and ``column`` of its column more."""
+
+    cell: float = 0.0
+    row: float = 0.0
+    column: float = 0.0
+
+    def moments(self, weights: Floats) -> Moments:
+        """Return the moments for every cell of a table at once."""
+        rows, columns = weights.sum(axis=1, keepdims=True), weights.sum(axis=0, keepdims=True)
+        squares = self.row**2, self.column**2
+        first = self.cell * weights + self.row * rows + self.column * columns
+        second = (sum(self) ** 2 - sum(squares)) * weights + squares[0] * rows
+        total = self.cell + self.row * weights.shape[1] + self.column * weights.shape[0]
+        return Moments(total, first, second + squares[1] * columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """The estimated frequencies of one part, (rows, columns), and how they came about.
+
+    One column is a table of one column, ``names[1]`` is empty then. ``dummy_variance`` is that of
+    the number of dummies in a cell, of known number in all. With ``is_sampled`` each user answers
+    one part by chance, and the parts' users are different ones; else each user answers all.
+    """
+
+    names: tuple[str, str]
+    frequency: Floats
+    chances: tuple[float, float]
+    num_reports: int
+    num_users: int
+    dummy_variance: float = 0.0
+    is_sampled: bool = True
+
+    @property
+    def unit(self) -> float:
+        """Variance of a frequency for each unit of variance of one report's support."""
+        p, q = self.chances
+        return 1.0 / (self.num_reports * (p - q) ** 2)
+
+    def variance(self, form: Form) -> Floats:
+        """Return the variance of a form at every cell: of sampled users, else given their values.
+
+        Taken at the nearest table of frequencies that can be.
+        """
+        (p, q), table = self.chances, self.frequency
+        nearest = nearest_with_sum(table.ravel(), 1.0).reshape(table.shape)
+        law = form.moments(q + (p - q) * nearest)
+        if self.is_sampled:
+            return self.unit * (law.second - law.first**2)
+        share, ones = form.moments(nearest), form.moments(np.ones_like(table))
+        known = (q * share.total) ** 2 + 2.0 * q * (p - q) * share.total * share.first
+        fixed = law.second - known - (p - q) ** 2 * share.second
+        added = self.dummy_variance * (ones.second - share.total**2 / table.size)
+        return self.unit * (fixed + added / self.num_users)
+
+    @property
+    def precision(self) -> float:
+        """Relative inverse variance of a cell, as if all cells had equally many users.
+
+        As many users are expected to answer each part.
+        """
+        (p, q), share = self.chances, 1.0 / self.frequency.size
+        chance = q + (p - q) * share
+        return (p - q) ** 2 / (chance * (1.0 - chance) + self.dummy_variance / self.num_users)
+
+    def margin(self, name: str) -> Floats:
+        """Return the frequencies of one of its columns."""
+        margin: Floats = self.frequency.sum(axis=1 - self.names.index(name))
+        return margin
+
+    def margin_variance(self, name: str) -> Floats:
+        """Return the variance of `margin`, as `variance` has it."""
+        axis = self.names.index(name)
+        found = self.variance(Form(row=1.0) if axis == 0 else Form(column=1.0))
+        return found[:, 0] if axis == 0 else found[0]
+
+
+def shares_of(parts: Sequence[Part], name: str) -> list[tuple[Part, float]]:
+    """Return the parts with a column, and the weight of each in what is known of it.
+
+    Least squares of all cells, each in units of its variance: a row of m cells has m times that.
+    """
+    held = [part for part in parts if name in part.names]
+    weights = [part.precision * part.frequency.shape[part.names.index(name)] for part in held]
+    weights = [weight / part.frequency.size for part, weight in zip(held, weights, strict=True)]
+    return [(part, weight / sum(weights)) for part, weight in zip(held, weights, strict=True)]
+
+
+def _with_both(part: Part, frequency: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return frequencies with the variances about these users, and about a population.
+
+    They differ by the sampling of users, f (1 - f) / n, which is in the one that parts give if
+    their users are sampled: for each user the form is 1 or 0, as the very cell is.
+    """
+    share = np.clip(frequency, 0.0, 1.0)
+    sampling = share * (1.0 - share) / part.num_users
+    if part.is_sampled:
+        return frequency, np.maximum(variance - sampling, 0.0), variance
+    return frequency, variance, variance + sampling
+
+
+def margin_of(parts: Sequence[Part], name: str) -> tuple[Floats, Floats, Floats]:
+    """Return the frequencies of a column from all parts that hold it, with both variances.
+
+    About these users, and about a population.
+    """
+    held = shares_of(parts, name)
+    frequency = np.sum([weight * part.margin(name) for part, weight in held], axis=0)
+    variance = np.sum([weight**2 * part.margin_variance(name) for part, weight in held], axis=0)
+    return _with_both(held[0][0], frequency, variance)
+
+
+def consistent_table(parts: Sequence[Part], part: Part) -> tuple[Floats, Floats, Floats]:
+    """Return a cross-table with the marginals of `margin_of`, and both variances.
+
+    All of them together are the nearest such tables in weighted least squares: what two tables
+    can disagree on is their columns' marginals, orthogonal to all else in each.
+    """
+    frequency, form, others = part.frequency, {"cell": 1.0}, np.zeros_like(part.frequency)
+    for axis, kind in enumerate(("row", "column")):
+        name, size = part.names[axis], part.frequency.shape[1 - axis]
+        change = (margin_of(parts, name)[0] - part.margin(name)) / size
+        frequency = frequency + np.expand_dims(change, 1 - axis)
+        for other, weight in shares_of(parts, name):
+            if other is part:
+                form[kind] = (weight - 1.0) / size
+                continue
+            variance = (weight / size) ** 2 * other.margin_variance(name)
+            others = others + np.expand_dims(variance, 1 - axis)
+    variance = part.variance(Form(**form)) + others
+    return _with_both(part, frequency, variance)
+
+
+def association(part: Part) -> Association:
+    """Return the chi-square test of independence of a cross-table's columns.
+
+    The weighted squared distance from the nearest independent table, found by the steps of Gauss
+    and Newton from the product of the marginals. Each cell's variance is taken there. With dummies
+    that is a little too large, for their number in all is known.
+    """
+    from scipy.special import gammaincc
+
+    (p, q), table = part.chances, part.frequency
+    ways = [nearest_with_sum(table.sum(axis=1 - axis), 1.0) for axis in (0, 1)]
+    expected = part.num_reports * (q + (p - q) * np.outer(*ways)) + part.dummy_variance
+    weights = (part.num_reports * (p - q)) ** 2 / np.maximum(expected, 1e-300)
+    # Changes of either side that keep its sum.
+    free = [np.eye(way.size)[:, :-1] - np.eye(way.size)[:, -1:] for way in ways]
+    basis = np.block(
+        [
+            [free[0], np.zeros((ways[0].size, free[1].shape[1]))],
+            [np.zeros((ways[1].size, free[0].shape[1])), free[1]],
+        ]
+    )
+    is_known = float(expected.min()) >= LEAST_EXPECTED
+    for _ in range(_STEPS if is_known else 0):
+        pull = weights * (table - np.outer(*ways))
+        mixed = weights * np.outer(*ways)
+        curvature = np.block(
+            [
+                [np.diag(weights @ ways[1] ** 2), mixed],
+                [mixed.T, np.diag(ways[0] ** 2 @ weights)],
+            ]
+        )
+        slope = np.concatenate([pull @ ways[1], ways[0] @ pull])
+        change = basis @ np.linalg.solve(basis.T @ curvature @ basis, basis.T @ slope)
+        ways = [ways[0] + change[: ways[0].size], ways[1] + change[ways[0].size :]]
+        if float(slope @ change) < _NEGLIGIBLE:
+            break
+    chi_square = float((weights * (table - np.outer(*ways)) ** 2).sum())
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    return Association(
+        first=part.names[0],
+        second=part.names[1],
+        chi_square=chi_square,
+        degrees_of_freedom=freedom,
+        p_value=float(gammaincc(0.5 * freedom, 0.5 * chi_square)) if is_known else None,
+    )
+
+
+def estimate_columns(
+    found: FrequencyEstimates, parts: Sequence[Part], names: Sequence[str], *, is_consistent: bool
+) -> ColumnEstimates:
+    """Return estimates of each column, then of each pair's cells, and associations of the pairs.
+
+    ``found`` has the bins of all parts, with an interval each. Sums over cells, and what is made
+    consistent, have normal intervals of the same confidence, of which the kind tells.
+    """
+    alone = {part.names[0]: part for part in parts if not part.names[1]}
+    ends = np.cumsum([part.frequency.size for part in parts])
+    places = {
+        part.names: slice(int(end) - part.frequency.size, int(end))
+        for part, end in zip(parts, ends, strict=True)
+    }
+    quantile, columns = found.quantile, []
+    for name in names:
+        if name in alone:
+            columns.append(_of_bins(found, places[alone[name].names]))
+        else:
+            columns.append(_normal(*margin_of(parts, name), quantile))
+    pairs = [part for part in parts if part.names[1]]
+    for part in pairs:
+        if is_consistent:
+            columns.append(_normal(*consistent_table(parts, part), quantile))
+        else:
+            columns.append(_of_bins(found, places[part.names]))
+    arrays: Any = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+    kind = found.interval
+    if pairs and kind != "wald":
+        kind = "wald" if is_consistent and not alone else f"{kind}, wald for sums"
+    return ColumnEstimates(
+        **arrays,
+        count=arrays["frequency"] * found.num_users,
+        num_users=found.num_users,
+        confidence=found.confidence,
+        interval=kind,
+        post_processing=("consistent",) if is_consistent else (),
+        associations=tuple(map(association, pairs)),
+    )
+
+
+_FIELDS = ("frequency", "standard_error", "population_standard_error", "lower", "upper")
+
+
+def _of_bins(found: FrequencyEstimates, bins: slice) -> dict[str, Floats]:
+    """Return the estimates of some bins as they are."""
+    return {name: getattr(found, name)[bins] for name in _FIELDS}
+
+
+def _normal(frequency: Floats, own: Floats, population: Floats, quantile: float) -> dict[str, Any]:
+    """Return estimates with these variances, and normal intervals."""
+    frequency, error = frequency.ravel(), np.sqrt(own).ravel()
+    ends = frequency - quantile * error, frequency + quantile * error
+    return dict(zip(_FIELDS, (frequency, error, np.sqrt(population).ravel(), *ends), strict=True))
