@@ -55,7 +55,7 @@ def test_intervals_cover_and_estimates_are_unbiased(epsilon0, steps):
     entropy, found = sdp.Entropy.from_seed(2), []
     options = EstimateOptions(confidence=CONFIDENCE, post_processing=steps)
     for _ in range(NUM_RUNS):
-        how = {"num_users": len(codes), "entropy": entropy, "dummies": laws}
+        how = {"num_users": len(codes), "entropy": entropy.spawn(), "dummies": laws}
         found.append(ASKED.estimate(randomizer, collect(randomizer, [codes], **how), options))
     assert all(each.post_processing == steps for each in found)
     level = FALSE_POSITIVE_RATE / (2 * 2 * truth.size * 2)
