@@ -227,11 +227,21 @@ def test_without_liars_nothing_changes():
     assert plan.largest_shift(0).tolist() == [0.0, 0.0]
 
 
-def test_users_dummies_have_no_limit():
+def test_of_users_dummies_all_that_a_device_may_send_count():
+    # All of n devices' S records for one answer, or none of theirs: T_j - M / k moves by S.
     plan = plan_with("poisson:0.05")
-    assert math.isinf(plan.most_shifted)
-    assert "no limit is known" in str(plan)
-    assert plan.to_json_dict()["dishonest"]["largest_shift"] is None
+    records = plan.dummies[0].rare_number(3)
+    assert plan.largest_shift(2).tolist() == pytest.approx([2 * records / 1000] * 3)
+    law = plan.randomizer
+    own = np.array([300, 300, 400 - 1])
+    found = []
+    for more in ([records, 0, 0], [0, records, 0], [0, 0, records], [1, 0, 0]):
+        counts = Counts(
+            support=own + more, num_reports=999 + sum(more), fingerprint=law.fingerprint
+        )
+        told = counts.less_dummies(plan.dummies[0], num_users=1000)
+        found.append(law.estimate(told).frequency[0])
+    assert max(found) - min(found) == pytest.approx(plan.largest_shift(1)[0])
 
 
 def test_a_randomizer_that_does_not_say_has_no_limit():

@@ -5,7 +5,6 @@ limited, though: that is the question's ``shift_by_one``, and is exact. Whoever 
 alone, and randomizes it as agreed, changes an estimate by less.
 """
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, SupportsIndex
 
@@ -69,8 +68,8 @@ class Influenced:
         ndarray of float64
             For each label, one if there is none yet, in the unit of an estimate before any
             post-processing. Exact: some honest reports of theirs, and some others instead, reach
-            it; of columns in several pairs an upper bound. Infinite where it is not known, or
-            dishonest users can send any number of dummies.
+            it; of columns in several pairs an upper bound. Where users send dummies, all messages
+            that a task takes of a device count. Infinite where it is not known.
 
         Examples
         --------
@@ -85,7 +84,7 @@ class Influenced:
         if not number:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":
-            return np.full(labels, math.inf)
+            number *= self.dummies[0].rare_number(labels)
         each = np.asarray(self._shift_by_one(), dtype=np.float64)
         return np.broadcast_to(number * each, labels).copy()
 

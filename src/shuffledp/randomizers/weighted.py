@@ -5,7 +5,7 @@ is kept with the probability weight / largest weight, by a coin of its user's ow
 drawn" otherwise: one more category. A number is multiplied by that ratio instead, which is exact.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,23 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Aggregate, Reports
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import Interval
 from shuffledp.randomizers import checks
 
 # So many words draw a number in [0, 2^63).
 _COIN = 2.0**63
+
+
+_ERRORS = ("standard_error", "population_standard_error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightedFrequencies(FrequencyEstimates):
+    """Shares of the users' weight, whose errors and intervals all count coins and sampling."""
+
+    def _population_interval(self) -> Interval:
+        return self.lower, self.upper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +136,25 @@ class Weighted:
         found: Aggregate = replace(self.base.aggregate(own), fingerprint=self.fingerprint)
         return found
 
-    def estimate(self, data: Any, **how: Any) -> Any:
-        """Return the base's estimates: of what is drawn, or of numbers times weights' ratios."""
+    def estimate(self, data: Any, *, scale: float = 1.0, **how: Any) -> Any:
+        """Return shares of the weight, or the weighted mean; ``scale`` is most over mean weight.
+
+        A report is for category j, before noise, with the probability 1[x = j] w / most_weight,
+        whose mean over the users is the share of j in the weight, over the scale. Which answers
+        were drawn is not known, so that errors of shares are those of a sample: p (1 - p) of each
+        user's coin is at most f (1 - f) of their mean f, on average.
+        """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         checks.require_same_law(counts.fingerprint, self.fingerprint)
-        return self.base.estimate(replace(counts, fingerprint=self.base.fingerprint), **how)
+        found = self.base.estimate(replace(counts, fingerprint=self.base.fingerprint), **how)
+        facts = {each.name: getattr(found, each.name) for each in fields(found) if each.init}
+        if self.low is not None:
+            scaled = {name: scale * each for name, each in facts.items() if name in _ERRORS}
+            places = {name: self.low + scale * facts[name] for name in ("mean", "lower", "upper")}
+            return replace(found, **scaled, **places)
+        facts |= {name: scale * each[:-1] for name, each in found.columns().items()}
+        facts["standard_error"] = facts["population_standard_error"]
+        facts["lower"], facts["upper"] = (
+            facts.pop(f"population_{end}") for end in ("lower", "upper")
+        )
+        return WeightedFrequencies(**facts)

@@ -335,6 +335,10 @@ class Means:
         """Return nothing: a mean is no share."""
         return
 
+    def _asked(self) -> dict[str, Any]:
+        """Return further arguments of the randomizer."""
+        return {}
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
         if steps:
@@ -356,9 +360,8 @@ class Means:
     ) -> MeanEstimates:
         """Return the mean; of vectors, the mean of each coordinate."""
         self.require_post_processing(options.post_processing)
-        return randomizer.estimate(
-            aggregate, confidence=options.confidence, simultaneous=options.simultaneous
-        )
+        how: Any = {"confidence": options.confidence, "simultaneous": options.simultaneous}
+        return randomizer.estimate(aggregate, **how, **self._asked())
 
 
 def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:

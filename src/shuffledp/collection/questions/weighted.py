@@ -15,10 +15,6 @@ from shuffledp.collection.source import columns, tables
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.reports import Counts
-from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.estimation.means import MeanEstimates
-from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.randomizers.weighted import Weighted
 
 _PUBLIC = (
@@ -27,15 +23,8 @@ _PUBLIC = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WeightedFrequencies(FrequencyEstimates):
-    """Shares of the users' weight, whose errors and intervals all count sampling.
-
-    They cover the coins that drew answers by their weights.
-    """
-
-    def _population_interval(self) -> tuple[Floats, Floats]:
-        return self.lower, self.upper
+# What is known of the weights, as fields and in JSON.
+_KNOWN = ("most_weight", "mean_weight", "design_effect")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +58,10 @@ class Weights:
         """Return the question that `to_json_dict` wrote."""
         from shuffledp.collection.questions import question_from_json
 
-        known = ("most_weight", "mean_weight", "design_effect")
         return cls(
             question=question_from_json(particulars["question"], labels),
             table_columns=tuple(particulars["table_columns"]),
-            **{name: float(particulars[name]) for name in known},
+            **{name: float(particulars[name]) for name in _KNOWN},
         )
 
     def to_json_dict(self) -> dict[str, object]:
@@ -81,9 +69,7 @@ class Weights:
         return {
             "kind": self.kind,  # type: ignore[attr-defined]  # of the class below
             "question": self.question.to_json_dict(),
-            "most_weight": self.most_weight,
-            "mean_weight": self.mean_weight,
-            "design_effect": self.design_effect,
+            **{name: getattr(self, name) for name in _KNOWN},
             "table_columns": list(self.table_columns),
         }
 
@@ -126,6 +112,10 @@ class Weights:
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the base's, times the largest weight over the mean."""
         return self.scale * self.question.shift_by_one(randomizer.base, num_users, counts)
+
+    def _asked(self) -> dict[str, Any]:
+        """Return the scale of the estimates, for the randomizer."""
+        return {"scale": self.scale}
 
     def fitted(self, column: columns.Column) -> Self:
         """Return the question with the mean weight of the users of a column."""
@@ -218,39 +208,6 @@ class WeightedShares(Weights, question.Shares):
         noise = question.error_at(randomizer.base, num_users, drawn, dummies)
         return self.scale * math.hypot(noise, math.sqrt(drawn * (1.0 - drawn) / num_users))
 
-    def estimate(
-        self, randomizer: Weighted, aggregate: Counts, options: question.EstimateOptions
-    ) -> FrequencyEstimates:
-        """Return the share of the weight with each answer, after the steps of post-processing.
-
-        A report is of answer j with the mean of 1[x = j] w / most_weight over the users as its
-        probability, before noise. What is drawn is unknown, so that errors are those of a sample.
-        """
-        self.require_post_processing(options.post_processing)
-        drawn = randomizer.estimate(
-            aggregate,
-            confidence=options.confidence,
-            interval=options.interval,
-            simultaneous=options.simultaneous,
-        )
-        arrays = {name: self.scale * each[:-1] for name, each in drawn.columns().items()}
-        errors = arrays["population_standard_error"]
-        found: FrequencyEstimates = WeightedFrequencies(
-            count=arrays["count"],
-            frequency=arrays["frequency"],
-            standard_error=errors,
-            population_standard_error=errors,
-            lower=arrays["population_lower"],
-            upper=arrays["population_upper"],
-            num_users=drawn.num_users,
-            confidence=drawn.confidence,
-            interval=drawn.interval,
-            is_simultaneous=drawn.is_simultaneous,
-        )
-        for step in options.post_processing:
-            found = POST_PROCESSING[step](found)
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedMean(Weights, question.Means):
@@ -288,21 +245,6 @@ class WeightedMean(Weights, question.Means):
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
         """Return the standard error of the mean."""
         return self.scale * self._scaled.expected_error(randomizer.base, num_users, dummies)
-
-    def estimate(
-        self, randomizer: Any, aggregate: Any, options: question.EstimateOptions
-    ) -> MeanEstimates:
-        """Return the weighted mean: the lower limit, and what is reported over the mean weight."""
-        found = self._scaled.estimate(randomizer, aggregate, options)
-        low, scale = self.question.low, self.scale
-        return replace(
-            found,
-            mean=low + scale * found.mean,
-            standard_error=scale * found.standard_error,
-            population_standard_error=scale * found.population_standard_error,
-            lower=low + scale * found.lower,
-            upper=low + scale * found.upper,
-        )
 
 
 def weighted(
