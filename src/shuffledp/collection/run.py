@@ -137,8 +137,9 @@ def run(  # noqa: PLR0913  # one keyword an option
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
     engine : callable, optional
-        Where blocks are randomized and counted: ``map`` of a `shuffledp.engines.Processes`. The
-        result does not depend on it, with a seed to the last digit.
+        Where blocks are randomized and counted: ``map`` of a
+        `~shuffledp.engines.processes.Processes`. The result does not depend on it, with a seed to
+        the last digit.
 
     Returns
     -------
