@@ -8,6 +8,7 @@ import pytest
 from shuffledp import (
     AnswerSets,
     Categories,
+    Columns,
     Mean,
     VectorMean,
     Words,
@@ -28,6 +29,10 @@ QUESTIONS = [
     (
         AnswerSets(domain=("a", "b", "c", "d"), max_answers=2),
         np.array([[0, 1], [-1, -1], [2, -1], [3, 0]]),
+    ),
+    (
+        Columns({"vote": ("b", "a"), "age": ("x", "y", "z")}, pairs=[("age", "vote")]),
+        np.array([[0], [5], [2], [3]]),
     ),
 ]
 CASES = [

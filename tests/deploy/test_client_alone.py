@@ -9,11 +9,12 @@ import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
 from printed_numbers import PROMISED
-from shuffledp import AnswerSets, Categories, Mean, Words
+from shuffledp import AnswerSets, Categories, Columns, Mean, Words
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import ProtocolError
 
 FIFTY = [str(each) for each in range(50)]
+COLUMNS = Columns({"age": ["young", "old"], "vote": ["yes", "no"]}, pairs="all")
 # What is asked, what is answered, the least batch, and an epsilon little above what is proved.
 TASKS = {
     "the guide's": (Categories(["yes", "no"]), "k-rr", 2.0, "yes", 10_000, "0.1194"),
@@ -23,6 +24,7 @@ TASKS = {
     "a number": (Mean(0, 120), "piecewise", 2.0, 43.5, 10_000, "0.15"),
     "a word": (Words(["a"], key=bytes(16)), "count-mean-sketch", 2.0, "b", 10_000, "0.12"),
     "a set": (AnswerSets(FIFTY, max_answers=3), "sampled:k-rr", 2.0, ["1", "9"], 10_000, "0.15"),
+    "columns": (COLUMNS, "sampled-parts", 2.0, {"age": "old", "vote": "no"}, 10_000, "0.14"),
 }
 
 # Reads a task, an answer, two keys and a place from standard input; says what it found and sends.

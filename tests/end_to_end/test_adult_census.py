@@ -80,3 +80,27 @@ def test_a_vector_of_age_and_hours(census, tmp_path):
     estimates = sdp.run(plan, vectors, seed=4).estimates
     truth = np.array([table["age"].mean(), table["hours"].mean()])
     assert (np.abs(estimates.mean - truth) <= STANDARD_ERRORS * estimates.standard_error).all()
+
+
+@pytest.mark.parametrize("steps", [(), ("consistent",)])
+def test_education_income_and_sex_with_their_tables(census, steps):
+    path, frame = census
+    names = ["education", "income", "sex"]
+    domains = {name: sorted(frame[name].unique()) for name in names}
+    question = sdp.Columns(domains, pairs="all")
+    plan = sdp.plan(question, num_users=len(frame), epsilon=EPSILON, delta=DELTA)
+    values = sdp.collection.open_column(path, None, question)
+    estimates = sdp.run(plan, values, seed=5, post_processing=steps).estimates
+    held = [
+        [
+            frame[name] == answer
+            for name, _, answer in (e.partition("=") for e in label.split(" & "))
+        ]
+        for label in question.labels
+    ]
+    truth = np.array([np.mean(np.all(each, axis=0)) for each in held])
+    error = np.abs(estimates.frequency - truth)
+    # Errors at the estimates, not below those that the plan expects of a rare cell.
+    least = min(plan.randomizer.bin_error(part, 0.0, len(frame)) for part in range(3))
+    assert (error <= STANDARD_ERRORS * np.maximum(estimates.standard_error, least)).all()
+    assert max(each.p_value for each in estimates.associations) < 1e-6
