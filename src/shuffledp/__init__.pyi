@@ -18,6 +18,7 @@ from shuffledp.collection.plan import plan as plan
 from shuffledp.collection.questions.answer_sets import AnswerSets as AnswerSets
 from shuffledp.collection.questions.categories import Categories as Categories
 from shuffledp.collection.questions.columns import Columns as Columns
+from shuffledp.collection.questions.distribution import Distribution as Distribution
 from shuffledp.collection.questions.heavy_hitters import HeavyHitters as HeavyHitters
 from shuffledp.collection.questions.mean import Mean as Mean
 from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean

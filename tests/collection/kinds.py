@@ -92,9 +92,27 @@ def _columns() -> Kind:
     )
 
 
+def _distribution() -> Kind:
+    values = [0.0, 0.5, 3.2, 3.9, 7.0, 9.0] * 200
+    return Kind(
+        question=sdp.Distribution(bins=9, limits=(0, 9), name="x"),
+        values=values,
+        truth=np.array([2, 0, 0, 2, 0, 0, 0, 1, 1]) / 6,
+        table=pl.DataFrame({"x": values}),
+    )
+
+
 KINDS = {
     kind.question.kind: kind
-    for kind in (_frequencies(), _mean(), _vector_mean(), _words(), _answer_sets(), _columns())
+    for kind in (
+        _frequencies(),
+        _mean(),
+        _vector_mean(),
+        _words(),
+        _answer_sets(),
+        _columns(),
+        _distribution(),
+    )
 }
 
 #: Every randomizer of every kind.

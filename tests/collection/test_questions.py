@@ -128,6 +128,7 @@ def test_descriptions():
         "vector-mean": "vectors of 3 numbers, norm at most 1",
         "words": "any text, 3 words asked for",
         "answer-sets": "up to 2 of 4 answers",
+        "distribution": "numbers in 9 bins of [0, 9]",
     }
 
 

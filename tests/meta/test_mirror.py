@@ -17,6 +17,7 @@ ELSEWHERE = {
     "collection/questions/answer_sets.py": "collection/test_questions.py",
     "collection/questions/categories.py": "collection/test_questions.py",
     "collection/questions/columns.py": "collection/test_columns.py",
+    "collection/questions/distribution.py": "collection/test_distributions.py",
     "collection/questions/mean.py": "collection/test_bit_sums.py",
     "collection/questions/question.py": "collection/test_questions.py",
     "collection/questions/vector_mean.py": "collection/test_questions.py",

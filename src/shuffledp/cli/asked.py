@@ -21,7 +21,11 @@ QUESTION = """
     --domain A,B,...      The possible answers.
     --domain-file PATH    The possible answers, one a line, in a text file.
     --mean                Estimate the mean of a number; needs --range.
-    limits=--range LOW,HIGH  Limits of the number, for --mean.
+    --quantiles P,P,...   Estimate quantiles of a number, such as .25,.5,.75, and its histogram.
+    --histogram           Estimate the histogram of a number, and the shares below its edges.
+    --bins N|EDGES        For both: edges of the bins, or the number of bins in --range, 64 if left
+        out.
+    limits=--range LOW,HIGH  Limits of the number, for --mean, --quantiles and --histogram.
     --vector A,B,...      Estimate the mean of a vector, of these coordinates; needs --norm.
     --norm X              Largest Euclidean norm of a vector.
     --dictionary PATH     Values are any texts; estimate the words of this file, one a line.
@@ -38,7 +42,9 @@ QUESTION = """
 # The question that each option asks, from all that were given, a column's name and a seed.
 _KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
     "": lambda given, *_: sdp.Categories(given["domain"]),
-    "mean": lambda given, name, _: sdp.Mean(*given["limits"], name=name),
+    "mean": lambda given, name, _: sdp.Mean(*given["limits"], name=name or "mean"),
+    "quantiles": lambda given, name, _: _distribution(given, name),
+    "histogram": lambda given, name, _: _distribution(given, name),
     "vector": lambda given, *_: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
     "dictionary": lambda given, _, seed: sdp.Words(given["dictionary"], key=_key(seed)),
     "discover": lambda given, *_: sdp.HeavyHitters(
@@ -58,7 +64,10 @@ _PAIRS = {
     ("discover", "max_bytes"): "--discover --max-bytes 16",
 }
 _LISTED = ("", "max_answers", "columns")
+_BINNED = ("quantiles", "histogram")
 _LISTS = {"domain", "domain_file"}
+# Number of bins of a distribution where none is stated.
+_USUAL_BINS = 64
 # Files of words, and what these stand for.
 _FILES = {"domain_file": "domain", "dictionary": "dictionary"}
 
@@ -67,7 +76,7 @@ class Asked:
     """The values of `QUESTION`, taken out of all options and checked against each other."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        others = (*_BESIDE, *(name for _, name in _PAIRS))
+        others = (*_BESIDE, *(name for _, name in _PAIRS), "bins")
         values = taken(options, *_LISTS, *filter(None, _KINDS), *others).items()
         given = {name: each for name, each in values if each is not None and each is not False}
         kinds = [name for name in _KINDS if name in given]
@@ -81,8 +90,10 @@ class Asked:
             raise click.UsageError("give --domain or --domain-file, not both")
         if self.has_domain and self._kind not in _LISTED:
             raise click.UsageError(f"{flags[0]} needs no --domain")
+        _require_bins(self._kind, given)
         for (asks, beside), example in _PAIRS.items():
-            if (asks in given) != (beside in given):
+            is_free = self._kind in _BINNED and beside == "limits"
+            if (asks in given) != (beside in given) and not is_free:
                 pair = " and ".join(re.findall(r"--[\w-]+", example))
                 raise click.UsageError(f"{pair} go together, as in {example}")
         for name, asks in _BESIDE.items():
@@ -108,7 +119,7 @@ class Asked:
         """Whether a table is to tell what answers there are."""
         return not self.is_given or (self._kind == "columns" and not self.has_domain)
 
-    def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
+    def question(self, *, name: str = "", seed: int | None = None) -> "Question | None":
         """Return the question, or None where its answers were not listed.
 
         A simulation gets the public key of hash functions from its seed, too.
@@ -155,7 +166,7 @@ class Asked:
 
             question = UnlistedColumns(self._given["columns"], self._given.get("pairs"))
         else:
-            question = self.question(name=column or "mean", seed=seed)
+            question = self.question(name=column or "", seed=seed)
         if (column is None) != bool(question is not None and question.table_columns):
             raise click.UsageError("give --column, or several with --vector or --columns")
         if weight is not None or most_weight is not None:
@@ -185,6 +196,28 @@ def _weighted(
     most = how["most_weight"]
     weights = weights_of(values)
     return sdp.weighted(question, weights, most_weight=most, columns=columns), values
+
+
+def _require_bins(kind: str, given: dict[str, Any]) -> None:
+    """Raise unless bins, or their edges, are given as the question needs them."""
+    if kind not in _BINNED:
+        if "bins" in given:
+            raise click.UsageError("--bins is for --quantiles and --histogram: give one of them")
+    elif isinstance(given.get("bins"), tuple) == ("limits" in given):
+        raise click.UsageError(
+            f"--{kind} needs either --range, perhaps with a number of --bins, or all edges of the "
+            "bins, as in --bins 0,18,65,120"
+        )
+
+
+def _distribution(given: dict[str, Any], name: str) -> "Question":
+    """Return the question of the distribution of a number, in even bins or between edges."""
+    bins: Any = given.get("bins", _USUAL_BINS)
+    how: Any = {"bins": bins, "limits": given.get("limits")}
+    if isinstance(bins, tuple):
+        how = {"edges": bins}
+    how |= {"name": name} if name else {}
+    return sdp.Distribution(**how, quantiles=given.get("quantiles", ()))
 
 
 def _key(seed: int | None) -> bytes | None:

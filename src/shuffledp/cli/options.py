@@ -140,6 +140,24 @@ def number_range(text: str) -> tuple[float, float]:
     raise click.BadParameter(f"{text!r} is not two numbers: write it like 0,120")
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """Return numbers separated by commas.
+
+    Examples
+    --------
+    >>> numbers(".25, .5")
+    (0.25, 0.5)
+    """
+    with suppress(ValueError):
+        return tuple(float(part) for part in text.split(","))
+    raise click.BadParameter(f"{text!r} is not a list of numbers: write it like 0.25,0.5")
+
+
+def number_or_edges(text: str) -> int | tuple[float, ...]:
+    """Return a number of bins, or their edges separated by commas."""
+    return numbers(text) if "," in text else whole_number(text)
+
+
 def duration(text: str) -> int:
     """Return seconds of a time such as ``90``, ``30s``, ``15m``, ``6h`` or ``1d``.
 
@@ -235,6 +253,8 @@ _KINDS: dict[str, Any] = {
         answer_list: "A,B A,B,...",
         column_pairs: "A:B,...|all",
         number_range: "LOW,HIGH",
+        numbers: "P,P,...",
+        number_or_edges: "N|EDGES",
         rounds_or_auto: "T|auto",
         several_rounds: "T|T,T,...|auto",
         share: "SHARE",

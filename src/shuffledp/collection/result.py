@@ -21,6 +21,7 @@ from shuffledp.core.shown import registered_renderer
 
 if TYPE_CHECKING:
     from shuffledp.collection.shuffling import ShuffleFacts, Shuffling
+    from shuffledp.estimation.distributions import Estimate
     from shuffledp.leakage.priors import PriorKnowledge
     from shuffledp.randomizers.base import LocalRandomizer
 
@@ -183,9 +184,8 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
 
     @property
     def root_mean_square_error(self) -> float:
-        """Root mean square of the standard errors about these users."""
-        squares = self.estimates.standard_error**2
-        return float(squares.mean() ** 0.5) if squares.size else 0.0
+        """Root mean square of the standard errors about these users, as a plan expects them."""
+        return self.estimates.root_mean_square_error
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -240,10 +240,27 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
             "without_shuffler": self.without_shuffler.to_json_dict(),
             **self._dishonest_json(),
             **getattr(estimates, "findings", {}),
+            **self._quantiles_json(),
             **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),
         }
+
+    @property
+    def quantiles(self) -> "tuple[tuple[float, Estimate], ...]":
+        """Quantiles that the question names, with their estimates; of a distribution only."""
+        asked = getattr(self.question, "quantiles", ())
+        if not asked:
+            return ()
+        estimates: Any = self.estimates
+        return tuple(
+            zip(asked, estimates.quantiles(*asked, about=self.interval_about), strict=True)
+        )
+
+    def _quantiles_json(self) -> dict[str, object]:
+        """Return the part about quantiles, empty where none are asked for."""
+        found = [{"quantile": each} | estimate._asdict() for each, estimate in self.quantiles]
+        return {"quantiles": found} if found else {}
 
     def _dummies_json(self) -> dict[str, object]:
         """Return the part about dummies, empty where there are none."""

@@ -55,7 +55,7 @@ class Arrays(Frames):
         lower, upper = self._population_interval()
         object.__setattr__(self, "population_lower", lower)
         object.__setattr__(self, "population_upper", upper)
-        for name, values in self.columns().items():
+        for name, values in Arrays.columns(self).items():
             object.__setattr__(self, name, read_only(values))
 
     def _population_interval(self) -> Interval:
@@ -67,6 +67,12 @@ class Arrays(Frames):
         """How many standard errors a normal interval reaches to either side."""
         size = self.standard_error.size if self.is_simultaneous else 1
         return normal_quantile(simultaneous_confidence(self.confidence, size))
+
+    @property
+    def root_mean_square_error(self: Any) -> float:
+        """Root mean square of the standard errors about these users."""
+        squares = self.standard_error**2
+        return float(squares.mean() ** 0.5) if squares.size else 0.0
 
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """Return the arrays by name, in the order of a table."""

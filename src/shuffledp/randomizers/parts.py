@@ -6,7 +6,7 @@ user reports one part drawn at random, or all of them as messages of their own.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise, product
@@ -254,8 +254,12 @@ class SampledParts(Parts):
             tuple(
                 share * each for part, code in zip(parts, row, strict=True) for each in part[code]
             )
-            for row in product(*map(range, self.sizes))
+            for row in self._rows()
         )
+
+    def _rows(self) -> Iterable[Sequence[int]]:
+        """Return all possible rows of codes."""
+        return product(*map(range, self.sizes))
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one report for each row of codes, shape (n, L); n = 0 too.

@@ -23,7 +23,7 @@ from shuffledp.report.dummies import upper_in_json, values_of_forms
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
 from shuffledp.report.shuffles import shuffle_words
-from shuffledp.report.wording import BARE, RANDOMIZER_TITLES, TOGETHER, WORDS, true_answers
+from shuffledp.report.wording import BARE, TOGETHER, WORDS, title_of, true_answers
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
@@ -96,7 +96,7 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         together=TOGETHER,
         **values_of_forms(record),
         num_users=int(record["num_users"]),
-        mechanism=BARE if is_bare else RANDOMIZER_TITLES.get(name, name),
+        mechanism=BARE if is_bare else title_of(name),
         shuffler=str(record["shuffler"]),
         shuffle=shuffle.replace("randomized answers", "answers") if is_bare else shuffle,
         is_trusted=record["collected_by"] == "table",

@@ -54,7 +54,7 @@ def _(subject: Result) -> str:
     headings, rows = _cells(subject)
     return _fragment(
         wording.finding(subject),
-        [statement.headline, _summary(subject)],
+        [*_quantile_lines(subject), statement.headline, _summary(subject)],
         headings,
         rows[:_MOST_ROWS],
         alert=f"Simulation. {SIMULATION_WARNING}" if subject.is_simulation else "",
@@ -72,7 +72,12 @@ def _(subject: Result) -> str:
     if subject.is_simulation:
         lines.append(f"SIMULATION. {SIMULATION_WARNING}")
     lines += [f"Warning: {visible(warning)}" for warning in subject.warnings]
-    lines += [wording.finding(subject), "", *wording.same_width([headings, *rows[:_MOST_ROWS]])]
+    lines += [
+        wording.finding(subject),
+        *_quantile_lines(subject),
+        "",
+        *wording.same_width([headings, *rows[:_MOST_ROWS]]),
+    ]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
     for table in further_tables(subject.estimates, subject):
@@ -181,6 +186,12 @@ def _summary(result: Result) -> str:
         f"({result.question.describe()}, {local}), "
         f"{result.shuffler} shuffler" + (f", {added}" if result.dummies else "")
     )
+
+
+def _quantile_lines(result: Result) -> list[str]:
+    """Return quantiles, a line each, where there are more than the finding names."""
+    facts = wording.quantile_facts(result)
+    return [f"{name}: {text}" for name, text in facts] if len(facts) > 1 else []
 
 
 def _cells(result: Result) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

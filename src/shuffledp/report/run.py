@@ -7,6 +7,7 @@ from typing import Any
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
+from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import (
@@ -18,6 +19,7 @@ from shuffledp.report.drawing import (
     epsilon_figure,
     isolated,
     level,
+    lines_figure,
 )
 from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
 from shuffledp.report.further import further_tables
@@ -83,6 +85,8 @@ def _(subject: Result) -> str:
         randomizer_title=wording.randomizer_title(subject.randomizer),
         bars=figure_of_estimates(subject) if rows else None,
         dishonest=wording.dishonest_facts(subject),
+        quantiles=wording.quantile_facts(subject),
+        cumulative=figure_of_cumulative(subject),
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
@@ -194,6 +198,33 @@ def figure_of_estimates(result: Result) -> Figure:
         x=Axis(is_share=words.is_share),
         description=f"Bar chart of the estimated {words.plural}, {which}, with {headings[-3]}s and "
         f"{headings[-1]}s. The table of estimates holds the same numbers.",
+    )
+
+
+def figure_of_cumulative(result: Result) -> Figure | None:
+    """Return the share of users below each edge in its band, with quantiles; of a distribution."""
+    estimates: Any = result.estimates
+    if not isinstance(estimates, DistributionEstimates):
+        return None
+    about, edges = result.interval_about, estimates.edges
+    lower, upper = estimates.cumulative_interval(about=about, simultaneous=True)
+    ends = tuple((first, *side.tolist()) for first, side in ((0.0, lower), (0.0, upper)))
+    below = (0.0, *estimates.cumulative.tolist())
+    name = "share below"
+    lines = [Line(name=name, x=edges, y=below, colour="var(--accent)", band=(ends[0], ends[1]))]
+    lines += [
+        Line(name=title, x=(low, high), y=(share, share), colour="var(--ink)", width=2.5)
+        for (share, (_, low, high)), (title, _) in zip(
+            result.quantiles, wording.quantile_facts(result), strict=True
+        )
+    ]
+    percent = f"{100.0 * estimates.confidence:g}%"
+    return lines_figure(
+        "chart-cumulative",
+        lines,
+        x=Axis(title=result.about.column or getattr(result.question, "name", "")),
+        y=Axis(title="share of users below", is_share=True, has_zero=True),
+        band=f"holds all shares at once with probability {percent}",
     )
 
 

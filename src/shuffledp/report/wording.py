@@ -17,6 +17,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
     best_guess,
     brief,
+    counted,
     decimals_for,
     display_width,
     fixed,
@@ -46,6 +47,8 @@ RANDOMIZER_TITLES = {
     "count-mean-sketch": "Count-mean sketch (CMS)",
     "sampled-parts": "k-ary randomized response on one part of the answers, drawn in private",
     "all-parts": "k-ary randomized response on every part of the answers",
+    "sampled-levels": "A level of a tree drawn at random",
+    "all-levels": "Every level of a tree",
 }
 
 #: Who held true answers, by how they were collected: a line of every guarantee.
@@ -77,6 +80,14 @@ def randomizer_title(randomizer: Any) -> str:
     strategy, found, base = name.partition(":")
     if found and strategy in _SET_WORDS:
         return f"{RANDOMIZER_TITLES.get(base, base)}, {_SET_WORDS[strategy]}"
+    return title_of(name)
+
+
+def title_of(name: str) -> str:
+    """Return the full name of a randomizer of this name, which may end in a number of levels."""
+    base, _, number = name.rpartition("-")
+    if base in RANDOMIZER_TITLES and number.isdigit():
+        return f"{RANDOMIZER_TITLES[base]}, {counted(int(number), 'level')}"
     return RANDOMIZER_TITLES.get(name, name)
 
 
@@ -127,6 +138,7 @@ _MEANS = Wording(
 WORDS = {
     "frequencies": replace(_FREQUENCIES, choices="Possible answers"),
     "answer-sets": _FREQUENCIES,
+    "distribution": replace(_FREQUENCIES, label="Bin"),
     "mean": _MEANS,
     "vector-mean": _MEANS,
     "words": _FREQUENCIES,
@@ -166,6 +178,9 @@ def estimate_table(
     if counts is not None:
         count_decimals = decimals_for([result.num_users * error for error in errors])
         table["Estimated count"] = [fixed(count, count_decimals) for count in counts.tolist()]
+    below = estimates.columns().get("cumulative")
+    if below is not None:
+        table["Below its end"] = texts(below.tolist())
     table[words.estimate] = texts(main_estimates(result))
     for about in (result.interval_about,) if is_narrow else INTERVALS_ABOUT:
         error, lower, upper = (texts(each) for each in errors_and_ends(result, about=about))
@@ -191,9 +206,19 @@ def interval_name(result: Result, *, about: str) -> str:
 
 
 def finding(result: Result) -> str:
-    """Return the main answer in one sentence: the mean, or the largest of several estimates."""
+    """Return the main answer in one sentence: the mean, or the largest of several estimates.
+
+    Of a distribution whose quantiles are asked for, the one next to the median.
+    """
     if not result.domain:
         return f"Nothing was found that enough of these {result.num_users:,} users have."
+    whose = f"these {result.num_users:,} users"
+    if result.interval_about == "population":
+        whose = f"the population that {whose} are a random sample of"
+    if result.quantiles:
+        nearest = min(range(len(result.quantiles)), key=lambda i: abs(result.quantiles[i][0] - 0.5))
+        name, text = quantile_facts(result)[nearest]
+        return f"{name} of the values, {text}, among {whose}."
     (*_, interval), rows = estimate_table(result, is_narrow=True)
     values, words = main_estimates(result), wording(result.question)
     label, *_, estimate, _, ends = rows[max(range(len(rows)), key=lambda place: values[place])]
@@ -201,10 +226,19 @@ def finding(result: Result) -> str:
     what = f"{words.estimate} of {label}"
     if len(rows) > 1:
         what = f"Largest of {len(rows):,} estimated {words.plural}: {label}"
-    whose = f"these {result.num_users:,} users"
-    if result.interval_about == "population":
-        whose = f"the population that {whose} are a random sample of"
     return f"{what}, {estimate}, among {whose} ({interval}: {ends})."
+
+
+def quantile_facts(result: Result) -> list[tuple[str, str]]:
+    """Return the names of quantiles with their estimates and intervals."""
+    interval = interval_name(result, about=result.interval_about)
+    facts = []
+    for share, (value, lower, upper) in result.quantiles:
+        name = "Median" if share == 0.5 else f"{given(100.0 * share)}% quantile"
+        width = (upper - lower) / 4.0 or 1.0
+        found = fixed(value, decimals_for([width]))
+        facts.append((name, f"{found} ({interval}: {given(lower)} to {given(upper)})"))
+    return facts
 
 
 def upper_text(value: Bound | float) -> str:

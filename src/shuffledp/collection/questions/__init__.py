@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 KINDS = {
     "frequencies": "shuffledp.collection.questions.categories:Categories",
     "answer-sets": "shuffledp.collection.questions.answer_sets:AnswerSets",
+    "distribution": "shuffledp.collection.questions.distribution:Distribution",
     "mean": "shuffledp.collection.questions.mean:Mean",
     "vector-mean": "shuffledp.collection.questions.vector_mean:VectorMean",
     "weighted-frequencies": "shuffledp.collection.questions.weighted:WeightedShares",

@@ -1,0 +1,246 @@
+"""Ordered numbers in public bins: the share below any edge, quantiles, and a histogram."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions import question
+from shuffledp.collection.source import columns, single, tables
+from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.distributions import DistributionEstimates
+from shuffledp.estimation.trees import Tree, level_sizes
+from shuffledp.randomizers.levels import AllLevels, Levels, SampledLevels
+
+#: Most bins; errors of their shares take time that rises with their square.
+MOST_BINS = 4096
+
+#: Quantiles that are stated unless others are asked for.
+QUARTILES = (0.25, 0.5, 0.75)
+
+# Edges at which errors are looked at beforehand, evenly spread.
+_MOST_EDGES = 64
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Distribution(question.Shares):
+    """Each user has a number; the shares below the edges of bins are asked for, and quantiles.
+
+    Parameters
+    ----------
+    edges : iterable of float, optional
+        Edges of the bins, ascending: at least three, at most 4,097; a bin holds its lower edge, and
+        the last one both. Known without looking at the data.
+    bins : int, optional
+        In place of edges: number of bins of the same width, in [2, 4096], between ``limits``.
+    limits : (float, float), optional
+        Ends of these bins, finite.
+    quantiles : iterable of float
+        Shares of users, in (0, 1), for which reports state the number that they are below.
+    name : str
+        What is measured, for example the name of the column.
+
+    Raises
+    ------
+    ParameterError
+        If edges do not ascend or are not finite, or if neither they nor bins within limits are
+        given; if a quantile is out of range.
+
+    Examples
+    --------
+    >>> Distribution(bins=4, limits=(0, 120)).labels
+    ('[0, 30)', '[30, 60)', '[60, 90)', '[90, 120]')
+    """
+
+    kind: ClassVar[str] = "distribution"
+    reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
+    no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
+    expected_for: ClassVar[str] = (
+        "root mean square over the shares below the edges, for values spread evenly over the bins"
+    )
+
+    edges: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    name: str
+
+    def __init__(
+        self,
+        edges: Iterable[float] | None = None,
+        *,
+        bins: int | None = None,
+        limits: tuple[float, float] | None = None,
+        quantiles: Iterable[float] = QUARTILES,
+        name: str = "distribution",
+    ) -> None:
+        if (edges is None) == (bins is None) or (bins is None) != (limits is None):
+            raise ParameterError(
+                f"edges = {edges}, bins = {bins}, limits = {limits}: give edges alone, or bins and "
+                "limits, as in bins=24, limits=(0, 120)"
+            )
+        found = _even(bins, limits) if edges is None else tuple(map(float, edges))
+        require_at_least("number of bins", len(found) - 1, 2, MOST_BINS, "merge bins, or split one")
+        for low, high in pairwise(found):
+            if not -math.inf < low < high < math.inf:
+                raise ParameterError(f"edges have {low}, {high} in a row: give finite, rising ones")
+        asked = tuple(require_open_unit("quantiles", each) for each in quantiles)
+        object.__setattr__(self, "edges", found)
+        object.__setattr__(self, "quantiles", asked)
+        object.__setattr__(self, "name", name)
+
+    @classmethod
+    def from_json(cls, particulars: Any, _labels: Iterable[str]) -> "Distribution":
+        """Return the question that `to_json_dict` wrote."""
+        rest = {key: particulars[key] for key in ("quantiles", "name")}
+        return cls(particulars["edges"], **rest)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The bins."""
+        texts = [f"[{_text(low)}, {_text(high)})" for low, high in pairwise(self.edges)]
+        return (*texts[:-1], f"{texts[-1][:-1]}]")
+
+    @property
+    def num_bins(self) -> int:
+        """Number of bins."""
+        return len(self.edges) - 1
+
+    @property
+    def limits(self) -> columns.Range:
+        """Where the number may lie."""
+        return columns.Range(self.edges[0], self.edges[-1])
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Scale of noise on each cumulative total that errs as a curator's does, on the best tree.
+
+        Replacing one value changes two counts of each level by one.
+        """
+        return min(2.0 * math.sqrt(len(sizes) * self._noise(sizes)) for sizes in self._trees())
+
+    def _trees(self) -> list[tuple[int, ...]]:
+        """Return the sizes of all levels of the tree above the bins, then of ever fewer of them."""
+        sizes = level_sizes(self.num_bins)
+        return [sizes[first:] for first in range(len(sizes))]
+
+    @property
+    def _inner_edges(self) -> NDArray[np.int64]:
+        """Return the inner edges, or some of them, at which errors are looked at beforehand."""
+        edges = np.linspace(1, self.num_bins - 1, min(_MOST_EDGES, self.num_bins - 1))
+        return edges.round().astype(np.int64)
+
+    def _noise(self, sizes: tuple[int, ...]) -> float:
+        """Return the mean variance of the shares below edges under noise on all nodes of a tree.
+
+        It is shared out over the levels: its variance is their number.
+        """
+        ones, edges = (1.0,) * len(sizes), self._inner_edges
+        variance = Tree(sizes, ones).variance(np.zeros_like(edges), edges, ones)
+        return len(sizes) * float(variance.mean())
+
+    def candidates(self) -> question.Candidates:
+        """Return reports of one level of a tree, drawn at random, of all levels or fewer."""
+        makers = {
+            f"sampled-levels-{len(sizes)}": partial(SampledLevels, sizes=sizes)
+            for sizes in self._trees()
+        }
+        return question.candidates_of(makers)
+
+    def dummy_candidates(self) -> question.Candidates:
+        """Return reports of every level of the tree under whose dummies errors are least."""
+        sizes = min(self._trees(), key=self._noise)
+        return question.candidates_of({f"all-levels-{len(sizes)}": partial(AllLevels, sizes=sizes)})
+
+    @property
+    def expected_spread(self) -> float:
+        """Variance of being below an inner edge, on average, for values evenly spread."""
+        return (self.num_bins + 1.0) / (6.0 * self.num_bins)
+
+    def expected_error(
+        self, randomizer: Levels, num_users: int, dummies: question.Laws = ()
+    ) -> float:
+        """Return the standard error of a share below an edge, root mean square over the edges."""
+        if not min(level.epsilon0 for level in randomizer.levels) > 0.0:
+            return math.inf
+        found = float(randomizer.expected_variance(self._inner_edges, num_users, dummies).mean())
+        known = self.expected_spread / num_users if randomizer.is_sampled else 0.0
+        return math.sqrt(max(found - known, 0.0))
+
+    def shift_by_one(
+        self, randomizer: Levels, num_users: int, counts: Counts | None = None
+    ) -> NDArray[np.float64]:
+        """Return the largest change of each bin's share, or of that below its upper edge."""
+        return randomizer.shift_by_one(num_users, counts)
+
+    def frequent_error(self, *_: Any) -> None:
+        """Return nothing: errors are about shares below edges."""
+        return
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for steps after which the shares of all bins need not sum to 1."""
+        question.Shares.require_post_processing(self, steps)
+        if "clip" in steps:
+            raise ParameterError(
+                "post-processing clip leaves shares that do not sum to 1: give norm-sub or simplex"
+            )
+
+    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
+        """Return numbers that are in memory as a checked column."""
+        return self.read(tables.source_of_values(self.name, values), missing=missing)
+
+    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+        """Return a column of numbers, checked; their bins, int64."""
+        found = columns.numbers(source, self.limits, **reading)
+        blocks = found.blocks
+        return replace(
+            found, checked_for=self.checked_for, blocks=lambda: map(self._bins, blocks())
+        )
+
+    def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the bins that numbers within the limits lie in."""
+        places = np.searchsorted(self.edges, numbers, side="right") - 1
+        return np.minimum(places, self.num_bins - 1)
+
+    def value_of_one(self, answer: Any) -> NDArray[np.int64]:
+        """Return the bin of one user's number, shape (1,)."""
+        return self._bins(single.number_of(answer, self.limits))
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of numbers has to be checked for."""
+        return ("bins", self.edges)
+
+    def estimate(
+        self, randomizer: Any, aggregate: Counts, options: question.EstimateOptions
+    ) -> DistributionEstimates:
+        """Return the shares of users in all bins, with the shares below their edges."""
+        found: Any = question.Shares.estimate(self, randomizer, aggregate, options)
+        estimates: DistributionEstimates = replace(found, edges=self.edges)
+        return estimates
+
+    def describe(self) -> str:
+        """Return the number of bins and the range."""
+        return f"numbers in {self.num_bins} bins of {self.limits}"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, name, edges and quantiles."""
+        rest = {"edges": list(self.edges), "quantiles": list(self.quantiles)}
+        return {"kind": self.kind, "name": self.name, **rest}
+
+
+def _even(bins: Any, limits: Sequence[float] | None) -> tuple[float, ...]:
+    """Return the edges of bins of one width, rounded to fifteen digits."""
+    number = require_at_least("bins", bins, 2, MOST_BINS, "merge bins")
+    span = columns.Range(*(limits or ()))
+    return tuple(float(f"{each:.15g}") for each in np.linspace(span.low, span.high, number + 1))
+
+
+def _text(edge: float) -> str:
+    """Return an edge as labels show it, without loss."""
+    return f"{edge:.15g}" if float(f"{edge:.15g}") == edge else repr(edge)

@@ -1,0 +1,200 @@
+"""Histograms of the same values at several levels of a tree, made one by least squares.
+
+The top level stands below a root, whose share is 1. A node of a level has consecutive nodes of the
+next one as children, as even in number as that allows; the lowest level are the bins. Each level
+is observed with noise of its own, whose variance is assumed to be the same for all its nodes: then
+the bins are linear in the observations, and without bias whatever the noise is. Errors are those
+of the noise that there is, see docs/guides/quantiles.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Floats, Integers
+from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+
+#: Children of a node: of trees with 2 to 32 the variance of cumulative shares is least about here.
+CHILDREN = 4
+
+# Elements of an array of ranges by nodes that are worked on at once.
+_AT_ONCE = 1 << 21
+
+# Points at which the probability of an excursion is integrated, and how far beyond its start.
+_POINTS, _BEYOND = 40, 8.0
+
+
+def level_sizes(num_bins: int, children: int = CHILDREN) -> tuple[int, ...]:
+    """Return the number of nodes of each level, from the top down to the bins.
+
+    A level of two nodes above others would cost more than it tells.
+
+    Examples
+    --------
+    >>> level_sizes(64), level_sizes(9), level_sizes(8)
+    ((4, 16, 64), (3, 9), (8,))
+    """
+    sizes = [num_bins]
+    while sizes[0] > 2 * children:
+        sizes.insert(0, -(-sizes[0] // children))
+    return tuple(sizes)
+
+
+def level_codes(bins: NDArray[np.integer], sizes: Sequence[int]) -> Integers:
+    """Return the node of each level above each bin, shape (n, L), from the top down."""
+    codes = np.empty((len(bins), len(sizes)), dtype=np.int64)
+    codes[:, -1] = bins
+    for level in range(len(sizes) - 2, -1, -1):
+        codes[:, level] = codes[:, level + 1] // -(-sizes[level + 1] // sizes[level])
+    return codes
+
+
+class _Family(NamedTuple):
+    """Nodes with children: the share of each child in what the parent has more than they say."""
+
+    size: int
+    shares: Floats  # (size, most children)
+    own: Floats  # weight of the node's own observation against the sum of its children
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Levels of a tree, and the variance that is assumed for each node of a level.
+
+    Examples
+    --------
+    Two halves of a whole, each observed once and once as the sum of its two bins:
+
+    >>> tree = Tree((2, 4), (1.0, 1.0))
+    >>> tree.fit([np.array([0.5, 0.5]), np.array([0.1, 0.2, 0.3, 0.4])]).round(3).tolist()
+    [0.1, 0.2, 0.3, 0.4]
+    """
+
+    sizes: tuple[int, ...]
+    variances: tuple[float, ...]
+
+    def _families(self) -> list[_Family]:
+        """Return the nodes above the bins, from the lowest up to the root."""
+        below = np.full(self.sizes[-1], self.variances[-1])
+        found = []
+        for size, own in zip(
+            (1, *self.sizes)[-2::-1], (np.inf, *self.variances)[-2::-1], strict=True
+        ):
+            children = _grouped(below, size)
+            total = children.sum(axis=-1)
+            found.append(_Family(size, children / total[:, None], total / (total + own)))
+            below = total * (1.0 - found[-1].own)
+        return found
+
+    def fit(self, levels: Sequence[Floats], total: float = 1.0) -> Floats:
+        """Return the bins that fit the observations of all levels best, of this total."""
+        families, below = self._families(), [levels[-1]]
+        for family, own in zip(families, [*levels[-2::-1], np.zeros(1)], strict=True):
+            sums = _grouped(below[-1], family.size).sum(axis=-1)
+            below.append(family.own * own + (1.0 - family.own) * sums)
+        found = np.array([total])
+        for family, children in zip(reversed(families), below[-2::-1], strict=True):
+            grouped = _grouped(children, family.size)
+            missing = found - grouped.sum(axis=-1)
+            found = (grouped + family.shares * missing[:, None]).reshape(-1)[: children.size]
+        return found
+
+    def weights(self, starts: Integers, stops: Integers) -> Iterator[list[Floats]]:
+        """Yield the weights of the observations in sums of bins from each start to before its stop.
+
+        Some sums at a time: for each level an array of their weights of its nodes, which add up to
+        0 for each sum, so that a constant that is added to a level changes nothing.
+
+        What a node and those below it add to a sum is ``slope`` times the node's fitted value, and
+        for each child ``away`` times its estimate from its own observation and those below.
+        """
+        families, places = self._families(), np.arange(self.sizes[-1])
+        owns = [np.ones(1), *(family.own for family in families)]
+        for first in range(0, len(starts), step := max(1, _AT_ONCE // self.sizes[-1])):
+            start, stop = (each[first : first + step, None] for each in (starts, stops))
+            slope, aways = ((places >= start) & (places < stop)).astype(np.float64), []
+            for family in families:
+                slopes = _grouped(slope, family.size)
+                slope = (slopes * family.shares).sum(axis=-1)
+                aways.append(slopes - slope[..., None])
+            of_estimate, found = np.zeros_like(slope), []
+            for family, away, own, size in zip(
+                families[::-1], aways[::-1], owns[-2::-1], self.sizes, strict=True
+            ):
+                inherited = (1.0 - family.own) * of_estimate
+                children = away + inherited[..., None]
+                of_estimate = children.reshape(len(start), -1)[:, :size]
+                found.append(own * of_estimate)
+            yield found
+
+    def variance(self, starts: Integers, stops: Integers, noise: Sequence[Any]) -> Floats:
+        """Return the variance of the fitted sums of the bins from each start to before its stop.
+
+        ``noise`` has the variances of the nodes of each level, whose errors are independent, or
+        sum to 0 within a level and have the covariances of such given that.
+        """
+        each = [np.broadcast_to(*pair) for pair in zip(noise, self.sizes, strict=True)]
+        return np.concatenate(
+            [
+                np.sum([own**2 @ level for own, level in zip(found, each, strict=True)], axis=0)
+                for found in self.weights(starts, stops)
+            ]
+        )
+
+
+def _grouped(values: Floats, size: int) -> Floats:
+    """Return nodes in groups of one parent each, (..., size, children), with zeros at the end."""
+    number = values.shape[-1]
+    children = -(-number // size)
+    if children * size > number:
+        values = np.concatenate(
+            [values, np.zeros((*values.shape[:-1], children * size - number))], axis=-1
+        )
+    return values.reshape(*values.shape[:-1], size, children)
+
+
+def band_quantile(confidence: float, errors: Floats, steps: Floats) -> float:
+    """Return the half width of a band of normal values in a row, in standard errors.
+
+    All lie inside with at least that probability, where ``errors`` are their standard
+    errors, and ``steps`` those of the differences between neighbours. The probability that any lies
+    outside is at most that of the first, plus for each other that it does and its predecessor not
+    (Hunter, J. Appl. Prob. 13, 1976; Worsley, Biometrika 69, 1982): less than the sum of all, which
+    is Bonferroni's.
+
+    Examples
+    --------
+    One value, and two that are almost the same:
+
+    >>> errors = np.ones(2)
+    >>> round(band_quantile(0.95, errors[:1], errors[:0]), 3)
+    1.96
+    >>> round(band_quantile(0.95, errors, np.array([1e-6])), 3)
+    1.96
+    """
+    from scipy.special import ndtr
+
+    before, after = errors[:-1], errors[1:]
+    product = np.maximum(2.0 * before * after, 1e-300)  # of errors that may be 0
+    same = np.clip((before**2 + after**2 - steps**2) / product, -1.0, 1.0)
+    apart = np.maximum(np.sqrt(1.0 - same**2), 1e-9)[:, None]
+    points, weights = np.polynomial.legendre.leggauss(_POINTS)
+    near = 0.5 + 0.5 * points  # of [0, 1]; cubed, for the integrand may fall steeply at 0
+    lengths = 1.5 * _BEYOND * near**2 * weights / np.sqrt(2.0 * np.pi)
+
+    def outside(quantile: float) -> float:
+        at = quantile + _BEYOND * near**3
+        mean = same[:, None] * at
+        inside = ndtr((quantile - mean) / apart) - ndtr((-quantile - mean) / apart)
+        entered = 2.0 * float((inside @ (lengths * np.exp(-0.5 * at**2))).sum())
+        return 2.0 * float(ndtr(-quantile)) + entered
+
+    low = normal_quantile(confidence)
+    high = normal_quantile(simultaneous_confidence(confidence, errors.size))
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if outside(middle) > 1.0 - confidence else (low, middle)
+    return high

@@ -1,0 +1,218 @@
+"""``SampledLevels``, ``AllLevels``: a histogram at each level of a tree above ordered bins.
+
+They are the randomizers of `shuffledp.randomizers.parts` for values that are bins. What is reported
+at all levels is fitted by least squares, so that the share below any edge is known about as well.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.distributions import DistributionEstimates, RangeErrors
+from shuffledp.estimation.trees import Tree, level_codes
+from shuffledp.randomizers import checks
+from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
+
+# Below any variance of a share that noise could cause.
+_NO_VARIANCE = 1e-300
+
+
+class Levels(Parts):
+    """What both share; ``sizes`` are all of `level_sizes`, or the lowest of them."""
+
+    __slots__ = ()
+    is_sampled: ClassVar[bool]
+
+    def _settle(self, name: str, each: float, epsilon0: float) -> None:
+        """Set the fields, if the levels make a tree with three nodes or more on top."""
+        for above, below in zip(self.sizes, self.sizes[1:], strict=False):
+            if above < 3 or -(-below // -(-below // above)) != above:
+                raise ParameterError(
+                    f"sizes = {self.sizes} are no levels of a tree with at least 3 nodes on top: "
+                    "give those of level_sizes, or the lowest of them"
+                )
+        super()._settle(name, each, epsilon0)
+
+    def _checked(self, values: Any) -> NDArray[Any]:
+        """Return the node of each level above each bin, of bins of shape (n,)."""
+        return level_codes(checks.require_codes(values, self.sizes[-1]), self.sizes)
+
+    def node_variances(
+        self, part: int, num_reports: float, share: Any, dummies: Iterable[DummyLaw] = ()
+    ) -> Any:
+        """Return the variances of nodes of a level with some shares, from the reports about it.
+
+        Their errors sum to 0 within a level, and given that are independent. Reports of a sample
+        have those that are for a population, but for the tilts of `RangeErrors`.
+        """
+        p, q = self.levels[part].support_probabilities
+        gain = p - q
+        known = 0.0 if self.is_sampled else gain  # each user's answer is fixed
+        noise = (q + gain * (1.0 - known) * share) / num_reports
+        added = sum(law.variance for law in dummies) / num_reports**2
+        return np.maximum(noise + added, _NO_VARIANCE) / gain**2
+
+    @property
+    def tree(self) -> Tree:
+        """The tree with the variances of local noise for values that are evenly spread.
+
+        They depend on the law alone, and so does the largest change by a user.
+        """
+        each = (float(self.node_variances(i, 1.0, 1.0 / k)) for i, k in enumerate(self.sizes))
+        return Tree(self.sizes, tuple(each))
+
+    def expected_variance(
+        self, edges: Integers, num_users: int, dummies: Sequence[DummyLaw] = ()
+    ) -> Floats:
+        """Return the variances to expect of the shares below edges, for values evenly spread.
+
+        Of reports of samples these are for a population.
+        """
+        number = len(self.sizes)
+        each = num_users / number if self.is_sampled else num_users
+        noise = [
+            self.node_variances(part, each, 1.0 / size, dummies[part::number])
+            for part, size in enumerate(self.sizes)
+        ]
+        return self.tree.variance(np.zeros_like(edges), edges, noise)
+
+    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
+        """Return the largest change by one of n users of each bin's share, or of that below it.
+
+        A share is a sum over the levels of the mean weight of the reports on each, over p - q.
+        Another report on the same level changes one mean by at most the span of the weights over
+        n_l, and a report on another level two means, each by at most that: the limit is the sum of
+        the largest two. Messages on all levels change all means.
+        """
+        number, size = len(self.sizes), self.sizes[-1]
+        seen = np.full(number, num_users / number if self.is_sampled else float(num_users))
+        if self.is_sampled and counts is not None:
+            seen = np.array([counts.support[each].sum() for each in self.part_slices], dtype=float)
+        if not min(level.epsilon0 for level in self.levels) > 0.0:
+            return np.full(size, np.inf)
+        places = np.arange(size)
+        starts = np.concatenate([places, np.zeros_like(places)])
+        spans = np.concatenate(
+            [
+                [np.ptp(own, axis=1) for own in found]
+                for found in self.tree.weights(starts, np.tile(places + 1, 2))
+            ],
+            axis=1,
+        )
+        with np.errstate(divide="ignore"):
+            changes = spans / (seen * self._level_gains)[:, None]
+        most = np.sort(changes, axis=0)[-2 if self.is_sampled else 0 :].sum(axis=0)
+        largest: Floats = np.maximum(most[:size], most[size:])
+        return largest
+
+    @property
+    def _level_gains(self) -> Floats:
+        """For each level p - q."""
+        return self._gains[[where.start for where in self.part_slices]]
+
+    def report_for(self, place: int) -> NDArray[Any]:
+        """Return all messages of one user that raise the estimate of a bin most."""
+        found = next(self.tree.weights(np.array([place]), np.array([place + 1])))
+        best = [int(own.argmax()) for own in found]
+        codes = [where.start + node for where, node in zip(self.part_slices, best, strict=True)]
+        if self.is_sampled:
+            rise = np.array([own.max() for own in found]) / self._level_gains
+            codes = [codes[int(rise.argmax())]]
+        return self.report_columns().data[codes]
+
+    def _estimated(
+        self, counts: Sequence[Counts], num_users: int, confidence: float, **how: Any
+    ) -> DistributionEstimates:
+        """Return estimates over the bins, fitted to the counts of each level."""
+        flat = super()._estimated(counts, num_users, confidence, **how | {"interval": "wald"})
+        numbers = [part.num_reports for part in counts]
+        tree = self.tree
+        bins = tree.fit([flat.frequency[where] for where in self.part_slices])
+        shares = np.maximum(bins, 0.0) / np.maximum(bins, 0.0).sum()
+        codes = level_codes(np.arange(bins.size), self.sizes)
+        nodes: list[Floats] = [
+            np.bincount(codes[:, part], weights=shares, minlength=size).astype(np.float64)
+            for part, size in enumerate(self.sizes)
+        ]
+        noise = (
+            self.node_variances(part, each.num_reports, nodes[part], each.dummies)
+            for part, each in enumerate(counts)
+        )
+        errors = RangeErrors(
+            tree=tree,
+            noise=tuple(noise),
+            tilts=tuple(_tilts(tree, nodes, numbers)) if self.is_sampled else (),
+            below=np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]]),
+            sampling=0.0 if self.is_sampled else 1.0 / num_users,
+        )
+        simultaneous = how.get("simultaneous", False)
+        all_of: Any = {"num_users": num_users, "confidence": confidence}
+        return DistributionEstimates.of(bins, errors, simultaneous=simultaneous, **all_of)
+
+
+def _tilts(tree: Tree, nodes: Sequence[Floats], numbers: Sequence[int]) -> Iterable[Floats]:
+    """Yield the tilt of each level, as `RangeErrors` has it."""
+    for level, number in enumerate(numbers):
+        alone = [own if place == level else 0.0 * own for place, own in enumerate(nodes)]
+        yield np.append(0.0, np.cumsum(tree.fit(alone, total=0.0))) / np.sqrt(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledLevels(Levels, SampledParts):
+    """k-RR of the node above the user's bin at one level, which each user draws in private.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of nodes of each level, from the top down to the bins.
+    epsilon0 : float
+        As of `SampledParts`.
+
+    Examples
+    --------
+    >>> from shuffledp import Entropy
+    >>> law = SampledLevels(sizes=(3, 9), epsilon0=4.0)
+    >>> reports = law.randomize(np.repeat([4, 8], 5000), Entropy.from_seed(1))
+    >>> found = law.estimate(reports)
+    >>> bool(abs(found.cumulative[4] - 0.5) < 5 * found.cumulative_standard_error[4])
+    True
+    """
+
+    is_sampled: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # with the number of levels
+        """Name with the number of levels, ``sampled-levels-3``."""
+        return f"sampled-levels-{len(self.sizes)}"
+
+    def _rows(self) -> Iterable[Sequence[int]]:
+        """Return the nodes above each bin."""
+        rows: list[list[int]] = level_codes(np.arange(self.sizes[-1]), self.sizes).tolist()
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllLevels(Levels, AllParts):
+    """k-RR of the node above the user's bin at each level, as messages of their own.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of nodes of each level, from the top down to the bins.
+    epsilon0 : float
+        As of `AllParts`.
+    """
+
+    is_sampled: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # with the number of levels
+        """Name with the number of levels, ``all-levels-3``."""
+        return f"all-levels-{len(self.sizes)}"
