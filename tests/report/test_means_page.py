@@ -133,7 +133,7 @@ def test_every_registered_randomizer_has_a_title():
     for kind in KINDS.values():
         for name, make in kind.question.candidates().items():
             title = randomizer_title(make(1.0))
-            assert title.partition(",")[0] in RANDOMIZER_TITLES.values()
+            assert {title, title.partition(",")[0]} & set(RANDOMIZER_TITLES.values())
             assert name not in title
     assert "one answer drawn of each set" in randomizer_title(
         KINDS["answer-sets"].question.candidates()["sampled:k-rr"](1.0)
