@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.steps import open_outer
 from shuffledp import Categories
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.sealing import open_seal
@@ -117,6 +118,60 @@ def analyzer_keys():
     return made.signed(SIGNING["operator"], "analyzer", TASK.task_id).encode()
 
 
+# Where each device sends a dummy of each answer at four in five devices, on average.
+OWN_TASK = make_task(dummies=DummyLaw.from_text("poisson:0.4"), epsilon="0.1194")
+
+
+def own_dummies():
+    """Return a task whose devices send dummies, an upload of one, texts that none sends, slots."""
+    size, slots = RECORD_SIZE, OWN_TASK.num_slots
+    texts = [b"\0", b"\0", b"\1"]  # in one of which two are dummies
+    report = m.Report.sealed_for(
+        OWN_TASK.task_id,
+        *texts,
+        report_id=bytes(16),
+        epoch=2,
+        shuffler=SHUFFLER_KEY,
+        analyzer=ANALYZER_KEY,
+        num_slots=slots,
+    )
+    whole = open_outer(report, OWN_TASK.task_id, SEALING["shuffler"])
+    one, two, three = m.records_of(whole, size, slots)
+
+    def packed(*records, number=None):
+        """Return records as a device seals them, in the order given."""
+        count = uint(len(records) if number is None else number, 2)
+        return (count + b"".join(records)).ljust(2 + slots * size, b"\0")
+
+    refused = {
+        "not in order": packed(two, one, three),
+        "one twice": packed(one, one, two),
+        "under two keys": packed(one, bytes([one[0] + 1]) + two[1:]),
+        "none": packed(),
+        "more than it says": packed(one, two, number=1),
+        "fewer than it says": packed(one, two, number=3),
+        "more than there may be": packed(one, two, three, number=slots + 1),
+        "no padding": uint(3, 2) + one + two + three,
+        "a byte more": whole + b"\0",
+    }
+    rows = (("0.4", 2), ("0.0007", 16), ("0.05", 2), ("0.5", 2), ("3.25", 100), ("1.0", 1000))
+    return {
+        "task": OWN_TASK.encode().hex(),
+        "upload": report.encode().hex(),
+        "outer_text": whole.hex(),
+        "reports": sorted(each.hex() for each in texts),
+        "refused": {what: text.hex() for what, text in refused.items()},
+        "slots": [
+            {
+                "mean": mean,
+                "answers": k,
+                "slots": DummyLaw.from_text(f"poisson:{mean}").rare_number(k),
+            }
+            for mean, k in rows
+        ],
+    }
+
+
 def honest():
     """Return, of batches, how many reports of each part are honest for certain."""
     rows = (
@@ -176,6 +231,7 @@ def main():
             "number_by_epoch": [[0, 9], [4, 9], [5, 10], [29, 10]],
         },
         "honest": honest(),
+        "own_dummies": own_dummies(),
         "refused": refused,
     }
     TARGET.parent.mkdir(exist_ok=True)

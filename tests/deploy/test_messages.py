@@ -25,7 +25,9 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import open_outer
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "deployment.json").read_text())
@@ -191,6 +193,31 @@ def test_a_signed_batch_that_is_none_is_refused(what):
 
 
 # ---------------------------------------------------------------- dummies
+class TestKeptDummiesOfDevices:
+    KEPT = VECTORS["own_dummies"]
+
+    def test_the_upload_of_a_device_opens_to_its_report_and_dummies(self):
+        task = Task.decode(bytes.fromhex(self.KEPT["task"]))
+        body, slots = bytes.fromhex(self.KEPT["upload"]), task.num_slots
+        (report,) = m.decode_upload(body, REPORT_BYTES, slots)
+        assert report.encode() == body
+        text = open_outer(report, task.task_id, SEALING["shuffler"])
+        assert text.hex() == self.KEPT["outer_text"]
+        records = m.records_of(text, RECORD_SIZE, slots)
+        opened = [open_record(task.task_id, each, {9: SEALING["analyzer"]}) for each in records]
+        assert sorted(each.hex() for each in opened) == self.KEPT["reports"]
+
+    @pytest.mark.parametrize("what", VECTORS["own_dummies"]["refused"])
+    def test_what_no_device_sends_is_refused(self, what):
+        task, text = Task.decode(bytes.fromhex(self.KEPT["task"])), self.KEPT["refused"][what]
+        assert m.records_of(bytes.fromhex(text), RECORD_SIZE, task.num_slots) == []
+
+    def test_slots_are_as_they_were(self):
+        for row in self.KEPT["slots"]:
+            law = DummyLaw.from_text(f"poisson:{row['mean']}")
+            assert law.rare_number(row["answers"]) == row["slots"]
+
+
 @pytest.mark.parametrize("num_true", [0, 1, 2])
 def test_a_batch_with_dummies_says_how_many_records_are_reports(num_true):
     records = (b"a" * RECORD_SIZE, b"b" * RECORD_SIZE)
