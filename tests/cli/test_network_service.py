@@ -124,6 +124,22 @@ def test_prepare_refuses_in_one_line(here, capsys, arguments, text):
     assert not (here / "c").exists()
 
 
+def test_prepare_takes_dummies_into_terms_messages_and_guarantee(here, capsys):
+    assert prepare("--delta", "1e-3", "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert prepare("--delta", "1e-3", "--dummies", "poisson:3", "--json", out="d") == 0
+    hidden = json.loads(capsys.readouterr().out)
+    assert hidden["slots"] > plain["slots"]
+    upper = [each["guarantee"]["epsilon"]["upper"] for each in (plain, hidden)]
+    assert upper[1] < upper[0]
+    assert json.loads((here / "d/terms.json").read_text())["dummies"] == "poisson:3.0"
+    assert prepare("--dummies", "poisson:3", out="e") == 0
+    assert "dummies                    poisson:3.0, 6 reports" in capsys.readouterr().out
+    for law in ("laplace:2:27", "poisson"):
+        assert prepare("--dummies", law, out="f") == 2
+        assert "dummies = " in error_of(capsys)
+
+
 def test_prepare_needs_the_possible_answers(here, capsys):
     arguments = ["--graph", "edges.csv", "--epsilon0", "1", "--rounds", "2", "--out", "c"]
     assert run("prepare", *arguments) == 2

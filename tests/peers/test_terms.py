@@ -28,6 +28,7 @@ OTHERS = {
     "laziness": 0.5,
     "per_neighbour": 3,
     "least_registered": 2,
+    "dummies": "poisson:2.0",  # together with the answers
 }
 
 
@@ -38,6 +39,8 @@ def test_every_field_is_in_the_digest():
         change = {name: value}
         if name == "num_users":
             change = {"num_users": 9, "slots": (*TERMS.slots, 1)}
+        if name == "dummies":
+            change["randomizer"] = '{"labels": ["a", "b"]}'
         digests.add(dataclasses.replace(TERMS, **change).digest())
     assert len(digests) == 1 + len(OTHERS)
 

@@ -48,6 +48,9 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     {shared.LAZY}
     --least-registered N
         Fewest registered users with whom a peer takes part; by default half of all.
+    --dummies LAW
+        Each user also sends reports that belong to nobody: poisson:0.05 for so many of each answer
+        on average. Only with k-rr and with protocol all.
     --even-traffic
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.
@@ -119,7 +122,8 @@ def _expected(
 
     everybody = np.arange(terms.num_users)
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
-    arrived = Arrived(num_reports=terms.num_users, handed_in=everybody)
+    number = round(terms.num_users * (1.0 + terms.dummies_each))
+    arrived = Arrived(num_reports=number, handed_in=everybody)
     profile = asked.randomizer.profile
     with console.progress_bar() as on_progress:
         how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.core.checks import require_positive
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import finite
@@ -149,6 +150,21 @@ class AskedTerms:
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
         codec, loss = ReportCodec.of(made, question.no_values), float(epsilon0)
         return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)
+
+    def require_dummies(self, law: DummyLaw) -> None:
+        """Raise unless reports are the possible answers, some of which may belong to nobody."""
+        if self.randomizer.name != "k-rr":
+            raise ParameterError(
+                f"dummies = {law} do not go with {self.randomizer.name}: take the randomizer k-rr, "
+                "whose reports are the possible answers, or leave dummies out"
+            )
+
+    def dummies(self, law: DummyLaw, entropy: Entropy) -> list[bytes]:
+        """Return the dummies of one user, their number drawn for each possible answer."""
+        self.require_dummies(law)
+        answers = np.arange(len(self.question.labels), dtype=self.codec.dtype)
+        data = answers.repeat(law.draw(len(answers), entropy))
+        return self.codec.encode(Reports(data=data, fingerprint=self.randomizer.fingerprint))
 
     @property
     def law(self) -> bytes:

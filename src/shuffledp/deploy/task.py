@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
-import numpy as np
-
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.composition.composition import Composable
@@ -24,7 +22,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
-from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
@@ -181,11 +178,7 @@ class Task:
                     "such as laplace:2.025:27, or a finite epsilon0"
                 )
             return
-        if randomizer.name != "k-rr":
-            raise ParameterError(
-                f"dummies = {law} do not go with {randomizer.name}: take the randomizer k-rr, "
-                "whose reports are the possible answers, or leave dummies out"
-            )
+        self.asked.require_dummies(law)
         most, whose = (MOST_DUMMIES, "batch") if self.adds_dummies else (MOST_OWN_DUMMIES, "device")
         if (number := len(self.asked.question.labels) * law.mean) > most:
             raise ParameterError(
@@ -212,15 +205,12 @@ class Task:
 
         More than may be sent are drawn with probability below 2^-128, and then drawn anew.
         """
-        law, codec = self.dummies, self.asked.codec
-        if law is None or self.adds_dummies:
+        if self.dummies is None or self.adds_dummies:
             return [report]
-        answers = np.arange(len(self.asked.question.labels), dtype=codec.dtype)
-        drawn = law.draw(len(answers), entropy)
-        while drawn.sum() >= self.num_slots:
-            drawn = law.draw(len(answers), entropy)
-        made = Reports(data=answers.repeat(drawn), fingerprint=self.asked.randomizer.fingerprint)
-        return sorted([report, *codec.encode(made)])
+        made = self.asked.dummies(self.dummies, entropy)
+        while len(made) >= self.num_slots:
+            made = self.asked.dummies(self.dummies, entropy)
+        return sorted([report, *made])
 
     @property
     def num_honest(self) -> int:

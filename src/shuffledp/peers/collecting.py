@@ -171,9 +171,13 @@ def collection_result(
         raise DataError(f"none of {terms.num_users:,} users' reports came: see the relay's log")
     num_registered = int(fetched.record.nodes.size)
     profile, collected = asked.randomizer.profile, fetched.collected
-    counts = asked.randomizer.aggregate(reports)
-    estimates = asked.question.estimate(asked.randomizer, counts, options)
+    counts: Any = asked.randomizer.aggregate(reports)
     arrived = fetched.arrived(reports.num_reports)
+    laws, num_own = () if terms.dummy_law is None else (terms.dummy_law,), reports.num_reports
+    if laws:
+        num_own = _num_own(terms, arrived, num_registered)
+        counts = counts.less_dummies(*laws, num_users=num_own)
+    estimates = asked.question.estimate(asked.randomizer, counts, options)
     how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
     exchange = Exchange(terms, graph, fetched.record, arrived, **how)
     hiding = None
@@ -183,9 +187,9 @@ def collection_result(
         honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
         hiding = replace(hiding, overlaps=hiding.overlaps[:honest])
     guarantee = exchange.guarantee(profile, delta=delta)
-    num_users = max(num_registered, reports.num_reports)
+    num_users = max(num_registered, num_own)
     warnings = exchange.cautions(profile, guarantee)
-    warnings += _warnings(exchange, collected, reports.num_reports, num_invalid)
+    warnings += _warnings(exchange, collected, num_own, num_invalid)
     return Result(
         num_users=num_users,
         question=asked.question,
@@ -199,6 +203,11 @@ def collection_result(
         target_delta=delta,
         shuffler="network",
         warnings=(*warnings, *delta_cautions(delta, num_registered)),
+        dummies=laws,
+        num_dummies=reports.num_reports - num_own,
+        without_dummies=exchange.guarantee(profile, delta=delta, with_dummies=False)
+        if laws
+        else None,
         facts=exchange_account.exchange_facts(
             exchange, profile, guarantee, graph_name=graph_name, collected=collected
         ),
@@ -213,6 +222,17 @@ def collection_result(
             ),
         ),
     )
+
+
+def _num_own(terms: Terms, arrived: Arrived, num_registered: int) -> int:
+    """Return how many of the reports that came are users' own, where the rest are dummies.
+
+    All, if everybody who registered handed in and confirms; else their usual share.
+    """
+    number = arrived.num_reports
+    if arrived.num_confirmed < num_registered:
+        number = round(number / (1.0 + terms.dummies_each))
+    return max(1, min(num_registered, number))
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:

@@ -1,5 +1,6 @@
 """What an exchange guarantees as it went: who registered, who was away, and what arrived."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
@@ -66,7 +67,12 @@ class Arrived:
 
         ``load`` is the mean number of reports at each user after the last round.
         """
-        missing = int(np.count_nonzero(registered)) - self.num_reports
+        num_registered = int(np.count_nonzero(registered))
+        usual = num_registered * terms.dummies_each
+        stray = 7.0 * math.sqrt(usual) + 14.0 if usual else 0.0  # less often than 1e-9
+        missing = num_registered + max(math.floor(usual - stray), 0) - self.num_reports
+        surplus = self.num_reports - num_registered - math.ceil(usual + stray)
+        senders = "users and their dummies" if usual else "users"
         silent = np.setdiff1d(np.flatnonzero(registered), self.handed_in)
         is_loss = terms.protocol == "all" and missing > 0
         chance = slots.loss_probability(load[silent], missing) if is_loss else 1.0
@@ -75,7 +81,7 @@ class Arrived:
             f"them was missing, since round {min(self.short_since, default=0)}": self.short_since,
             f"the relay showed {self.num_contradicting:,} users another record of absences "
             "than the analyzer": self.num_contradicting,
-            f"there are {-missing:,} reports more than users, made up by somebody": missing < 0,
+            f"there are {surplus:,} reports more than {senders}, made up by somebody": surplus > 0,
             f"{missing:,} reports are missing, more than the {silent.size:,} users "
             "held who handed in nothing": chance < _UNLIKELY,
         }
@@ -159,6 +165,7 @@ class Exchange:
         registered = np.isin(everybody, record.nodes)
         handed_in = registered & np.isin(everybody, arrived.handed_in)
         loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
+        loads *= (1.0 + terms.dummies_each) * (1.0 + 1e-12)
         self.most_held = float(loads[-1].max())
         self.doubts = arrived.doubts(terms, registered, loads[-1])
         # Where nobody registered one user alone stands for them: as little can be hidden.
@@ -223,7 +230,9 @@ class Exchange:
         """Delta left after the probability of an overload; rounded down, maybe below 0."""
         return (delta - self.overload) * (1.0 - 1e-12)
 
-    def epsilon(self, profile: LocalProfile, *, delta: float, rounds: int) -> Bound:
+    def epsilon(
+        self, profile: LocalProfile, *, delta: float, rounds: int, with_dummies: bool = True
+    ) -> Bound:
         """Bound the central epsilon, had the exchange ended after ``rounds`` rounds.
 
         The chance of an overload is taken off delta.
@@ -238,14 +247,19 @@ class Exchange:
                 source="; ".join(["definition", *self._obstacles(delta)]),
                 assumptions=(),
             )
-        bound = self.hiding(rounds).epsilon(profile, with_lower=False, **self.asked(left))
+        asked = self.asked(left, with_dummies=with_dummies)
+        bound = self.hiding(rounds).epsilon(profile, with_lower=False, **asked)
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
 
-    def asked(self, left: float) -> Asked:
-        """Options of the walk's account, given the delta left."""
+    def asked(self, left: float, *, with_dummies: bool = True) -> Asked:
+        """Options of the walk's account, given the delta left.
+
+        Dummies walk as reports do; where who was away handed in nothing they are taken for no help.
+        """
         protocol, dishonest = self.terms.protocol, self.num_dishonest
-        return Asked(delta=left, protocol=protocol, num_dishonest=dishonest)
+        law = self.terms.dummy_law if with_dummies and self._seen is None else None
+        return Asked(delta=left, protocol=protocol, num_dishonest=dishonest, dummies=law)
 
     def _obstacles(self, delta: float) -> list[str]:
         """Obstacles to an account even of the walk."""
@@ -262,7 +276,9 @@ class Exchange:
         depends = " What is missing may depend on who sent it." if self.doubts else ""
         return tuple(each + depends for each in found)
 
-    def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
+    def guarantee(
+        self, profile: LocalProfile, *, delta: float, with_dummies: bool = True
+    ) -> Guarantee:
         """Return the central guarantee of what was handed in, its epsilon rounded up.
 
         It has no lower end: what was lost on the way may have made the release more private than
@@ -271,7 +287,8 @@ class Exchange:
         because of whose they are.
         """
         require_delta(delta)
-        epsilon = self.epsilon(profile, delta=delta, rounds=self.terms.rounds)
+        rounds = self.terms.rounds
+        epsilon = self.epsilon(profile, delta=delta, rounds=rounds, with_dummies=with_dummies)
         return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.num_honest)
 
 

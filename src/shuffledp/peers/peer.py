@@ -144,14 +144,16 @@ class Peer:
         entropy: Entropy,
         *,
         limits: Limits = LIMITS,
+        dummies: Sequence[bytes] = (),
     ) -> Self:
-        """Return a user's peer with fresh keys and the user's own report, sealed here, once.
+        """Return a user's peer with fresh keys, the user's own report and dummies, sealed once.
 
         The entropy is for the routes, and may serve all peers of a process; keys and seals always
         come from the operating system. `Terms.require_graph` checks the graph, once for all peers.
         """
         limits.require_terms(terms, graph, node)
-        if len(report) != terms.report_bytes:
+        reports = report, *dummies
+        if {len(each) for each in reports} != {terms.report_bytes}:
             raise ParameterError(
                 f"the report has {len(report)} bytes, not the {terms.report_bytes} of the terms"
             )
@@ -161,7 +163,7 @@ class Peer:
             node=node,
             keys=keys,
             registration=Registration.make(terms, node, keys).to_bytes(),
-            held=[messages.seal_report(report, terms)],
+            held=sorted(messages.seal_report(each, terms) for each in reports),
         )
         return cls(terms, graph, state, entropy, limits)
 

@@ -211,7 +211,12 @@ def draw_reports(  # one keyword an option
     if fresh:
         drawn = asked.randomizer.randomize(values().of(fresh), entropy)
         reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    peers = {at: Peer.create(terms, graph, at, reports[at], entropy, limits=limits) for at in new}
+    peers, law = {}, terms.dummy_law
+    for at in new:
+        how: Any = {"limits": limits}
+        if law is not None:
+            how["dummies"] = asked.dummies(law, entropy)
+        peers[at] = Peer.create(terms, graph, at, reports[at], entropy, **how)
     store.save(
         [(node, peer.state.to_bytes()) for node, peer in peers.items()],
         question=asked.question_digest,

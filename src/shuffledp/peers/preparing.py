@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -24,7 +25,7 @@ KEY_FILE = "analyzer.key"
 _FAILURE = 1e-9
 
 
-def prepare_terms(  # one keyword an option
+def prepare_terms(  # noqa: PLR0913  # one keyword an option
     graph: Graph,
     asked: AskedTerms,
     keys: PrivateKeys,
@@ -34,6 +35,7 @@ def prepare_terms(  # one keyword an option
     laziness: float = 0.0,
     even_traffic: bool = False,
     least_registered: SupportsIndex | None = None,
+    dummies: DummyLaw | None = None,
     entropy: Entropy | None = None,
 ) -> Terms:
     """Return the terms of a new collection, of a name of its own even if all else is as before.
@@ -43,9 +45,13 @@ def prepare_terms(  # one keyword an option
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
     failure = _FAILURE / 2 if even_traffic else _FAILURE
+    entropy = entropy or Entropy.from_operating_system()
     walk: Any = {"rounds": rounds, "laziness": laziness, "failure": failure}
+    if dummies is not None:
+        asked.require_dummies(dummies)
+        walk["reports_each"] = 1.0 + dummies.mean * len(asked.question.labels)
     return Terms(
-        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
+        collection_id=new_collection_id(entropy),
         graph_digest=graph_digest(graph),
         num_users=graph.num_users,
         rounds=require_at_least("rounds", rounds, 1),
@@ -58,6 +64,7 @@ def prepare_terms(  # one keyword an option
         laziness=laziness,
         per_neighbour=per_neighbour_for(graph, **walk) if even_traffic else 0,
         least_registered=least,
+        dummies="" if dummies is None else str(dummies),
     )
 
 
@@ -114,7 +121,13 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
         ("messages a user and round", _span(envelopes)),
         ("bytes a message", f"{terms.envelope_bytes:,}"),
         ("sent by a user in all", f"{_span(sent / 1000.0)} kB"),
+        *([("dummies", _dummies_text(terms))] if terms.dummies else []),
     )
+
+
+def _dummies_text(terms: Terms) -> str:
+    """Return the law and the mean number of a user's dummies."""
+    return f"{terms.dummies}, {terms.dummies_each:.4g} reports of nobody a user on average"
 
 
 def _span(values: NDArray[Any]) -> str:

@@ -7,6 +7,8 @@ report, with mean load_u(r) = sum_i P_i(u). With P(S >= k) for such a sum S of m
   distribution of the number of successes in independent trials", 1956, Theorem 4), which is at most
   the tail of a Poisson one (Anderson and Samuels, "Some inequalities among binomial and Poisson
   probabilities", 1967, Theorem 2.1);
+- the same holds with a Poisson number of reports more, as dummies are: the law of a sum of many
+  indicators tends to it;
 - for a Poisson count it is at most e^-m m^k / k! * (k + 1) / (k + 1 - m): the terms after the
   first fall at least as fast as powers of m / (k + 1).
 
@@ -35,11 +37,13 @@ def slots_for(
     rounds: SupportsIndex,
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
+    reports_each: float = 1.0,
 ) -> NDArray[np.int64]:
     """Return the number of messages each user sends a round, at least 1.
 
     No user ever holds more reports, except with probability ``failure``, if everybody registers and
-    nobody is absent; otherwise `overload_probability` says what holds.
+    nobody is absent; otherwise `overload_probability` says what holds. Each user begins with one
+    report, and with dummies ``reports_each`` on average.
 
     >>> pair = Graph.from_edges([(0, 1)])
     >>> slots_for(pair, rounds=1).tolist()  # 1 report at each, always, but the bound cannot see it
@@ -47,7 +51,7 @@ def slots_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
-    return _smallest_slots(_most_loads(graph, number, laziness), allowed)
+    return _smallest_slots(_most_loads(graph, number, laziness, reports_each), allowed)
 
 
 def overload_probability(
@@ -87,6 +91,7 @@ def per_neighbour_for(
     rounds: SupportsIndex,
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
+    reports_each: float = 1.0,
 ) -> int:
     """Return the number of messages, >= 1, all users send each neighbour in each round.
 
@@ -96,15 +101,17 @@ def per_neighbour_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (max(2 * graph.num_edges, 1) * number)
-    loads = _most_loads(graph, number, laziness)
+    loads = _most_loads(graph, number, laziness, reports_each)
     return int(_smallest_slots((loads / np.maximum(graph.degrees, 1)).max(), allowed))
 
 
-def _most_loads(graph: Graph, rounds: int, laziness: SupportsFloat) -> NDArray[np.float64]:
+def _most_loads(
+    graph: Graph, rounds: int, laziness: SupportsFloat, reports_each: float
+) -> NDArray[np.float64]:
     """Return the largest mean load of each user if everybody is always there."""
     there = np.ones((rounds + 1, graph.num_users), dtype=bool)
     loads = mean_loads(graph, rounds, checked_laziness(laziness), ~there, there[0])
-    return np.asarray(loads.max(axis=0))
+    return np.asarray(loads.max(axis=0)) * (reports_each * (1.0 + _ROUNDING))
 
 
 def loss_probability(load: NDArray[np.float64], missing: int) -> float:

@@ -9,6 +9,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from shuffledp.core.checks import require_at_least, require_positive
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
@@ -41,6 +42,9 @@ COIN_SIDES: Final = 1 << 16
 # that one large report makes all large.
 _MOST = 1 << 20
 _MOST_EPSILON0 = 1e6
+
+# Most dummies of a user on average: 0.1 seconds to seal.
+_MOST_DUMMIES: Final = 1_000
 
 _BYTE_FIELDS = {
     "collection_id": COLLECTION_ID_BYTES,
@@ -103,6 +107,9 @@ class Terms:
     # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
     # relay that leaves users out.
     least_registered: int = 1
+    # Law of the dummies that each user sends along with the report, such as "poisson:0.05"; empty
+    # where there are none. They are drawn once, in each collection, and walk like the report.
+    dummies: str = ""
 
     def __post_init__(self) -> None:
         for name, size in _BYTE_FIELDS.items():
@@ -134,6 +141,29 @@ class Terms:
         object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         object.__setattr__(self, "randomizer", _canonical(described))
+        self._require_dummies()
+
+    def _require_dummies(self) -> None:
+        """Raise for dummies that no user of the protocol sends."""
+        law = self.dummy_law
+        if law is None:
+            return
+        if law.sender != "users" or str(law) != self.dummies:
+            raise ParameterError(
+                f"dummies = {self.dummies!r} are not users' in the one spelling: give a law such "
+                "as poisson:0.05"
+            )
+        if self.protocol != "all":
+            raise ParameterError(
+                f"dummies = {self.dummies!r} do not go with protocol = {self.protocol!r}, which "
+                "hands in one report a holder: take protocol 'all', or leave dummies out"
+            )
+        if not 0.0 < self.dummies_each <= _MOST_DUMMIES:
+            raise ParameterError(
+                f"dummies = {self.dummies!r} are {self.dummies_each:,.6g} a user for the labels of "
+                f"randomizer, not in (0, {_MOST_DUMMIES:,}]: ask for fewer answers, or leave "
+                "dummies out"
+            )
 
     @property
     def stated_epsilon0(self) -> float | None:
@@ -143,6 +173,20 @@ class Terms:
         if not isinstance(found, int | float) or isinstance(found, bool):
             return None
         return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
+
+    @property
+    def dummy_law(self) -> DummyLaw | None:
+        """Law of each user's dummies."""
+        return DummyLaw.from_text(self.dummies) if self.dummies else None
+
+    @property
+    def dummies_each(self) -> float:
+        """Mean number of dummies of a user, of all answers together."""
+        if self.dummy_law is None:
+            return 0.0
+        described = json.loads(self.randomizer)
+        labels = described.get("labels") if isinstance(described, dict) else None
+        return self.dummy_law.mean * len(labels) if isinstance(labels, list) else 0.0
 
     @property
     def coin(self) -> int:
@@ -184,12 +228,15 @@ class Terms:
             self.analyzer_mail_key,
             self.analyzer_identity_key,
             self.protocol.encode(),
+            *([self.dummies.encode()] if self.dummies else []),
         )
 
     def to_json(self) -> str:
         """Return the terms as JSON text, for publishing; bytes are written in hexadecimal."""
         written = {"version": VERSION} | {name: getattr(self, name) for name in _NAMES}
         written["randomizer"] = json.loads(self.randomizer)
+        if not self.dummies:
+            del written["dummies"]
         return json.dumps(written, default=bytes.hex)
 
     @classmethod
@@ -199,8 +246,8 @@ class Terms:
             given = json.loads(text)
         except (ValueError, RecursionError):
             raise ParameterError("the terms are not JSON: take the published file") from None
-        wanted = {"version", *_NAMES}
-        if not isinstance(given, dict) or set(given) != wanted:
+        wanted = {"version", *_NAMES} - {"dummies"}
+        if not isinstance(given, dict) or set(given) - {"dummies"} != wanted:
             names = ", ".join(sorted(wanted))
             raise ParameterError(
                 f"the terms do not have the fields {names}: take the published file"

@@ -1,0 +1,193 @@
+"""Dummies of peers: drawn once with the report, carried like it, taken off by the analyzer."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graph_families import complete_graph
+from peers.link import ANY_SIZE
+from peers.test_collecting import EVERYBODY, result_of, taken_for
+from shuffledp import Categories
+from shuffledp.collection.leakage import json_of_run
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.network.graph import Graph
+from shuffledp.network.privacy import network_walk_epsilon
+from shuffledp.peers.collecting import fetch
+from shuffledp.peers.exchange_account import Exchange, ExchangeRecord
+from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.peer import PeerState
+from shuffledp.peers.preparing import prepare_terms, traffic_facts
+from shuffledp.peers.relay_client import RelayClient
+from shuffledp.peers.slots import per_neighbour_for, slots_for
+from shuffledp.peers.terms import Terms
+from shuffledp.report import page_html
+
+KITE = Graph.from_edges([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
+LAW = DummyLaw.from_text("poisson:2.0")
+
+
+@pytest.fixture
+def over(make_collection):
+    """A collection with dummies that is over, and what was fetched of it."""
+    collection = make_collection(dummies=LAW)
+    _, http = collection.relay()
+    collection.runner(http, EVERYBODY).run()
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
+    return collection, fetch(collection.terms, collection.keys, client)
+
+
+def test_they_walk_with_the_report_and_are_taken_off(over):
+    collection, fetched = over
+    result = result_of(collection, fetched)
+    number = len(fetched.collected.reports)
+    assert (result.num_users, result.num_dummies) == (6, number - 6)
+    assert number > 6  # none at all would be a chance of e^-24
+    assert fetched.collected.rejected == {}
+    counted = collection.asked.randomizer.aggregate(
+        collection.asked.codec.decode(fetched.collected.reports)
+    )
+    p, q = collection.asked.randomizer.support_probabilities
+    expected = (counted.support - (number - 6) / 2 - 6 * q) / (p - q)
+    assert result.estimates.count == pytest.approx(expected)
+    assert [str(law) for law in result.dummies] == ["poisson:2.0"]
+    assert result.to_json_dict()["num_dummies"] == number - 6
+
+
+def test_report_and_guesses_are_made_of_them_too(over):
+    collection, fetched = over
+    result = result_of(collection, fetched)
+    page = " ".join(page_html(result).split())
+    assert "which belong to nobody" in page
+    assert "6 honest users, who send dummies" in page
+    assert json_of_run(result)["leakage"]
+
+
+def test_the_guarantee_is_that_of_a_network_with_as_many_dummies(over):
+    collection, fetched = over
+    result = result_of(collection, fetched)
+    profile = collection.asked.randomizer.profile
+    how = {"num_dishonest": 0}
+    arrived = fetched.arrived(len(fetched.collected.reports))
+    exchange = Exchange(collection.terms, collection.graph, fetched.record, arrived, **how)
+    overlaps = exchange.hiding(3).overlaps
+    left = exchange.delta_left(1e-2)
+    with_them = network_walk_epsilon(profile, overlaps=overlaps, delta=left, dummies=LAW)
+    without = network_walk_epsilon(profile, overlaps=overlaps, delta=left)
+    assert result.guarantee.epsilon_upper <= with_them.upper * (1 + 1e-9)
+    assert result.guarantee.epsilon_upper < 0.6 * result.without_dummies.epsilon_upper
+    assert result.without_dummies.epsilon_upper <= without.upper * (1 + 1e-9)
+
+
+def test_where_who_was_away_handed_in_nothing_dummies_are_no_help(over):
+    collection, fetched = over
+    record = ExchangeRecord.of(collection.terms, range(6), [[0], [], []])
+    collected = fetched.collected
+    said = {node: each for node, each in collected.confirmations.items() if node}
+    some = replace(fetched, record=record, collected=replace(collected, confirmations=said))
+    arrived = some.arrived(len(collected.reports))
+    exchange = Exchange(collection.terms, collection.graph, record, arrived)
+    assert exchange.asked(1e-2)["dummies"] is None
+
+
+def test_a_state_has_them_in_no_order_and_draws_them_once(make_collection):
+    collection = make_collection(dummies=LAW)
+    _, http = collection.relay()
+    first = collection.runner(http, [2, 3])
+    before = first.store.states()
+    first.store.close()
+    assert collection.runner(http, [2, 3]).store.states() == before
+    held = [PeerState.from_bytes(each, collection.terms).held for each in before.values()]
+    assert all(each == sorted(each) for each in held)
+    assert sum(map(len, held)) > 2  # fewer would be a chance of e^-8
+
+
+def test_reports_that_are_too_many_or_too_few_leave_the_local_guarantee(over):
+    collection, fetched = over
+    reports = fetched.collected.reports
+    loss = collection.asked.randomizer.epsilon0
+    result = result_of(collection, fetched, reports=reports * 9)
+    assert any("reports more than users and their dummies" in text for text in result.warnings)
+    assert result.guarantee.epsilon_upper == pytest.approx(loss, rel=0.01)
+    # So many of six users' and their dummies cannot have been lost, for all handed in.
+    few = result_of(collection, fetched, reports=reports[:3])
+    assert any("more than the 0 users" in text for text in few.warnings)
+    assert few.num_users == 6
+
+
+def test_of_a_collection_with_losses_the_usual_share_is_taken_for_own_reports(over):
+    collection, fetched = over
+    record = ExchangeRecord.of(collection.terms, range(5), [[5]] * 3)
+    some = taken_for(fetched, record)
+    some = replace(some, collected=replace(some.collected, reports=fetched.collected.reports))
+    silent = dict(some.collected.confirmations)
+    silent.pop(4)
+    result = result_of(
+        collection, replace(some, collected=replace(some.collected, confirmations=silent))
+    )
+    own = min(5, round(len(fetched.collected.reports) / 5))
+    assert result.num_dummies == len(fetched.collected.reports) - own
+
+
+class TestTerms:
+    ASKED = AskedTerms.of(Categories(["no", "yes"]), "k-rr", 2.0)
+
+    def terms(self, law=LAW, asked=ASKED, **more):
+        return prepare_terms(
+            complete_graph(6), asked, PrivateKeys.generate(), rounds=2, dummies=law, **more
+        )
+
+    def test_they_are_in_the_terms_and_others_are_written_as_before(self):
+        made = self.terms()
+        assert Terms.from_json(made.to_json()) == made
+        assert json.loads(made.to_json())["dummies"] == "poisson:2.0"
+        plain = replace(made, dummies="")
+        assert "dummies" not in json.loads(plain.to_json())
+        assert Terms.from_json(plain.to_json()) == plain
+        assert made.digest() != plain.digest()
+        assert made.dummies_each == 4.0
+        facts = dict(traffic_facts(made, complete_graph(6)))
+        assert facts["dummies"] == "poisson:2.0, 4 reports of nobody a user on average"
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            ({"law": DummyLaw.from_text("laplace:2:27")}, "are not users'"),
+            ({"protocol": "single"}, "take protocol 'all'"),
+            ({"law": DummyLaw.from_text("poisson:501")}, r"1,002 a user .* not in \(0, 1,000\]"),
+            ({"asked": AskedTerms.of(Categories(["a", "b"]), "symmetric-unary", 2.0)}, "k-rr"),
+        ],
+    )
+    def test_others_are_refused(self, more, message):
+        with pytest.raises(ParameterError, match=message):
+            self.terms(**more)
+
+    def test_another_spelling_or_no_answers_are_refused(self):
+        with pytest.raises(ParameterError, match="one spelling"):
+            replace(self.terms(), dummies="poisson:2")
+        for other in ("[]", '{"labels": 3}', '{"labels": []}'):
+            with pytest.raises(ParameterError, match="are 0 a user"):
+                replace(self.terms(), randomizer=other)
+
+
+def test_messages_suffice_for_reports_and_dummies():
+    """Walks of Poisson many: as often as 2 in 100 somebody may hold more than there is room for."""
+    draw, rounds, each = Entropy.from_seed(7).generator(), 3, 5.0
+    room = slots_for(KITE, rounds=rounds, failure=0.02, reports_each=each)
+    to_each = per_neighbour_for(KITE, rounds=rounds, failure=0.02, reports_each=each)
+    assert to_each > per_neighbour_for(KITE, rounds=rounds, failure=0.02)
+    rows = [KITE.neighbours[KITE.starts[u] : KITE.starts[u + 1]] for u in range(KITE.num_users)]
+    exceeded, games = 0, 400
+    for _ in range(games):
+        at = np.repeat(np.arange(KITE.num_users), 1 + draw.poisson(each - 1, KITE.num_users))
+        is_over = False
+        for _ in range(rounds):
+            is_over |= bool((np.bincount(at, minlength=KITE.num_users) > room).any())
+            at = np.array([draw.choice(rows[u]) for u in at])
+        exceeded += is_over
+    # 8 are expected at most; 45 would be a chance below 1e-16.
+    assert exceeded < 45
