@@ -49,8 +49,8 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     --least-registered N
         Fewest registered users with whom a peer takes part; by default half of all.
     --dummies LAW
-        Each user also sends reports that belong to nobody: poisson:0.05 for so many of each answer
-        on average. Only with k-rr and with protocol all.
+        Each user also sends reports that belong to nobody: poisson:0.05 for a mean of 0.05 of each
+        answer. Only with k-rr and with protocol all.
     --even-traffic
         Send each neighbour equally many messages: more of them, and the relay learns less.
     --delta FLOAT     Also say the central epsilon at this delta.

@@ -225,7 +225,7 @@ def collection_result(
 
 
 def _num_own(terms: Terms, arrived: Arrived, num_registered: int) -> int:
-    """Return how many of the reports that came are users' own, where the rest are dummies.
+    """Return the number of users' own reports among those with dummies that came.
 
     All, if everybody who registered handed in and confirms; else their usual share.
     """
