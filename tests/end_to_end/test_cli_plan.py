@@ -31,7 +31,7 @@ def test_json(capsys):
 def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
     assert main(ISSUE) == 0
     out = capsys.readouterr().out
-    assert out.startswith("question        3 answers\nrandomizer      k-rr\nepsilon0        6.2")
+    assert out.startswith("question         3 answers\nrandomizer       k-rr\nepsilon0         6.2")
     for text in (
         "chosen: k-rr",
         "without a shuffler",
@@ -55,7 +55,7 @@ def test_people_read_the_error_at_other_epsilons_and_what_others_used(capsys):
 def test_the_randomizer_can_be_named(capsys):
     assert main([*ISSUE, "--randomizer", "optimized-unary"]) == 0
     out = capsys.readouterr().out
-    assert "randomizer      optimized-unary\n" in out
+    assert "randomizer       optimized-unary\n" in out
     assert "or k-rr" not in out
 
 
@@ -214,4 +214,4 @@ def test_dummies_that_cannot_be_planned(capsys, asked, message):
 def test_dummies_are_for_plans(capsys):
     arguments = ["plan", "--epsilon0", "1", "--num-users", "99", "--delta", "1e-6"]
     assert main([*arguments, "--dummies", "shuffler"]) == 2
-    assert "--frequency and dummies, or leave out --epsilon0" in capsys.readouterr().err
+    assert "--dishonest and dummies, or leave out --epsilon0" in capsys.readouterr().err

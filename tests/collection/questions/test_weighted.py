@@ -145,6 +145,9 @@ def test_a_device_knows_its_weight(kind):
     answer = ["yes", "2.0"] if kind == "shares" else ["5.5", 2]
     expected = [[0.0, 2.0]] if kind == "shares" else [[5.5, 2.0]]
     assert question.value_of_one(answer).tolist() == expected
+    name = next(iter(question.candidates()))
+    asked = sdp.deploy.AskedTerms.of(question, name, 2.0, "How?")
+    assert sdp.deploy.AskedTerms.from_json_dict(json.loads(asked.to_json())) == asked
     with pytest.raises(DomainError, match="positive"):
         question.value_of_one([answer[0], 0])
     for wrong in ("yes", [1], 7):

@@ -90,6 +90,7 @@ RUN = [
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",
     "--column number --mean --range 0,1 --epsilon0 2 --delta 1e-6",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --dishonest 12",
+    "--column colour --domain red,green,blue --weight age --epsilon0 2 --delta 1e-6",
     "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",
     "--vector x,y --norm 1 --epsilon0 3 --delta 1e-6",
     "--column site --dictionary words.txt --epsilon0 4 --delta 1e-6",
