@@ -21,6 +21,7 @@ from shuffledp.collection.questions.columns import Columns as Columns
 from shuffledp.collection.questions.distribution import Distribution as Distribution
 from shuffledp.collection.questions.heavy_hitters import HeavyHitters as HeavyHitters
 from shuffledp.collection.questions.mean import Mean as Mean
+from shuffledp.collection.questions.mean_by_group import MeanByGroup as MeanByGroup
 from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean
 from shuffledp.collection.questions.weighted import weighted as weighted
 from shuffledp.collection.questions.words import Words as Words

@@ -59,6 +59,18 @@ def _vector_mean() -> Kind:
     )
 
 
+def _mean_by_group() -> Kind:
+    values = pl.DataFrame(
+        {"side": ["left", "right", "left", "left"] * 300, "x": [18.0, 35.5, 60.0, 120.0] * 300}
+    )
+    return Kind(
+        question=sdp.MeanByGroup(("left", "right"), 0, 120, name="x", by="side"),
+        values=values,
+        truth=np.array([66.0, 35.5]),
+        table=values,
+    )
+
+
 def _words() -> Kind:
     values = ["tea", "tea", "maté", "coffee", "water", "tea"] * 200
     return Kind(
@@ -108,6 +120,7 @@ KINDS = {
         _frequencies(),
         _mean(),
         _vector_mean(),
+        _mean_by_group(),
         _words(),
         _answer_sets(),
         _columns(),

@@ -126,6 +126,7 @@ def test_descriptions():
         "frequencies": "3 answers",
         "mean": "numbers in [0, 120]",
         "vector-mean": "vectors of 3 numbers, norm at most 1",
+        "mean-by-group": "numbers in [0, 120] by 2 groups",
         "words": "any text, 3 words asked for",
         "answer-sets": "up to 2 of 4 answers",
         "distribution": "numbers in 9 bins of [0, 9]",

@@ -75,12 +75,13 @@ def test_every_page_tells_its_question(results, pages, name):
     page, result = Page(pages[name]), results[name]
     assert result.question.describe() in page.text
     assert randomizer_title(result.randomizer) in page.text
-    words = "means" if name in MEANS else "frequencies"
+    words = "frequencies" if name in SHARES else "means"
     assert f"these are the {words} estimated" in page.text
     for label in result.domain:
         assert label in page.text
-    heading = {"distribution": "Bins"}.get(name, "Columns" if name in MEANS else "Answers")
-    assert {"Columns", "Answers", "Bins"} & set(page.texts) == {heading}
+    names = {"distribution": "Bins", "mean-by-group": "Groups"}
+    heading = names.get(name, "Columns" if name in MEANS else "Answers")
+    assert {"Columns", "Answers", *names.values()} & set(page.texts) == {heading}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -96,7 +97,7 @@ def test_charts_are_valid_and_in_their_unit(results, name):
 @pytest.mark.parametrize("name", KINDS)
 def test_notebook_and_terminal(results, name):
     result = results[name]
-    head = "Mean" if name in MEANS else "Frequency"
+    head = "Frequency" if name in SHARES else "Mean"
     for text in (terminal_text(result), notebook_html(result)):
         assert head in text
         assert result.domain[0] in text

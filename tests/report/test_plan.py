@@ -32,7 +32,7 @@ def test_a_bar_a_randomizer_sorted_and_the_chosen_one_is_darker(plan):
     assert randomizer_title(plan.randomizer) in chosen.find("title").text
     widths = [float(bar.get("width")) for bar in bars if float(bar.get("width"))]
     assert widths == sorted(widths)
-    is_mean = plan.question.kind in ("mean", "vector-mean")
+    is_mean = plan.question.kind in ("mean", "vector-mean", "mean-by-group")
     shown = [text for text in texts if "times" not in text]
     assert all(text.endswith("%") != is_mean for text in shown)
     assert all(("%" in text) != is_mean for text in labels(elements, "xtick"))

@@ -21,6 +21,8 @@ QUESTION = """
     --domain A,B,...      The possible answers.
     --domain-file PATH    The possible answers, one a line, in a text file.
     --mean                Estimate the mean of a number; needs --range.
+    mean_by=--by COLUMN   With --mean: of each group that this column names; --domain lists them.
+    --compare A,B         With --by: also the difference of the means of two groups.
     --quantiles P,P,...   Estimate quantiles of a number, such as .25,.5,.75, and its histogram.
     --histogram           Estimate the histogram of a number, and the shares below its edges.
     --bins N|EDGES        For both: edges of the bins, or the number of bins in --range, 64 if left
@@ -42,7 +44,7 @@ QUESTION = """
 # The question that each option asks, from all that were given, a column's name and a seed.
 _KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
     "": lambda given, *_: sdp.Categories(given["domain"]),
-    "mean": lambda given, name, _: sdp.Mean(*given["limits"], name=name or "mean"),
+    "mean": lambda given, name, _: _mean(given, name or "mean"),
     "quantiles": lambda given, name, _: _distribution(given, name),
     "histogram": lambda given, name, _: _distribution(given, name),
     "vector": lambda given, *_: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
@@ -57,6 +59,7 @@ _KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
 }
 # Options that only go with another one.
 _BESIDE: dict[str, str] = {"most": "discover", "bits": "discover", "pairs": "columns"}
+_BESIDE |= {"mean_by": "mean", "compare": "mean_by"}
 # What two options are given together, as here; and of which kinds answers are listed.
 _PAIRS = {
     ("mean", "limits"): "--mean --range 0,120",
@@ -88,7 +91,7 @@ class Asked:
             raise click.UsageError(f"{' and '.join(flags)} ask different questions: give one")
         if given.keys() >= _LISTS:
             raise click.UsageError("give --domain or --domain-file, not both")
-        if self.has_domain and self._kind not in _LISTED:
+        if self.has_domain and self._kind not in _LISTED and "mean_by" not in given:
             raise click.UsageError(f"{flags[0]} needs no --domain")
         _require_bins(self._kind, given)
         for (asks, beside), example in _PAIRS.items():
@@ -98,7 +101,8 @@ class Asked:
                 raise click.UsageError(f"{pair} go together, as in {example}")
         for name, asks in _BESIDE.items():
             if name in given and asks not in given:
-                raise click.UsageError(f"--{name} goes with --{asks}: give that, too")
+                names = (each.removeprefix("mean_") for each in (name, asks))
+                raise click.UsageError("--{} goes with --{}: give that, too".format(*names))
         if "columns" in given and "domain" in given:
             raise click.UsageError("--columns needs a --domain-file (JSON) rather than --domain")
         if self._kind == "max_answers" and not self.has_domain:
@@ -167,7 +171,8 @@ class Asked:
             question = UnlistedColumns(self._given["columns"], self._given.get("pairs"))
         else:
             question = self.question(name=column or "", seed=seed)
-        if (column is None) != bool(question is not None and question.table_columns):
+        has_columns = bool(question and question.table_columns) and "mean_by" not in self._given
+        if (column is None) != has_columns:
             raise click.UsageError("give --column, or several with --vector or --columns")
         if weight is not None or most_weight is not None:
             how = {"question": question, "most_weight": most_weight}
@@ -218,6 +223,16 @@ def _distribution(given: dict[str, Any], name: str) -> "Question":
         how = {"edges": bins}
     how |= {"name": name} if name else {}
     return sdp.Distribution(**how, quantiles=given.get("quantiles", ()))
+
+
+def _mean(given: dict[str, Any], name: str) -> "Question":
+    """Return the question of a mean, or of the mean of each group."""
+    if "mean_by" not in given:
+        return sdp.Mean(*given["limits"], name=name)
+    if "domain" not in given:
+        raise click.UsageError("--by needs --domain or --domain-file, the possible groups")
+    how = {"name": name, "by": given["mean_by"], "compare": given.get("compare", ())}
+    return sdp.MeanByGroup(given["domain"], *given["limits"], **how)
 
 
 def _key(seed: int | None) -> bytes | None:

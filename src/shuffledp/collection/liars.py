@@ -85,7 +85,10 @@ class Influenced:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":
             number *= self.dummies[0].rare_number(labels)
-        each = np.asarray(self._shift_by_one(), dtype=np.float64)
+        shift = self._shift_by_one()
+        if callable(shift):
+            return np.asarray(shift(number), dtype=np.float64)
+        each = np.asarray(shift, dtype=np.float64)
         return np.broadcast_to(number * each, labels).copy()
 
     @property

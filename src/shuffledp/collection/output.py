@@ -7,6 +7,7 @@ end. Whatever goes wrong before that, including Ctrl-C and a full disk, removes 
 import csv
 import errno
 import json
+import math
 import os
 import re
 import shutil
@@ -147,7 +148,7 @@ def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
 def _cell(value: object) -> object:
     """Return a value as a spreadsheet may hold it."""
     if not isinstance(value, str):
-        return value
+        return None if isinstance(value, float) and math.isnan(value) else value
     is_formula = re.search(_FORMULA_START, value) and not re.search(_NUMBER, value)
     return ("'" if is_formula else "") + visible(value)
 

@@ -84,8 +84,8 @@ class BitSums(Messages):
         num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
         epsilon0 = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
         levels = tuple(
-            KRandomizedResponse(domain_size=2, epsilon0=epsilon0 * units / _SHARES)
-            for units in _shares(num_bits, epsilon0)
+            KRandomizedResponse(domain_size=2, epsilon0=each)
+            for each in loss_shares(num_bits, epsilon0)
         )
         if not all(level.epsilon0 for level in levels):
             raise ParameterError(
@@ -106,7 +106,7 @@ class BitSums(Messages):
     @property
     def weights(self) -> Floats:
         """Share of the range that the bit of each level is worth; 1 in all."""
-        return _weights(self.num_bits)
+        return weights_of_bits(self.num_bits)
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
@@ -223,10 +223,15 @@ class BitSums(Messages):
         return self.span.width**2 * (self.local_variance + rounding)
 
 
-def _weights(num_bits: int) -> Floats:
+def weights_of_bits(num_bits: int) -> Floats:
     """Return 2^(B - 1 - b) / (2^B - 1) for each level b."""
     weights: Floats = 2.0 ** np.arange(num_bits, dtype=np.float64)[::-1] / (2.0**num_bits - 1.0)
     return weights
+
+
+def loss_shares(num_bits: int, epsilon0: float) -> tuple[float, ...]:
+    """Return the local loss of each level, the highest bit first; all of it together or less."""
+    return tuple(epsilon0 * units / _SHARES for units in _shares(num_bits, epsilon0))
 
 
 @lru_cache(maxsize=64)
@@ -244,7 +249,7 @@ def _shares(num_bits: int, epsilon0: float) -> tuple[int, ...]:
         half = min(max(epsilon0 * units / _SHARES / 2.0, 1e-150), 300.0)
         return float(weights[b] ** 2 / math.sinh(half) ** 2)
 
-    weights, given = _weights(num_bits).tolist(), [1] * num_bits
+    weights, given = weights_of_bits(num_bits).tolist(), [1] * num_bits
     gains = [variance(b, 1) - variance(b, 2) for b in range(num_bits)]
     # One unit is left over, for the rounding of products.
     for _ in range(_SHARES - 1 - num_bits):

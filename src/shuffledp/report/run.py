@@ -183,7 +183,7 @@ def figure_of_estimates(result: Result) -> Figure:
     number = _num_charted(result)
     shown = list(range(number))
     if number > _MOST_BARS:
-        shown = sorted(shown, key=lambda i: -values[i])[:_MOST_BARS]
+        shown = sorted(shown, key=lambda i: (math.isnan(values[i]), -values[i]))[:_MOST_BARS]
     which = f"each of {number}" if number == len(shown) else f"the {_MOST_BARS} largest"
     bars = []
     for i in shown:
@@ -191,7 +191,8 @@ def figure_of_estimates(result: Result) -> Figure:
         title = f"{isolated(label, 60)}\n{estimate}\n{headings[-3]}: {own}"
         title += f"\n{headings[-1]}: {population}"
         here, whole = (each[i] for each in ends)
-        bars.append(Bar(label=label, value=values[i], title=title, interval=here, population=whole))
+        value = here[0] if math.isnan(values[i]) else values[i]  # a group without a statement
+        bars.append(Bar(label=label, value=value, title=title, interval=here, population=whole))
     return bars_figure(
         "chart-estimates",
         bars,

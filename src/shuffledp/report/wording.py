@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
@@ -49,6 +51,7 @@ RANDOMIZER_TITLES = {
     "all-parts": "k-ary randomized response on every part of the answers",
     "sampled-levels": "A level of a tree drawn at random",
     "all-levels": "Every level of a tree",
+    "group-bits-1": "k-ary randomized response of group and bit",
 }
 
 #: Who held true answers, by how they were collected: a line of every guarantee.
@@ -64,6 +67,12 @@ BARE = "Answers as they are"
 
 #: What remains of the protection of reports without local noise.
 TOGETHER = "the shuffler and the analyst together would see every answer"
+
+#: What stands for the mean of a group whose interval is the whole range.
+TOO_SMALL = "too small for a statement"
+
+# Columns of numbers of members, after their common beginning.
+_MEMBER_ENDS = ("", "_lower", "_upper")
 
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
@@ -141,6 +150,16 @@ WORDS = {
     "distribution": replace(_FREQUENCIES, label="Bin"),
     "mean": _MEANS,
     "vector-mean": _MEANS,
+    "mean-by-group": replace(
+        _MEANS,
+        label="Group",
+        caution=(
+            "A mean is the ratio of two estimates without bias, and can lie beyond the limits of "
+            "the values. One bit a number does not tell noise from the spread of the values: "
+            "standard errors are upper bounds then."
+        ),
+        choices="Possible groups",
+    ),
     "words": _FREQUENCIES,
     "weighted-mean": _MEANS,
     "heavy-hitters": replace(_FREQUENCIES, label="Text"),
@@ -171,7 +190,9 @@ def estimate_table(
     decimals = decimals_for([words.unit * error for error in errors])
 
     def texts(values: list[float]) -> list[str]:
-        return [words.format(value, decimals) for value in values]
+        return [
+            TOO_SMALL if math.isnan(value) else words.format(value, decimals) for value in values
+        ]
 
     table = {words.label: [shown_label(label) for label in result.domain]}
     counts = estimates.columns().get("count")
@@ -181,6 +202,10 @@ def estimate_table(
     below = estimates.columns().get("cumulative")
     if below is not None:
         table["Below its end"] = texts(below.tolist())
+    members = [estimates.columns().get(f"members{end}", np.empty(0)) for end in _MEMBER_ENDS]
+    if members[0].size:
+        sizes = zip(*([fixed(each, 0) for each in ends.tolist()] for ends in members), strict=True)
+        table["Estimated members"] = [f"{each} ({low} to {high})" for each, low, high in sizes]
     table[words.estimate] = texts(main_estimates(result))
     for about in (result.interval_about,) if is_narrow else INTERVALS_ABOUT:
         error, lower, upper = (texts(each) for each in errors_and_ends(result, about=about))
@@ -221,12 +246,27 @@ def finding(result: Result) -> str:
         return f"{name} of the values, {text}, among {whose}."
     (*_, interval), rows = estimate_table(result, is_narrow=True)
     values, words = main_estimates(result), wording(result.question)
-    label, *_, estimate, _, ends = rows[max(range(len(rows)), key=lambda place: values[place])]
+    stated = [place for place, value in enumerate(values) if not math.isnan(value)]
+    if not stated:
+        return f"None of {len(rows):,} groups is large enough for a statement about its mean."
+    label, *_, estimate, _, ends = rows[max(stated, key=lambda place: values[place])]
     label = shorten(label, _LONGEST_NAMED).replace("\u2026", "...")  # terminals may be ASCII
     what = f"{words.estimate} of {label}"
     if len(rows) > 1:
         what = f"Largest of {len(rows):,} estimated {words.plural}: {label}"
+    if compared := getattr(result.estimates, "findings", {}).get("compare"):
+        what, estimate, ends = _comparison(result, compared)
     return f"{what}, {estimate}, among {whose} ({interval}: {ends})."
+
+
+def _comparison(result: Result, compared: Any) -> tuple[str, str, str]:
+    """Return the words for a difference of two groups, and its estimate and interval."""
+    names = (shorten(each, _LONGEST_NAMED) for each in compared["groups"])
+    what = "Mean of {} less that of {}".format(*names).replace("\u2026", "...")
+    ends = compared["population" if result.interval_about == "population" else "respondents"]
+    decimals = decimals_for([0.25 * (ends[1] - ends[0])])
+    value, *texts = (fixed(each, decimals) for each in (compared["difference"], *ends))
+    return what, f"one of them {TOO_SMALL}" if value == "nan" else value, " to ".join(texts)
 
 
 def quantile_facts(result: Result) -> list[tuple[str, str]]:
@@ -314,7 +354,7 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
     text = f"{number:,} of {subject.num_users:,} can move an estimate by up to "
     text += rounded(100.0 * most, up=True, digits=3) + "%" if is_share else rounded(most, up=True)
     attack = getattr(subject, "attack", None)
-    if attack is not None:
+    if attack is not None and not math.isnan(attack.shift):
         moved = rounded(100.0 * attack.shift if is_share else attack.shift, up=False, digits=3)
         label = shorten(attack.label, _LONGEST_NAMED).replace("\u2026", "...")
         text += f"; here they moved {shown_label(label)} by {moved}{'%' * is_share}"

@@ -53,6 +53,7 @@ PLAN = [
     " --randomizer hadamard-response",
     "--num-users 20000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30 --randomizer k-rr",
     "--num-users 5000 --mean --range 0,1 --epsilon 1 --delta 1e-6",
+    "--num-users 5000 --mean --range 0,1 --by side --domain a,b,c --epsilon 1 --delta 1e-6",
     "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer duchi",
     "--num-users 5000 --vector x,y --norm 1 --epsilon 1 --delta 1e-6 --randomizer privunit",
     "--num-users 5000 --dictionary words.txt --epsilon 1 --delta 1e-6"
@@ -89,6 +90,8 @@ RUN = [
     " --post-process clip --post-process norm-sub",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",
     "--column number --mean --range 0,1 --epsilon0 2 --delta 1e-6",
+    "--column number --mean --range 0,1 --by colour --domain red,green,blue --compare red,blue"
+    " --epsilon0 4 --delta 1e-6",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --dishonest 12",
     "--column colour --domain red,green,blue --weight age --epsilon0 2 --delta 1e-6",
     "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",

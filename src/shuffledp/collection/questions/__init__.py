@@ -24,6 +24,7 @@ KINDS = {
     "weighted-mean": "shuffledp.collection.questions.weighted:WeightedMean",
     "heavy-hitters": "shuffledp.collection.questions.heavy_hitters:HeavyHitters",
     "columns": "shuffledp.collection.questions.columns:Columns",
+    "mean-by-group": "shuffledp.collection.questions.mean_by_group:MeanByGroup",
     "words": "shuffledp.collection.questions.words:Words",
 }
 """Where each kind is; loaded when it is first asked for."""
@@ -58,9 +59,10 @@ def open_column(
         A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
         standard input. Text is UTF-8 or, with its mark, UTF-16, and may be packed (``.csv.gz``).
     column : str or None
-        Name of the column with the values; None for vectors, whose question names the columns.
+        Name of the column with the values; None for vectors, whose question names the columns. Of
+        means by group that with the numbers, if it is not ``question.name``.
         Sets of answers are texts with separators, or in Parquet also lists of texts.
-    question : Categories, Mean, VectorMean, Words or AnswerSets, optional
+    question : Categories, Mean, MeanByGroup, VectorMean, Words or AnswerSets, optional
         What is asked. Without it a list of answers is read from the file: then the list depends on
         the data, which the ``cautions`` of the column say.
     csv_separator : str, optional
@@ -120,6 +122,8 @@ def open_column(
         raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
     if question is not None and question.table_columns:
         names = question.table_columns
+        if column is not None and hasattr(question, "by"):
+            names = question.by, column
     elif column is None:
         raise ParameterError("column is missing: name the column with the values")
     else:

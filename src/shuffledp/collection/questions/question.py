@@ -143,8 +143,9 @@ class Question(Protocol[Estimates_co]):
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the largest change of each estimate by another report of one of n users.
 
-        One number, or one for each label; infinite where it is not known. ``counts`` are what the
-        estimates were made of, if there are any.
+        One number, or one for each label; infinite where it is not known. A function of the number
+        of such users, if the change is not in proportion. ``counts`` are what the estimates were
+        made of, if there are any.
         """
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:

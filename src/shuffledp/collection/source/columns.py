@@ -157,12 +157,25 @@ def numbers(
     *,
     is_vector: bool = False,
     clip: bool = False,
+    groups: Any = None,
     **reading: Any,
 ) -> Column:
-    """Check columns of numbers; shape (m,), or (m, d) for vectors, float64."""
+    """Check columns of numbers; shape (m,), or (m, d) for vectors, float64.
+
+    With the coding of a column of groups the code and the number of each user, shape (m, 2).
+    """
     read = {str(place): each for place, each in enumerate(source.numbers())}
+    extra = {} if groups is None else {"group": groups.place}
 
     def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
+        found = decode_numbers(batch.drop(extra))
+        if groups is None:
+            return found
+        values, is_missing, *faults = found
+        codes, is_gap, is_stray = groups.decode(batch["group"].to_numpy())
+        return np.column_stack([codes, values]), is_missing | is_gap, *faults, is_stray
+
+    def decode_numbers(batch: "pl.DataFrame") -> tuple[Any, ...]:
         values = np.ascontiguousarray(batch.to_numpy(), dtype=np.float64)
         is_null = batch.select(pl.all().is_null()).to_numpy()
         is_missing = np.asarray((np.isnan(values) & ~is_null).any(axis=1))
@@ -175,13 +188,15 @@ def numbers(
 
     remedy = "write numbers like 12.5, and leave unknown ones empty"
     wider = "state wider limits, or pass clip=True to move them to the nearest value inside"
+    checked_for = ("vectors", source.names, limits) if is_vector else ("numbers", limits)
     return survey(
         source,
-        read,
+        read | extra,
         decode,
         Fault("that is no number", remedy, DataError),
         Fault(f"outside {limits}", wider),
-        checked_for=("vectors", source.names, limits) if is_vector else ("numbers", limits),
+        *([] if groups is None else [groups.fault]),
+        checked_for=checked_for,
         unless="numbers",
         **reading,
     )

@@ -1,0 +1,325 @@
+"""Means of groups whose sizes are estimated too: ratios of two totals, with Fieller's intervals.
+
+A number at the position x of its range counts as x "ones" and 1 - x "zeros" of its group, so that
+a group has the mean position r = ones / (ones + zeros). Of estimated shares T(r) = (1 - r) ones - r
+zeros has the mean 0 at the true r, whatever the size of the group; those r whose T(r) lies within z
+standard errors of 0 are Fieller's interval (1954). For groups of next to nobody that is every r.
+
+See docs/results/standard-errors.md.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.arrays import Floats
+from shuffledp.core.errors import ParameterError
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import Interval, normal_quantile, simultaneous_confidence
+from shuffledp.estimation.means import MeanEstimates
+
+
+class GroupNoise(NamedTuple):
+    """Variances of the estimates of all users, of a group that the share h of them is in.
+
+    Of each total ``one``, of two of them ``both`` as their covariance. Members add h times
+    ``fixed`` and h r (1 - r) times ``mixed`` to the variance of T(r), and h times ``size`` to that
+    of the share.
+    """
+
+    one: float
+    both: float
+    fixed: float
+    mixed: float
+    size: float
+
+    def parts(self, share: Floats) -> tuple[Floats, Floats]:
+        """Return the variance of T(r) without, and what is multiplied by, r (1 - r)."""
+        share = np.clip(share, 0.0, 1.0)
+        return self.one + share * self.fixed, share * self.mixed - 2.0 * (self.one + self.both)
+
+    def variance(self, position: Floats, share: Floats) -> Floats:
+        """Return the variance of T(r)."""
+        fixed, mixed = self.parts(share)
+        found: Floats = fixed + position * (1.0 - position) * mixed
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupMeanEstimates(MeanEstimates):
+    """Estimates of the mean of each of g groups, whose sizes are estimated; arrays (g,), read-only.
+
+    Parameters
+    ----------
+    mean : ndarray of float64
+        Ratio of two unbiased totals, so that it may lie outside the range. NaN for a group that is
+        too small for a statement, whose interval is the whole range.
+    standard_error, population_standard_error : ndarray of float64
+        By linearisation; half of the range where there is no statement.
+    lower, upper, population_lower, population_upper : ndarray of float64
+        Fieller's intervals; not clipped. Where reports do not tell noise from the spread of the
+        values, both are those for a population, which are wide enough for these users too.
+    groups : tuple of str
+        Their names.
+    sizes : FrequencyEstimates
+        Share and number of users in each group.
+    limits : (float, float)
+        Range of the values.
+    noise : (GroupNoise, GroupNoise)
+        About these users, and about a population.
+    ones : ndarray of float64
+        Estimated share of users in each group times its mean position in the range.
+    compare : tuple of str
+        Two groups whose difference reports and JSON state; or none.
+    """
+
+    interval: ClassVar[str] = "fieller"
+
+    groups: tuple[str, ...]
+    sizes: FrequencyEstimates
+    limits: tuple[float, float]
+    noise: tuple[GroupNoise, GroupNoise]
+    ones: NDArray[np.float64]
+    compare: tuple[str, ...] = ()
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root mean square of the standard errors of groups with a statement; of all if none."""
+        is_stated = np.logical_not(np.isnan(self.mean))
+        return float((self.standard_error[is_stated | ~is_stated.any()] ** 2).mean() ** 0.5)
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table; numbers of members last."""
+        found = {name: each for name, each in MeanEstimates.columns(self).items() if name != "ones"}
+        sizes, number = self.sizes, self.num_users
+        ends = {"members_lower": number * sizes.lower, "members_upper": number * sizes.upper}
+        return found | {"members": sizes.count} | ends
+
+    def _population_interval(self) -> Interval:
+        ends = _fieller(self.ones, self.sizes.frequency, self.noise[1], self.quantile)
+        return _in_range(ends, self.limits)
+
+    @property
+    def findings(self) -> dict[str, object]:
+        """Return the difference of the groups that are compared, if any."""
+        if not self.compare:
+            return {}
+        value, *own = self.difference(*self.compare)
+        _, *population = self.difference(*self.compare, about="population")
+        ends = {"difference": value, "respondents": own, "population": population}
+        return {"compare": {"groups": list(self.compare), **ends}}
+
+    def difference(
+        self, first: str, second: str, *, about: str = "respondents"
+    ) -> tuple[float, float, float]:
+        """Return the difference of two groups' means, and an interval of the same confidence.
+
+        Parameters
+        ----------
+        first, second : str
+            Two different groups.
+        about : {"respondents", "population"}
+            Whose means they are.
+
+        Returns
+        -------
+        (float, float, float)
+            Mean of the first less that of the second, lower and upper end: the interval that Zou
+            and Donner (Statistics in Medicine 2008, "MOVER") make of both groups' own ones and
+            their correlation. NaN, and all that can be, where one is too small for a statement.
+
+        Raises
+        ------
+        ParameterError
+            If these are no two different groups.
+        """
+        pair = list(require_pair((first, second), self.groups))
+        low, high = self.limits
+        if np.isnan(self.mean[pair]).any():
+            return np.nan, low - high, high - low
+        noise = self.noise[about == "population"]
+        ones, share = self.ones[pair], self.sizes.frequency[pair]
+        position = ones / share
+        lower, upper = _fieller(ones, share, noise, normal_quantile(self.confidence))
+        middle = np.clip(position, 0.0, 1.0)
+        deviations = np.sqrt(noise.variance(middle, share))
+        correlation = noise.both * np.prod((1.0 - 2.0 * middle) / deviations)
+
+        def reach(one: Floats, other: Floats) -> Floats:
+            found: Floats = np.sqrt(one**2 + other**2 - 2.0 * correlation * one * other)
+            return found
+
+        (a, b), (c, d), found = position - lower, upper - position, position[0] - position[1]
+        ends = found, found - reach(a, d), found + reach(c, b)
+        value, *rest = ((high - low) * float(each) for each in ends)
+        return value, rest[0], rest[1]
+
+
+def require_pair(pair: tuple[str, ...], groups: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the places of two different groups, else raise `ParameterError`."""
+    if not len(pair) == len(set(pair) & set(groups)) == 2:
+        raise ParameterError(
+            f"compare = {','.join(pair)} are not two different groups: give two of "
+            f"{', '.join(groups)}"
+        )
+    return tuple(map(groups.index, pair))
+
+
+def estimate_group_means(
+    totals: Floats,
+    *,
+    groups: tuple[str, ...],
+    limits: tuple[float, float],
+    noise: tuple[GroupNoise, GroupNoise],
+    num_users: int,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+) -> GroupMeanEstimates:
+    """Return the mean and the size of each group, and how far they may be off.
+
+    Parameters
+    ----------
+    totals : ndarray of float64, shape (2, g)
+        Unbiased shares of all users: those in each group, times the rest of its mean position in
+        the range to 1; and times that position.
+    groups : tuple of str
+        Names of the g groups.
+    limits : (float, float)
+        Range of the values, low < high.
+    noise : (GroupNoise, GroupNoise)
+        About these users, and about a population.
+    num_users : int
+        Number of users, at least one.
+    confidence : float
+        Nominal coverage of each interval, in (0, 1).
+    simultaneous : bool
+        Whether the intervals of all g means, and those of all sizes, hold at once with that
+        confidence (Bonferroni), rather than each alone.
+
+    Returns
+    -------
+    GroupMeanEstimates
+        Nothing is clipped. A group whose interval is unbounded, or holds the whole range, is too
+        small for a statement.
+
+    Examples
+    --------
+    >>> coins = GroupNoise(one=0.0, both=0.0, fixed=0.0, mixed=0.01, size=0.0)
+    >>> found = estimate_group_means(
+    ...     np.array([[0.5, 0.0], [0.5, 0.0]]), groups=("a", "b"), limits=(0.0, 10.0),
+    ...     noise=(coins, coins), num_users=100,
+    ... )
+    >>> found.mean.tolist(), found.standard_error.tolist()  # 100 coins of one group
+    ([5.0, nan], [0.5, 5.0])
+    """
+    ones, share = totals[1], totals.sum(axis=0)
+    each = simultaneous_confidence(confidence, ones.size) if simultaneous else confidence
+    quantile, width = normal_quantile(each), limits[1] - limits[0]
+    ends = _fieller(ones, share, noise[0], quantile)
+    is_stated = (ends[0] != 0.0) | (ends[1] != 1.0)
+    safe = np.where(is_stated, share, 1.0)
+    inside = np.clip(ones / safe, 0.0, 1.0)
+    own, population = (
+        width * np.where(is_stated, np.sqrt(law.variance(inside, share)) / safe, 0.5)
+        for law in noise
+    )
+    lower, upper = _in_range(ends, limits)
+    how: Any = {"confidence": confidence, "is_simultaneous": simultaneous}
+    return GroupMeanEstimates(
+        mean=np.where(is_stated, limits[0] + width * ones / safe, np.nan),
+        standard_error=own,
+        population_standard_error=population,
+        lower=lower,
+        upper=upper,
+        groups=groups,
+        sizes=replace(_sizes(share, noise[0], quantile, num_users), **how),
+        limits=limits,
+        noise=noise,
+        ones=ones,
+        num_users=num_users,
+        **how,
+    )
+
+
+def largest_shift(number: int, *, totals: Floats, each: float, width: float) -> Floats:
+    """Return the largest change of each group's mean that other reports of some users can make.
+
+    Parameters
+    ----------
+    number : int
+        Number m of these users.
+    totals : ndarray of float64, shape (2, g)
+        As for `estimate_group_means`: what they did change, or may.
+    each : float
+        Largest change of each total by one user, whose report adds to one total of a group or none.
+    width : float
+        Of the range of the values.
+
+    Returns
+    -------
+    ndarray of float64
+        Infinite where they can make a group seem to be empty.
+
+    Notes
+    -----
+    Moving from one total to the other, they move the mean by m ``each`` over the size. A ratio is
+    monotone in each of its totals, so that the extremes are at corners of what can be reached.
+
+    Examples
+    --------
+    >>> largest_shift(1, totals=np.array([[0.1], [0.1]]), each=0.01, width=10.0).round(6).tolist()
+    [0.5]
+    """
+    ones, share, reach = totals[1], totals.sum(axis=0), number * each
+    found: Floats = np.zeros_like(ones)
+    for up, down in product((-1.0, 0.0, 1.0), repeat=2):
+        if abs(up + down) <= 1.0:
+            size = share + (up + down) * reach
+            is_there = (size > 0.0) & (share > 0.0)
+            safe, whole = (np.where(is_there, each, 1.0) for each in (size, share))
+            moved = np.abs((ones + up * reach) / safe - ones / whole)
+            found = np.maximum(found, np.where(is_there, width * moved, np.inf))
+    return found
+
+
+def _fieller(ones: Floats, share: Floats, noise: GroupNoise, quantile: float) -> Interval:
+    """Return the ends of all positions that do not contradict the totals; 0 and 1 if all are.
+
+    T(r)^2 <= z^2 Var T(r) is a quadratic inequality in r, because r (1 - r) is one: a r^2 - 2 b r +
+    c <= 0. Where a <= 0 the solutions are unbounded.
+    """
+    fixed, mixed = (quantile**2 * each for each in noise.parts(share))
+    a, b, c = share**2 + mixed, ones * share + 0.5 * mixed, ones**2 - fixed
+    is_bounded = (share > 0.0) & (a > 0.0) & (b * b >= a * c)
+    safe = np.where(is_bounded, a, 1.0)
+    reach = np.sqrt(np.where(is_bounded, b * b - a * c, 0.0)) / safe
+    lower, upper = b / safe - reach, b / safe + reach
+    is_useful = is_bounded & ((lower > 0.0) | (upper < 1.0))
+    return np.where(is_useful, lower, 0.0), np.where(is_useful, upper, 1.0)
+
+
+def _in_range(ends: Interval, limits: tuple[float, float]) -> Interval:
+    """Return positions as values."""
+    low, high = limits
+    return low + (high - low) * ends[0], low + (high - low) * ends[1]
+
+
+def _sizes(share: Floats, noise: GroupNoise, quantile: float, num_users: int) -> FrequencyEstimates:
+    """Return the sizes of groups, with Wilson's intervals: their variance is linear in the size."""
+    inside, fixed = np.clip(share, 0.0, 1.0), 2.0 * (noise.one + noise.both)
+    variance, slope = fixed + noise.size * inside, 0.5 * quantile**2 * noise.size
+    reach = np.sqrt(quantile**2 * np.maximum(fixed + noise.size * share, 0.0) + slope**2)
+    return FrequencyEstimates(
+        count=num_users * share,
+        frequency=share,
+        standard_error=np.sqrt(variance),
+        population_standard_error=np.sqrt(variance + inside * (1.0 - inside) / num_users),
+        lower=share + slope - reach,
+        upper=share + slope + reach,
+        num_users=num_users,
+        confidence=0.95,
+        interval="wilson",
+    )
