@@ -235,6 +235,18 @@ def test_dishonest_users_of_the_last_round(plan, among_dummies):
     assert result.largest_shift(7).tolist() == [pytest.approx(7 * influence / last)] * 2
 
 
+def test_a_plan_takes_the_step_with_which_it_finds_the_smallest_share():
+    how = {"num_users": 50_000, "epsilon": 1.0, "delta": 1e-7, "max_epsilon0": 8.0}
+    plan = sdp.plan(sdp.HeavyHitters(max_bytes=2, most=50), **how)
+    shares = {}
+    for bits in (4, 8, 12):
+        each = sdp.plan(sdp.HeavyHitters(max_bytes=2, most=50, bits=bits), **how)
+        facts = each.to_json_dict()["discovery"]
+        shares[bits] = facts["found_share"]
+    assert plan.question.bits == min(shares, key=shares.get)
+    assert len(set(shares.values())) > 1
+
+
 def test_too_few_users_for_the_rounds(plan):
     with (
         pytest.warns(PlanWarning, match="299 answered"),

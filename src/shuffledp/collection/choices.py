@@ -193,6 +193,12 @@ def best_with_dummies(
     return sorted([*hidden, *crowd], key=lambda each: (each is not best, _error_of(each)))
 
 
+def found_share(plan: Any) -> float:
+    """Return the share from which on a plan finds a text."""
+    found = plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
+    return float(found["discovery"]["found_share"])
+
+
 def of_all_rounds(question: Question, target: Target) -> Target:
     """Return a target for dummies, where everybody answers each round of the question."""
     return replace(target, rounds=target.rounds * question.num_rounds)

@@ -534,8 +534,12 @@ def plan(  # noqa: PLR0913  # one keyword an option
     )
     liars = None if dishonest is None else require_number(dishonest, target.num_users)
     laws = (dummies,) if isinstance(dummies, DummyLaw) else ()
-    found = _planned(question, target, shuffling, randomizer, epsilon0, laws=laws)
-    found = replace(found, frequency=frequency, dishonest=liars)
+    variants = question.variants(with_dummies=target.dummies != "none")
+    plans = [
+        _planned(each, target, shuffling, randomizer, epsilon0, laws=laws) for each in variants
+    ]
+    best = plans[0] if len(plans) == 1 else min(plans, key=choices.found_share)
+    found = replace(best, frequency=frequency, dishonest=liars)
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
 

@@ -118,6 +118,21 @@ def test_bad_numbers_are_refused(numbers, message):
         sdp.HeavyHitters(**numbers)
 
 
+def test_variants_are_the_steps_that_fit():
+    asked = sdp.HeavyHitters(max_bytes=8, most=1000)
+    assert [each.bits for each in asked.variants(with_dummies=False)] == [4, 8]
+    assert [each.bits for each in asked.variants(with_dummies=True)] == [4]
+    chosen = sdp.HeavyHitters(max_bytes=8, most=1000, bits=8)
+    assert chosen.variants(with_dummies=False) == (chosen,)
+
+
+def test_local_hashing_has_few_buckets_whatever_epsilon0():
+    # Counting takes a transform for each bucket.
+    make = sdp.HeavyHitters(max_bytes=8, bits=4).candidates()["optimized-local-hashing"]
+    assert make(3.0).num_buckets < make(9.0).num_buckets == make(20.0).num_buckets < 100
+    assert make(20.0).epsilon0 < 5.0
+
+
 def test_json_keeps_the_question_and_what_was_found():
     asked = sdp.HeavyHitters(max_bytes=9, most=7, bits=4, found=["a", "b"])
     assert sdp.HeavyHitters.from_json(asked.to_json_dict(), asked.labels) == asked
@@ -127,7 +142,7 @@ def test_one_value_is_checked_as_a_column_is():
     asked = sdp.HeavyHitters(max_bytes=3)
     assert asked.value_of_one("日").tolist() == ["日".encode()]
     for text in ("日本", "a\0"):
-        with pytest.raises(DomainError, match="max_bytes = 3"):
+        with pytest.raises(DomainError, match="holds a value"):
             asked.value_of_one(text)
 
 

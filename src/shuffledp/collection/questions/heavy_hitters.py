@@ -7,20 +7,20 @@ a round has depends on what earlier rounds released, and on nobody's text otherw
 """
 
 import codecs
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
-from shuffledp.collection.source import columns, single, tables
+from shuffledp.collection.source import columns, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.display import value_note
-from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.estimation.discovery import BinLaw, Discovery, Round, least_count
@@ -35,8 +35,9 @@ MOST_BINS = 2**18
 # Longer texts would need more rounds than anybody has users for.
 _LONGEST = 256
 
-# Randomizers whose reports are one number, of one byte up to eight, and counted by fast transforms.
-_ANSWERED_BY = ("k-rr", "hadamard-response", "optimized-local-hashing")
+# Randomizers whose reports are one number, of one byte up to eight, and the largest epsilon0 with
+# which each counts quickly: local hashing needs a transform for each of some e^epsilon0 buckets.
+_ANSWERED_BY = {"k-rr": math.inf, "hadamard-response": math.inf, "optimized-local-hashing": 4.5}
 
 # No text in UTF-8 has this byte: it stands for a text that is none of those asked for.
 _OUTSIDE = b"\xff"
@@ -77,8 +78,8 @@ class HeavyHitters(question.Shares):
     most : int
         Number of prefixes that a round may leave, and hence of texts that can be found.
     bits : {4, 8, 12, 16}, optional
-        How much longer prefixes grow in a round. By default as many as keep a round below 2^18
-        bins. Fewer make more rounds, of fewer bins: each bin costs dummies, where there are any.
+        How much longer prefixes grow in a round. By default a plan takes those with which it finds
+        the smallest share; with dummies, of which each bin costs some, 4.
     found : iterable of str
         The texts that a collection found.
 
@@ -89,9 +90,8 @@ class HeavyHitters(question.Shares):
 
     Examples
     --------
-    >>> asked = HeavyHitters(max_bytes=8, most=100)
-    >>> asked.bits, asked.steps
-    (8, (3, 2, 2, 2, 2, 2, 2, 1))
+    >>> HeavyHitters(max_bytes=8, most=100, bits=8).steps
+    (3, 2, 2, 2, 2, 2, 2, 1)
     """
 
     kind: ClassVar[str] = "heavy-hitters"
@@ -103,7 +103,7 @@ class HeavyHitters(question.Shares):
 
     max_bytes: int
     most: int
-    bits: int
+    bits: int | None
     found: tuple[str, ...]
 
     def __init__(
@@ -116,17 +116,14 @@ class HeavyHitters(question.Shares):
     ) -> None:
         object.__setattr__(self, "max_bytes", require_at_least("max_bytes", max_bytes, 1, _LONGEST))
         object.__setattr__(self, "most", require_at_least("most", most, 1, MOST_BINS // 16 - 1))
-        fitting = [each for each in STEPS if self.most * _widest(each // 4) < MOST_BINS]
-        chosen = fitting[-1] if bits is None else require_at_least("bits", bits, 4, 16)
-        if chosen not in STEPS:
-            raise ParameterError(f"bits = {chosen} is not one of 4, 8, 12 and 16")
-        if chosen not in fitting:
+        object.__setattr__(self, "bits", bits)
+        if bits is not None and bits not in STEPS:
+            raise ParameterError(f"bits = {bits} is not one of 4, 8, 12 and 16")
+        if bits is not None and self.num_bins > MOST_BINS:
             raise ParameterError(
-                f"bits = {chosen} with most = {self.most} makes rounds of "
-                f"{self.most * _widest(chosen // 4):,} bins, above {MOST_BINS:,}: give at most "
-                f"bits = {fitting[-1]}, or a smaller most"
+                f"bits = {bits} with most = {self.most} makes rounds of {self.num_bins:,} bins, "
+                f"above {MOST_BINS:,}: give at most bits = {self._fitting[-1]}, or a smaller most"
             )
-        object.__setattr__(self, "bits", chosen)
         object.__setattr__(self, "found", tuple(found))
 
     @classmethod
@@ -141,14 +138,24 @@ class HeavyHitters(question.Shares):
         return self.found
 
     @property
+    def _fitting(self) -> list[int]:
+        """Steps that make rounds of few enough bins."""
+        return [each for each in STEPS if self.most * _widest(each // 4) < MOST_BINS]
+
+    def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
+        """Return the questions among which a plan chooses, one for each step."""
+        steps = [4] if with_dummies else self._fitting
+        return (self,) if self.bits else tuple(replace(self, bits=each) for each in steps)
+
+    @property
     def num_bins(self) -> int:
         """Bins of every round, the last one for "other"; not all of them are used in each."""
-        return self.most * _widest(self.bits // 4) + 1
+        return self.most * _widest((self.bits or 4) // 4) + 1
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Half bytes by which prefixes grow in each round; in the first, more of one prefix fit."""
-        step, left = self.bits // 4, 2 * self.max_bytes
+        step, left = (self.bits or 4) // 4, 2 * self.max_bytes
         fitting = (
             each for each in range(4, 0, -1) if len(_endings(b"", False, each)) < self.num_bins
         )
@@ -171,7 +178,8 @@ class HeavyHitters(question.Shares):
 
         def maker(name: str) -> Callable[[float], Any]:
             make, size = registry.RANDOMIZERS[name], self.num_bins
-            return lambda epsilon0: OneRound(make(domain_size=size, epsilon0=epsilon0))
+            most = _ANSWERED_BY[name]
+            return lambda epsilon0: OneRound(make(domain_size=size, epsilon0=min(epsilon0, most)))
 
         return {name: maker(name) for name in _ANSWERED_BY}
 
@@ -208,9 +216,7 @@ class HeavyHitters(question.Shares):
         p, q = randomizer.support_probabilities
         return BinLaw(p, q, num_users, next(iter(dummies), None))
 
-    def prospects(
-        self, randomizer: Any, num_users: int, dummies: question.Laws
-    ) -> dict[str, object]:
+    def prospects(self, randomizer: Any, num_users: int, dummies: question.Laws) -> dict[str, Any]:
         """Return expectations with all bins of each round in use, as JSON."""
         users, num_bins = self.users_a_round(num_users, dummies), self.num_bins - 1
         law, rounds = self.bin_law(randomizer, users, dummies), []
@@ -275,14 +281,8 @@ class HeavyHitters(question.Shares):
 
     def value_of_one(self, answer: object) -> NDArray[np.bytes_]:
         """Return one user's text, shape (1,)."""
-        label = single.label_of_one(answer, ())
-        text = label.encode("utf-8", "surrogatepass")
-        if len(text) > self.max_bytes or b"\0" in text:
-            raise DomainError(
-                f"the text{value_note(label)} is longer than max_bytes = {self.max_bytes} bytes in "
-                "UTF-8, or holds U+0000: give a shorter one"
-            )
-        return np.array([text], dtype=f"S{self.max_bytes}")
+        text: NDArray[np.bytes_] = next(self.column([answer, answer]).blocks())[:1]
+        return text
 
     @property
     def checked_for(self) -> tuple[object, ...]:

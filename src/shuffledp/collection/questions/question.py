@@ -151,7 +151,10 @@ class Question(Protocol[Estimates_co]):
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return all that one user can send that raises the estimate at a place most, as rows."""
 
-    def prospects(self, randomizer: Any, num_users: int, dummies: Laws) -> dict[str, object]:
+    def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
+        """Return the question, or those that only a plan tells apart; all have prospects."""
+
+    def prospects(self, randomizer: Any, num_users: int, dummies: Laws) -> dict[str, Any]:
         """Return further expectations from a plan, JSON values by key."""
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
@@ -285,7 +288,12 @@ class Shares:
         report: NDArray[Any] = randomizer.report_for(place)
         return report
 
-    def prospects(self, *_: Any) -> dict[str, object]:
+    def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
+        """Return the question."""
+        del with_dummies
+        return (self,)
+
+    def prospects(self, *_: Any) -> dict[str, Any]:
         """Return nothing: the errors say it all."""
         return {}
 
@@ -329,7 +337,7 @@ class Means:
     shift_by_one, worst_report = Shares.shift_by_one, Shares.worst_report
     fitted = Shares.fitted
     num_rounds = Shares.num_rounds
-    prospects = Shares.prospects
+    variants, prospects = Shares.variants, Shares.prospects
     dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:

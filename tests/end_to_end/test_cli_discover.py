@@ -1,0 +1,96 @@
+"""``--discover`` from a table to a report, and its refusals."""
+
+import csv
+import json
+
+import pytest
+
+from shuffledp.cli.main import main
+
+TARGET = ["--epsilon", "2", "--delta", "1e-6"]
+ASKED = ["--discover", "--max-bytes", "3", "--most", "5"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "texts.csv"
+    rows = ["one", "日", "é", "=1"] * 1000
+    path.write_text("\n".join(["text", *rows, "far too long"]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def invoke(capsys):
+    """Return a function that runs a command: its status, and its output and errors in one line."""
+
+    def run(*words):
+        status = main([str(word) for word in words])
+        shown = capsys.readouterr()
+        return status, " ".join(f"{shown.out} {shown.err}".split()), shown.out
+
+    return run
+
+
+def test_a_table_to_a_report(invoke, table, tmp_path):
+    out = tmp_path / "out"
+    how = [*TARGET, *ASKED, "--column", "text", "--seed", "1", "--out", out]
+    status, said, _ = invoke("run", table, *how)
+    assert status != 0
+    assert "row 4,001" in said
+    assert "longer than max-bytes = 3" in said.replace("max_bytes", "max-bytes")
+    assert not out.exists()
+    status, said, _ = invoke("run", table, *how, "--other")
+    assert status == 0, said
+    for words in ("false texts: any text that nobody has", "with probability 0.95 at least"):
+        assert words in said
+    with (out / "estimates.csv").open(encoding="utf-8", newline="") as file:
+        found = [row["value"] for row in csv.DictReader(file)]
+    assert sorted(found) == sorted(["one", "日", "é", "'=1"])  # which no spreadsheet takes for more
+    record = json.loads((out / "privacy.json").read_text(encoding="utf-8"))
+    assert record["question"]["kind"] == "heavy-hitters"
+    assert len(record["discovery"]["rounds"]) > 1
+    assert "False texts" in (out / "report.html").read_text(encoding="utf-8")
+    assert invoke("explain", out, "--as", "notice")[0] == 0
+
+
+def test_a_plan_with_dummies_is_saved_and_run(invoke, table, tmp_path):
+    saved, out = tmp_path / "plan.json", tmp_path / "out"
+    how = ["--num-users", 4001, "--dummies", "shuffler", "--no-local-noise", "--out", saved]
+    status, said, _ = invoke("plan", *ASKED, *TARGET, *how)
+    assert status == 0, said
+    assert "false texts" in said
+    words = ["--column", "text", "--plan", saved, "--other", "--out", out]
+    status, said, printed = invoke("run", table, *words, "--json")
+    assert status == 0, said
+    result = json.loads(printed)
+    assert result["guarantee"]["rounds"] == len(result["discovery"]["rounds"])
+    assert {each["value"] for each in result["estimates"]} == {"one", "日", "é", "=1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--discover"], "--discover and --max-bytes go together"),
+        (["--max-bytes", "3"], "--discover and --max-bytes go together"),
+        (["--most", "3"], "--most goes with --discover"),
+        ([*ASKED, "--domain", "a,b"], "--discover needs no --domain"),
+        ([*ASKED, "--bits", "5"], "bits = 5 is not one of 4, 8, 12 and 16"),
+        ([*ASKED, "--save-reports"], "leave all three out"),
+        ([*ASKED, "--post-process", "clip"], "post_processing"),
+    ],
+)
+def test_refusals(invoke, table, tmp_path, words, message):
+    how = [*TARGET, "--column", "text", "--other", "--out", tmp_path / "out"]
+    status, said, _ = invoke("run", table, *how, *words)
+    assert status != 0
+    assert message.replace("_", "-") in said.replace("_", "-")
+
+
+def test_devices_do_not_answer_rounds(invoke, tmp_path):
+    saved, out = tmp_path / "plan.json", tmp_path / "task"
+    assert invoke("plan", *ASKED, *TARGET, "--num-users", 4000, "--out", saved)[0] == 0
+    for how in ([*ASKED, *TARGET, "--epsilon0", "2"], ["--plan", saved]):
+        status, said, _ = invoke("task", "create", *how, "--min-batch", "4000", "--out", out)
+        assert status != 0
+        assert "asked in rounds" in said
+        assert not out.exists()
