@@ -1,5 +1,6 @@
 """Texts that nobody listed: found and false ones, and the guarantee of all rounds together."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -21,6 +22,8 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers import make_randomizer
+from shuffledp.report.explain import FORMS, read_record
+from shuffledp.report.formatting import odds_factor
 
 #: Of all tests of this module together: four of 1e-10 each.
 FALSE_POSITIVE_RATE = 4e-10
@@ -165,7 +168,7 @@ def test_nothing_found_is_a_result(plan, tmp_path):
     assert result.to_json_dict()["estimates"] == []
 
 
-def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies):
+def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies, tmp_path):
     how = {"epsilon": 2.0, "delta": 1e-6, "dummies": "shuffler", "max_epsilon0": 6.0}
     noisy = sdp.plan(sdp.HeavyHitters(max_bytes=2, most=2, bits=8), num_users=NUM_USERS, **how)
     rounds = noisy.question.num_rounds
@@ -176,6 +179,12 @@ def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies):
     assert result.without_shuffler.epsilon0 == noisy.without_shuffler.epsilon0
     assert result.num_shuffled == rounds * NUM_USERS + result.num_dummies
     assert f"epsilon of {rounds} rounds" in str(result)
+    page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count(f"of {rounds} rounds") >= 3
+    told = dataclasses.replace(result, collected_by="table").to_json_dict() | {"domain": ["ab"]}
+    (tmp_path / "privacy.json").write_text(json.dumps(told), encoding="utf-8")
+    notice = FORMS["notice"](read_record(tmp_path))
+    assert odds_factor(rounds * noisy.randomizer.epsilon0) in notice
     assert among_dummies.rounds == among_dummies.question.num_rounds
 
 

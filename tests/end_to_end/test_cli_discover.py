@@ -50,7 +50,7 @@ def test_a_table_to_a_report(invoke, table, tmp_path):
     assert record["question"]["kind"] == "heavy-hitters"
     assert len(record["discovery"]["rounds"]) > 1
     assert "False texts" in (out / "report.html").read_text(encoding="utf-8")
-    assert invoke("explain", out, "--as", "notice")[0] == 0
+    assert invoke("explain", out, "--as", "notice")[0] != 0  # a simulation promises nothing
 
 
 def test_a_plan_with_dummies_is_saved_and_run(invoke, table, tmp_path):

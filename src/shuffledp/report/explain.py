@@ -82,6 +82,9 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         record["epsilon0"] in {None, math.inf},
         shuffle_words(str(record["shuffler"])).notice,
     )
+    # Whose report is whose, and all of a user's where one collection has rounds of its own.
+    loss = None if is_bare else float(record["epsilon0"])
+    sent = int(guarantee.get("rounds", 1)) if "discovery" in record else 1
     about = {each: str(text) for each, text in record["about"].items() if text}
     text = render(
         template,
@@ -92,7 +95,8 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         epsilon=upper_in_json(guarantee["epsilon"]),
         delta=upper_in_json(guarantee["delta"]),
         rounds=int(guarantee.get("rounds", 1)),
-        epsilon0=None if is_bare else float(record["epsilon0"]),
+        epsilon0=loss,
+        loss_of_all=loss and sent * loss,
         together=TOGETHER,
         **values_of_forms(record),
         num_users=int(record["num_users"]),

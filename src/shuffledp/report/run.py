@@ -130,7 +130,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
         central += ": " + limits.format(odds_factor(epsilon), best_guess(epsilon, delta))
     local = f"no limit: {wording.TOGETHER}"
     if math.isfinite(profile.epsilon0):
-        local = limits.format(*wording.local_limits(profile)[1:])
+        local = limits.format(*wording.local_limits(profile, rounds=result.rounds)[1:])
     shuffled = f"{result.shuffler} shuffler"
     if result.dummies:
         shuffled += f", {counted(result.num_dummies, 'dummy report')}"
@@ -138,7 +138,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     return [
         ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
         ("Failure chance", f"delta <= {shown_delta}", "for each user"),
-        ("Without the shuffler", wording.local_loss(profile), local),
+        ("Without the shuffler", wording.local_loss(profile, rounds=result.rounds), local),
         ("Users", f"{result.num_users:,}", shuffled),
     ]
 

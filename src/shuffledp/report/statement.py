@@ -162,13 +162,14 @@ def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
     if math.isinf(profile.epsilon0):
         text = f"Answers were not randomized: {wording.TOGETHER}, and nothing would protect it."
         return shuffle.failure[0], text
-    epsilon0, odds, guess = wording.local_limits(profile)
+    _, odds, guess = wording.local_limits(profile, rounds=result.rounds)
+    loss = wording.local_loss(profile, rounds=result.rounds)
     exception = ""
     if profile.delta0 != 0.0:
         exception = f", except with a chance of at most {rounded(profile.delta0, up=True)}"
     title, before = shuffle.failure
     return title, (
-        f"Each answer was randomized {before}, with epsilon0 = {epsilon0}. That part needs no "
+        f"Each answer was randomized {before}, with {loss}. That part needs no "
         "shuffler: an adversary who knows whose report is whose changes the odds by a factor of "
         f"at most {odds}{exception}. Between two answers that seemed equally likely it guesses "
         f"right with a chance of at most {guess}."

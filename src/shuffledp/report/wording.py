@@ -308,18 +308,22 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     if math.isinf(profile.epsilon0):
         return f"no local noise: {TOGETHER}"
     epsilon0, odds, guess = local_limits(profile, rounds=rounds)
-    name = "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
     return (
-        f"{name} = {epsilon0}: odds change by up to {odds}, "
+        f"{_loss_name(rounds)} = {epsilon0}: odds change by up to {odds}, "
         f"a guess between two answers is right up to {guess}"
     )
 
 
-def local_loss(profile: LocalProfile) -> str:
-    """Return the local privacy loss as it stands beside a randomizer's name."""
+def local_loss(profile: LocalProfile, *, rounds: int = 1) -> str:
+    """Return the local privacy loss, of all rounds, as it stands beside a randomizer's name."""
     if math.isinf(profile.epsilon0):
         return "no local noise"
-    return f"epsilon0 = {rounded(profile.epsilon0, up=True)}"
+    return f"{_loss_name(rounds)} = {rounded(rounds * profile.epsilon0, up=True)}"
+
+
+def _loss_name(rounds: int) -> str:
+    """Return the name of the local loss of all rounds."""
+    return "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
 
 
 def true_answers(collected_by: str, *, is_bare: bool) -> str:
