@@ -129,6 +129,7 @@ def test_descriptions():
         "mean-by-group": "numbers in [0, 120] by 2 groups",
         "words": "any text, 3 words asked for",
         "answer-sets": "up to 2 of 4 answers",
+        "columns": "2 columns, 1 pair",
         "distribution": "numbers in 9 bins of [0, 9]",
     }
 
