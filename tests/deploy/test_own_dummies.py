@@ -134,6 +134,27 @@ class TestTask:
                 tail += term if j >= number else 0
             assert tail <= Fraction(1, 2**128)  # e^-mean left out
 
+    @pytest.mark.parametrize(("mean", "most"), [(0.3, 1), (0.3, 2), (1.0, 3), (0.5, 6)])
+    def test_what_is_taken_off_delta_for_the_slots_is_enough(self, mean, most):
+        """All views of two devices that draw anew what is more than they may send, exactly."""
+        size = 2 * most + 2
+        one = np.zeros((size, size))
+        for a, b in np.ndindex(most + 1, most + 1):
+            if a + b <= most:
+                one[a, b] = mean ** (a + b) / math.factorial(a) / math.factorial(b)
+        failure = 1.0 - math.exp(-2 * mean) * one.sum()
+        one /= one.sum()
+        both = np.zeros((size, size))
+        for (a, b), mass in np.ndenumerate(one):
+            both[a:, b:] += mass * one[: size - a, : size - b]
+        first, second = np.zeros_like(both), np.zeros_like(both)
+        first[1:], second[:, 1:] = both[:-1], both[:, :-1]  # the victim's report
+        law, dummies = TASK.asked.randomizer.profile, DummyLaw.from_text(f"poisson:{mean}")
+        for epsilon in (0.0, 0.3, 1.0, 2.0):
+            true = np.maximum(first - math.exp(epsilon) * second, 0.0).sum()
+            whole = guarantee_for(law, 2, epsilon=epsilon, dummies=dummies).delta_upper
+            assert whole < true <= whole + 2 * failure * (1.0 + math.exp(epsilon))
+
     def test_the_promise_counts_honest_devices_and_pays_for_the_slots(self):
         law, dummies = NOISY.asked.randomizer.profile, NOISY.dummies
         found = NOISY.guarantee()

@@ -55,6 +55,8 @@ def test_they_walk_with_the_report_and_are_taken_off(over):
     expected = (counted.support - (number - 6) / 2 - 6 * q) / (p - q)
     assert result.estimates.count == pytest.approx(expected)
     assert [str(law) for law in result.dummies] == ["poisson:2.0"]
+    most = max(collection.terms.slots)
+    assert any(f"hand in up to {most} reports" in text for text in result.warnings)
     assert result.to_json_dict()["num_dummies"] == number - 6
 
 

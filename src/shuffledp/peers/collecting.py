@@ -272,6 +272,8 @@ def _warnings(
         "accounts for the reports that stayed with them.": absences,
         f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
         "reports of their own making, so no estimate can be trusted.": num_reports > registered,
+        f"Each user may hand in up to {max(terms.slots):,} reports, and among dummies nobody sees "
+        "which are too many: a dishonest one counts as often.": bool(terms.dummies),
         f"{rejected:,} things handed in were no report, and were left out.": rejected,
     }
     return tuple(text for text, applies in found.items() if applies)
