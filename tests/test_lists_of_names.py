@@ -12,7 +12,7 @@ import pytest
 import shuffledp
 
 FOLDERS = (
-    "accounting", "collection", "deploy", "estimation", "groups", "leakage", "monitoring",
+    "accounting", "collection", "deploy", "engines", "estimation", "groups", "leakage", "monitoring",
     "network", "randomizers",
 )  # fmt: skip
 EACH = pytest.mark.parametrize(
@@ -23,7 +23,8 @@ USER_CODE = Path(__file__).parent / "typed" / "user_code.py"
 
 TOP = """
 plan run estimate Plan Result
-Categories Mean VectorMean Words AnswerSets Columns Distribution HeavyHitters weighted
+Categories Mean VectorMean Words AnswerSets Columns Distribution HeavyHitters
+MeanByGroup weighted
 account calibrate compare_bounds
 ShuffledRelease StatedRelease Ledger
 Guarantee Bound LocalProfile Entropy ShuffledpError __version__
