@@ -12,8 +12,8 @@ import pytest
 import shuffledp
 
 FOLDERS = (
-    "accounting", "collection", "deploy", "engines", "estimation", "groups", "leakage", "monitoring",
-    "network", "randomizers",
+    "accounting", "collection", "deploy", "engines", "estimation", "groups", "leakage",
+    "monitoring", "network", "randomizers",
 )  # fmt: skip
 EACH = pytest.mark.parametrize(
     "face", [shuffledp, *(getattr(shuffledp, name) for name in FOLDERS)], ids=lambda m: m.__name__
