@@ -68,6 +68,8 @@ PLAN = [
     "--num-users 5000 --k 16 --epsilon 1 --delta 1e-6 --dummies users --max-epsilon0 8"
     " --frequency 0.3",
     "--num-users 5000 --k 4 --epsilon 1 --delta 1e-6 --dummies best --max-epsilon0 3",
+    "--num-users 5000 --columns answer,colour --pairs all --domain-file domains.json --epsilon 1"
+    " --delta 1e-6 --dummies best --max-epsilon0 3",
     "--num-users 50 --k 4 --epsilon 1 --delta 1e-6 --dummies shuffler --max-epsilon0 6"
     " --most-dummies 100 --randomizer k-rr",
 ]
@@ -100,6 +102,8 @@ RUN = [
     "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
     "--column drugs --max-answers 1 --truncate --domain a,b,c --epsilon0 3 --delta 1e-6"
     " --randomizer split:k-rr",
+    "--columns answer,colour --pairs all --domain-file domains.json --epsilon0 4 --delta 1e-6"
+    " --post-process consistent",
     "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --save-reports",
 ]
 GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"
