@@ -65,14 +65,6 @@ class ColumnEstimates(FrequencyEstimates):
         return {"associations": [asdict(each) for each in self.associations]}
 
 
-class Moments(NamedTuple):
-    """For each cell the sum of coefficients, and the first and second moments under weights."""
-
-    total: float
-    first: Floats
-    second: Floats
-
-
 class Form(NamedTuple):
     """Coefficients: ``cell`` of one cell, ``row`` of its row and ``column`` of its column more."""
 
@@ -80,14 +72,14 @@ class Form(NamedTuple):
     row: float = 0.0
     column: float = 0.0
 
-    def moments(self, weights: Floats) -> Moments:
-        """Return the moments for every cell of a table at once."""
+    def moments(self, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Return the sum of coefficients, and for each cell first and second moments."""
         rows, columns = weights.sum(axis=1, keepdims=True), weights.sum(axis=0, keepdims=True)
         squares = self.row**2, self.column**2
         first = self.cell * weights + self.row * rows + self.column * columns
         second = (sum(self) ** 2 - sum(squares)) * weights + squares[0] * rows
         total = self.cell + self.row * weights.shape[1] + self.column * weights.shape[0]
-        return Moments(total, first, second + squares[1] * columns)
+        return total, first, second + squares[1] * columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,14 +112,13 @@ class Part:
         """
         (p, q), table = self.chances, self.frequency
         nearest = nearest_with_sum(table.ravel(), 1.0).reshape(table.shape)
-        law = form.moments(q + (p - q) * nearest)
+        total, first, second = form.moments(q + (p - q) * nearest)
         if self.is_sampled:
-            return self.unit * (law.second - law.first**2)
-        share, ones = form.moments(nearest), form.moments(np.ones_like(table))
-        known = (q * share.total) ** 2 + 2.0 * q * (p - q) * share.total * share.first
-        fixed = law.second - known - (p - q) ** 2 * share.second
-        added = self.dummy_variance * (ones.second - share.total**2 / table.size)
-        return self.unit * (fixed + added / self.num_users)
+            return self.unit * (second - first**2)
+        _, own, squared = form.moments(nearest)
+        fixed = second - (q * total) ** 2 - 2.0 * q * (p - q) * total * own - (p - q) ** 2 * squared
+        added = form.moments(np.ones_like(table))[2] - total**2 / table.size
+        return self.unit * (fixed + self.dummy_variance * added / self.num_users)
 
     @property
     def precision(self) -> float:
@@ -262,28 +253,25 @@ def estimate_columns(
     ``found`` has the bins of all parts, with an interval each. Sums over cells, and what is made
     consistent, have normal intervals of the same confidence, of which the kind tells.
     """
-    alone = {part.names[0]: part for part in parts if not part.names[1]}
     ends = np.cumsum([part.frequency.size for part in parts])
-    places = {
-        part.names: slice(int(end) - part.frequency.size, int(end))
+    of_bins = {
+        part.names: {
+            name: getattr(found, name)[end - part.frequency.size : end] for name in _FIELDS
+        }
         for part, end in zip(parts, ends, strict=True)
     }
-    quantile, columns = found.quantile, []
-    for name in names:
-        if name in alone:
-            columns.append(_of_bins(found, places[alone[name].names]))
-        else:
-            columns.append(_normal(*margin_of(parts, name), quantile))
-    pairs = [part for part in parts if part.names[1]]
+    quantile, pairs = found.quantile, [part for part in parts if part.names[1]]
+    columns = [
+        of_bins.get((name, "")) or _normal(*margin_of(parts, name), quantile) for name in names
+    ]
     for part in pairs:
-        if is_consistent:
-            columns.append(_normal(*consistent_table(parts, part), quantile))
-        else:
-            columns.append(_of_bins(found, places[part.names]))
+        made = _normal(*consistent_table(parts, part), quantile) if is_consistent else None
+        columns.append(made or of_bins[part.names])
     arrays: Any = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
     kind = found.interval
     if pairs and kind != "wald":
-        kind = "wald" if is_consistent and not alone else f"{kind}, wald for sums"
+        is_all = is_consistent and len(pairs) == len(parts)
+        kind = "wald" if is_all else f"{kind}, wald for sums"
     return ColumnEstimates(
         **arrays,
         count=arrays["frequency"] * found.num_users,
@@ -296,11 +284,6 @@ def estimate_columns(
 
 
 _FIELDS = ("frequency", "standard_error", "population_standard_error", "lower", "upper")
-
-
-def _of_bins(found: FrequencyEstimates, bins: slice) -> dict[str, Floats]:
-    """Return the estimates of some bins as they are."""
-    return {name: getattr(found, name)[bins] for name in _FIELDS}
 
 
 def _normal(frequency: Floats, own: Floats, population: Floats, quantile: float) -> dict[str, Any]:
