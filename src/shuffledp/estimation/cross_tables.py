@@ -2,7 +2,7 @@
 
 A part is a histogram of one column, or the cells of two columns' cross-table. Every estimate here
 is a sum of the parts' frequencies with coefficients that do not depend on the answers, so that it
-is unbiased and its standard error follows from the law of the reports.
+is unbiased and its standard error follows: docs/results/standard-errors.md.
 """
 
 from collections.abc import Sequence
