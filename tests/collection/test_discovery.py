@@ -146,6 +146,7 @@ def test_simultaneous_over_all_bins_of_the_last_round(plan):
 def test_a_run_finds_reports_and_says_so(plan, tmp_path):
     result = sdp.run(plan, ["one"] * 3000 + ["two"] * 1000, seed=1)
     assert result.domain == ("one", "two")
+    assert any("secret coin" in each for each in plan.guarantee.bound.assumptions)
     assert any(
         "secret coin" in each for each in sdp.run(plan, ["one"] * 4000).guarantee.bound.assumptions
     )

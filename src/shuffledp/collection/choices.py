@@ -357,6 +357,7 @@ def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> di
         how: Any = {"delta": target.delta, "rounds": target.rounds}
         without = guarantee_of_crowd(randomizer.profile, target.num_users, **how)
     guarantee = guarantee_within(randomizer, target, dummies)
+    guarantee = guarantee.assuming(*getattr(randomizer, "assumptions", ()))
     return {"guarantee": guarantee, "without_dummies": without}
 
 

@@ -63,11 +63,6 @@ _OF_TABLE = (
     "them all."
 )
 
-_OF_ROUNDS = (
-    "Each user answered one round, drawn by an independent secret coin: nobody who sees the "
-    "reports knows who answered which."
-)
-
 
 def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
@@ -204,15 +199,13 @@ def run(  # noqa: PLR0913  # one keyword an option
     )
     both = (aggregate, honest) if liars else ()
     is_bare = math.isinf(plan.randomizer.epsilon0)
-    done = "shuffled among dummies" if is_bare else "randomized and shuffled"
-    held = (_OF_TABLE.format(done),) + (_OF_ROUNDS,) * (
-        plan.question.has_rounds and not plan.dummies
-    )
+    done = _OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled")
+    held = (*((done,) * (not entropy.is_simulation)), *getattr(law, "assumptions", ()))
     return _result(
         plan,
         for_all_users(estimates, column.num_users),
         shuffling,
-        _assuming(guarantee, (*(() if entropy.is_simulation else held), *column.cautions)),
+        guarantee.assuming(*held, *column.cautions),
         (*shortfall, *column.cautions, *getattr(estimates, "cautions", ())),
         aggregate=aggregate,
         num_seen=estimates.num_users,
@@ -344,7 +337,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    guarantee = _assuming(guarantee, (_drawn_by_users(plan.randomizer),))
+    guarantee = guarantee.assuming(_drawn_by_users(plan.randomizer))
     how = {"what": "estimate", "interval_about": options.interval_about}
     if dishonest is not None:
         how["dishonest"] = require_number(dishonest, estimates.num_users)
@@ -563,15 +556,6 @@ def _actual_guarantee(
 def _rounded_up(epsilon: float) -> str:
     """Return six digits of an upper bound; rounding to them takes off 5e-6 at most."""
     return f"{epsilon * (1.0 + 6e-6):.6g}"
-
-
-def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
-    """Return the guarantee with more assumptions."""
-    bound = guarantee.bound
-    more = replace(bound, assumptions=(*bound.assumptions, *assumptions))
-    if guarantee.epsilon is bound:
-        return replace(guarantee, epsilon=more)
-    return replace(guarantee, delta=more)
 
 
 def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """``Guarantee``: a central (epsilon, delta) of shuffled reports, one of the two bounded."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
@@ -75,6 +75,13 @@ class Guarantee(Shown):
     def delta_upper(self) -> float:
         """Delta: the proved upper bound, or as given."""
         return self.delta.upper if isinstance(self.delta, Bound) else self.delta
+
+    def assuming(self, *assumptions: str) -> "Guarantee":
+        """Return the guarantee with more assumptions, each once."""
+        bound = self.bound
+        more = replace(bound, assumptions=tuple(dict.fromkeys((*bound.assumptions, *assumptions))))
+        is_epsilon = self.epsilon is bound
+        return replace(self, epsilon=more) if is_epsilon else replace(self, delta=more)
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the JSON object of ``shuffledp account --json``.

@@ -53,6 +53,11 @@ class OneRound:
 
     base: Any
 
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "Each user answers one round, drawn by an independent secret coin: nobody who sees the "
+        "reports knows who answers which.",
+    )
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.base, name)
 
