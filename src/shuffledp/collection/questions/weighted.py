@@ -281,6 +281,11 @@ def weighted(
     ParameterError
         If the question is of another kind.
 
+    Notes
+    -----
+    ``shuffledp.run`` takes the mean weight of those who answer; ``estimate``, which sees reports
+    alone, the plan's: then plan with the weights of those who sent one.
+
     Examples
     --------
     >>> asked = weighted(Categories(["yes", "no"]), [1.0, 1.0, 4.0])
