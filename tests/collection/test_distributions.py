@@ -12,7 +12,7 @@ import shuffledp as sdp
 from shuffledp.cli.main import cli
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.report.run import figure_of_cumulative
+from shuffledp.report.run import figure_of_cumulative, figure_of_estimates
 
 # Seeded comparisons within eight standard errors, some fifty of them, by normal tails.
 FALSE_POSITIVE_RATE = 1e-11
@@ -195,10 +195,20 @@ class TestResult:
         assert "25% quantile: " in text
         page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
         assert 'id="chart-cumulative"' in page
+        assert 'id="chart-estimates"' in page
+        assert "95% simultaneous intervals, holds all of them at once" in page
+        assert "each of 50" in figure_of_estimates(result).description
         assert "75% quantile" in page
         figure = figure_of_cumulative(result)
         assert len(figure.legend) == 4
         assert len(figure.rows) == 51
+
+    def test_more_bins_than_can_be_seen_are_drawn_as_a_line_alone(self, tmp_path):
+        plan = sdp.plan(sdp.Distribution(bins=200, limits=(0, 100)), num_users=900, **TARGET)
+        found = sdp.run(plan, numbers(900), seed=1)
+        page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+        assert 'id="chart-cumulative"' in page
+        assert 'id="chart-estimates"' not in page
 
     def test_other_questions_have_no_quantiles(self):
         plan = sdp.plan(sdp.Categories(["a", "b"]), num_users=99, **TARGET)

@@ -1,4 +1,4 @@
-"""The main job on the UCI Adult census: five randomizers for occupations, means of age and hours.
+"""The main job on the UCI Adult census: occupations, means and quantiles of age and hours, tables.
 
 Skipped where the file is absent; see conftest.py.
 """
@@ -104,3 +104,21 @@ def test_education_income_and_sex_with_their_tables(census, steps):
     least = min(plan.randomizer.bin_error(part, 0.0, len(frame)) for part in range(3))
     assert (error <= STANDARD_ERRORS * np.maximum(estimates.standard_error, least)).all()
     assert max(each.p_value for each in estimates.associations) < 1e-6
+
+
+@pytest.mark.parametrize("how", [{}, {"dummies": "shuffler", "max_epsilon0": 6.0}])
+@pytest.mark.parametrize(("column", "high"), [("age", 120), ("hours", 100)])
+def test_quantiles(census, column, high, how):
+    path, frame = census
+    question = sdp.Distribution(range(high + 1), quantiles=(0.05, 0.25, 0.5, 0.75, 0.95))
+    plan = sdp.plan(question, num_users=len(frame), epsilon=EPSILON, delta=DELTA, **how)
+    numbers = sdp.collection.open_column(path, column, question)
+    result = sdp.run(plan, numbers, seed=6, confidence=1.0 - 1e-12, simultaneous=True)
+    for share, found in result.quantiles:
+        truth = np.quantile(frame[column].to_numpy(), share, method="inverted_cdf")
+        assert found.lower <= truth <= found.upper
+        assert share in {0.05, 0.95} or found.upper - found.lower <= 14.0
+    estimates = result.estimates
+    truth = np.array([(frame[column] < edge).mean() for edge in range(1, high + 1)])
+    error = np.abs(estimates.cumulative - truth)
+    assert (error <= STANDARD_ERRORS * estimates.cumulative_standard_error + 1e-9).all()

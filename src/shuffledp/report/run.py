@@ -29,6 +29,7 @@ from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
+_MOST_BINS = 128  # of a distribution, which are drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
 
@@ -56,7 +57,9 @@ def _(subject: Result) -> str:
         f"Bars are estimated {words.plural}; whiskers with ends are {own}s, about these users, and "
         f"thin lines {population}s, about a population that they are a random sample of."
     )
-    if (number := _num_charted(subject)) > _MOST_BARS:
+    cumulative = figure_of_cumulative(subject)
+    is_fine = cumulative is not None and len(rows) > _MOST_BINS
+    if (number := _num_charted(subject)) > _MOST_BARS and cumulative is None:
         caption += (
             f" Shown are the {_MOST_BARS} largest of {number:,} estimates; being picked for "
             "their size, they tend to be a little too large."
@@ -83,10 +86,10 @@ def _(subject: Result) -> str:
         findings=wording.finding_rows(getattr(subject.estimates, "findings", {})),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=wording.randomizer_title(subject.randomizer),
-        bars=figure_of_estimates(subject) if rows else None,
+        bars=None if is_fine or not rows else figure_of_estimates(subject),
         dishonest=wording.dishonest_facts(subject),
         quantiles=wording.quantile_facts(subject),
-        cumulative=figure_of_cumulative(subject),
+        cumulative=cumulative,
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
@@ -182,7 +185,7 @@ def figure_of_estimates(result: Result) -> Figure:
     ends = [list(zip(*each, strict=True)) for each in columns]
     number = _num_charted(result)
     shown = list(range(number))
-    if number > _MOST_BARS:
+    if number > _MOST_BARS and not isinstance(result.estimates, DistributionEstimates):
         shown = sorted(shown, key=lambda i: (math.isnan(values[i]), -values[i]))[:_MOST_BARS]
     which = f"each of {number}" if number == len(shown) else f"the {_MOST_BARS} largest"
     bars = []
@@ -225,7 +228,7 @@ def figure_of_cumulative(result: Result) -> Figure | None:
         lines,
         x=Axis(title=result.about.column or getattr(result.question, "name", "")),
         y=Axis(title="share of users below", is_share=True, has_zero=True),
-        band=f"holds all shares at once with probability {percent}",
+        band=f"{percent} simultaneous intervals",
     )
 
 

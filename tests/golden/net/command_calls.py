@@ -55,6 +55,7 @@ PLAN = [
     "--num-users 5000 --mean --range 0,1 --epsilon 1 --delta 1e-6",
     "--num-users 5000 --mean --range 0,1 --by side --domain a,b,c --epsilon 1 --delta 1e-6",
     "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer duchi",
+    "--num-users 5000 --histogram --range 0,1 --bins 16 --epsilon 1 --delta 1e-6",
     "--num-users 5000 --vector x,y --norm 1 --epsilon 1 --delta 1e-6 --randomizer privunit",
     "--num-users 5000 --dictionary words.txt --epsilon 1 --delta 1e-6"
     " --randomizer count-mean-sketch",
@@ -97,6 +98,7 @@ RUN = [
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --dishonest 12",
     "--column colour --domain red,green,blue --weight age --epsilon0 2 --delta 1e-6",
     "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",
+    "--column number --quantiles .5,.9 --range 0,1 --bins 16 --epsilon0 2 --delta 1e-6",
     "--vector x,y --norm 1 --epsilon0 3 --delta 1e-6",
     "--column site --dictionary words.txt --epsilon0 4 --delta 1e-6",
     "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
