@@ -28,9 +28,9 @@ monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              21
+plan              24
 refused           30
-run               26
+run               31
 subsample         10
 """
 
