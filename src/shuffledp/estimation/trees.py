@@ -66,11 +66,11 @@ class Tree:
 
     Examples
     --------
-    Two halves of a whole, each observed once and once as the sum of its two bins:
+    The first half was observed as 1/2, and as 0.1 + 0.2, which errs by twice the variance: 0.433.
 
     >>> tree = Tree((2, 4), (1.0, 1.0))
     >>> tree.fit([np.array([0.5, 0.5]), np.array([0.1, 0.2, 0.3, 0.4])]).round(3).tolist()
-    [0.1, 0.2, 0.3, 0.4]
+    [0.167, 0.267, 0.233, 0.333]
     """
 
     sizes: tuple[int, ...]
