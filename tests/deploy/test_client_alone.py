@@ -10,7 +10,9 @@ import pytest
 from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
 from printed_numbers import PROMISED
 from shuffledp import AnswerSets, Categories, Columns, Mean, Words
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.messages import split
 from shuffledp.deploy.wire import ProtocolError
 
 FIFTY = [str(each) for each in range(50)]
@@ -23,9 +25,13 @@ TASKS = {
     "hardly hidden": (Categories(FIFTY), "k-rr", 8.0, 7, 1_000_000, "0.4"),
     "a number": (Mean(0, 120), "piecewise", 2.0, 43.5, 10_000, "0.15"),
     "a word": (Words(["a"], key=bytes(16)), "count-mean-sketch", 2.0, "b", 10_000, "0.12"),
+    "beside dummies": (Categories(["yes", "no"]), "k-rr", 4.0, "yes", 2_000, "0.7"),
     "a set": (AnswerSets(FIFTY, max_answers=3), "sampled:k-rr", 2.0, ["1", "9"], 10_000, "0.15"),
     "columns": (COLUMNS, "sampled-parts", 2.0, {"age": "old", "vote": "no"}, 10_000, "0.14"),
 }
+
+# Which of them have devices send dummies, by which law.
+DUMMIES = {"beside dummies": DummyLaw.from_text("poisson:0.05")}
 
 # Reads a task, an answer, two keys and a place from standard input; says what it found and sends.
 DEVICE = """
@@ -71,7 +77,8 @@ HTTPX = ("httpx", "httpcore", "h11", "anyio", "sniffio", "certifi", "idna")
 def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
     question, randomizer, epsilon0, answer, min_batch, epsilon = TASKS[name]
     asked = AskedTerms.of(question, randomizer, epsilon0)
-    task = make_task(asked=asked, min_batch=min_batch, epsilon=epsilon)
+    law = DUMMIES.get(name)
+    task = make_task(asked=asked, min_batch=min_batch, epsilon=epsilon, dummies=law)
     given = {
         "task": task.encode().hex(),
         "answer": answer,
@@ -92,7 +99,8 @@ def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
     found = json.loads(outcome.stdout)
     if given["says_epsilon"]:
         assert math.isclose(found["epsilon"], task.guarantee().epsilon_upper, rel_tol=PROMISED)
-    _, num_invalid = asked.codec.decode_valid([bytes.fromhex(found["report"])])
+    texts = split(bytes.fromhex(found["report"]), asked.codec.num_report_bytes)
+    _, num_invalid = asked.codec.decode_valid(texts)
     assert num_invalid == 0
     assert found["sealed"] > len(found["report"]) // 2
 
@@ -127,8 +135,9 @@ def test_sending_needs_httpx_besides(packages, said, tmp_path):
 def test_the_promise_is_refused_where_the_least_epsilon_is_above_it(name):
     question, randomizer, epsilon0, _, min_batch, _ = TASKS[name]
     asked = AskedTerms.of(question, randomizer, epsilon0)
-    least = make_task(asked=asked, min_batch=min_batch).guarantee().epsilon_upper
+    how = {"asked": asked, "min_batch": min_batch, "dummies": DUMMIES.get(name)}
+    least = make_task(**how).guarantee().epsilon_upper
     # One delta at the promise settles what the least epsilon would, just above it and just below.
-    make_task(asked=asked, min_batch=min_batch, epsilon=f"{least * (1 + 1e-6):.12f}").check()
+    make_task(**how, epsilon=f"{least * (1 + 1e-6):.12f}").check()
     with pytest.raises(ProtocolError, match="promises"):
-        make_task(asked=asked, min_batch=min_batch, epsilon=f"{least * (1 - 1e-5):.12f}").check()
+        make_task(**how, epsilon=f"{least * (1 - 1e-5):.12f}").check()
