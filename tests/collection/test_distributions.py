@@ -108,6 +108,14 @@ class TestPlan:
         assert plan.randomizer.name == "all-levels-5"
         curator = plan.central_model.standard_error_at_same_epsilon
         assert plan.expected_standard_error < curator
+        (law,) = set(plan.dummies)
+        factor = plan.randomizer.dummy_factor / 100_000
+        assert plan.expected_standard_error == pytest.approx(
+            factor * math.sqrt(law.variance / 10.0), rel=0.01
+        )
+        # A limit of the local loss is shared out: with few levels noise is less.
+        capped = sdp.plan(question, num_users=100_000, **TARGET, dummies="shuffler", max_epsilon0=6)
+        assert capped.randomizer.name == "all-levels-1"
         assert plan.frequent_error() is None
 
     def test_the_error_to_expect_is_found(self):

@@ -9,6 +9,7 @@ from shuffledp import (
     AnswerSets,
     Categories,
     Columns,
+    Distribution,
     Mean,
     VectorMean,
     Words,
@@ -22,6 +23,7 @@ QUESTIONS = [
     (Categories(domain=("a", "b", "c")), np.array([0, 2, 1, 1])),
     (Words(dictionary=("a", "b")), ["a", "b", "c", ""]),
     (Mean(low=0.0, high=10.0, name="age"), np.array([0.0, 10.0, 2.5, 3.0])),
+    (Distribution(bins=20, limits=(0, 20), quantiles=(0.5,)), np.array([0, 19, 4, 7])),
     (
         VectorMean(names=("x", "y"), norm_bound=1.0),
         np.array([[0.0, 1.0], [0.5, 0.5], [0.0, 0.0], [-1.0, 0.0]]),

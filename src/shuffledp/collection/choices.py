@@ -208,7 +208,7 @@ def _fewest_messages(question: Question, makers: Candidates, target: Target) -> 
     """Return the candidates, or the best one of several that send several messages a user.
 
     The one of the fewest messages whose error is close to the least, where the least
-    dummies cost about as much as normal noise for the sum, whatever the number of messages.
+    dummies cost about as much as normal noise: for a sum whatever the number of messages.
     """
     laws: Any = {name: make(target.max_epsilon0) for name, make in makers.items()}
     if len(laws) == 1 or not all(hasattr(law, "profiles") for law in laws.values()):
@@ -216,7 +216,8 @@ def _fewest_messages(question: Question, makers: Candidates, target: Target) -> 
     noise = 1.0 / (gaussian_parameter(target.epsilon, target.delta) * target.num_users)
     errors = {
         name: math.hypot(
-            question.expected_error(law, target.num_users), question.central_sensitivity * noise
+            question.expected_error(law, target.num_users),
+            getattr(law, "dummy_factor", question.central_sensitivity) * noise,
         )
         for name, law in laws.items()
     }

@@ -32,7 +32,7 @@ def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: in
 
     Of several laws each is for the possible reports of one level, in order.
     """
-    sizes = (randomizer.domain_size,) if len(laws) == 1 else randomizer.sizes
+    sizes = getattr(randomizer, "sizes", ()) or (randomizer.domain_size,)
     how: Any = {"num_senders": num_users}
     drawn = [law.draw(size, entropy, **how) for law, size in zip(laws, sizes, strict=True)]
     codes = np.arange(sum(sizes), dtype=code_type(sum(sizes)))

@@ -23,6 +23,9 @@ CHILDREN = 4
 # Elements of an array of ranges by nodes that are worked on at once.
 _AT_ONCE = 1 << 21
 
+# Edges at which errors are looked at beforehand, evenly spread.
+_MOST_EDGES = 64
+
 # Points at which the probability of an excursion is integrated, and how far beyond its start.
 _POINTS, _BEYOND = 40, 8.0
 
@@ -41,6 +44,12 @@ def level_sizes(num_bins: int, children: int = CHILDREN) -> tuple[int, ...]:
     while sizes[0] > 2 * children:
         sizes.insert(0, -(-sizes[0] // children))
     return tuple(sizes)
+
+
+def inner_edges(num_bins: int) -> Integers:
+    """Return the edges between bins, or some of many, at which errors are looked at beforehand."""
+    edges = np.linspace(1, num_bins - 1, min(_MOST_EDGES, num_bins - 1))
+    return edges.round().astype(np.int64)
 
 
 def level_codes(bins: NDArray[np.integer], sizes: Sequence[int]) -> Integers:

@@ -4,6 +4,7 @@ They are the randomizers of `shuffledp.randomizers.parts` for values that are bi
 at all levels is fitted by least squares, so that the share below any edge is known about as well.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates, RangeErrors
-from shuffledp.estimation.trees import Tree, level_codes
+from shuffledp.estimation.trees import Tree, inner_edges, level_codes
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
 
@@ -216,3 +217,14 @@ class AllLevels(Levels, AllParts):
     def name(self) -> str:  # type: ignore[override]  # with the number of levels
         """Name with the number of levels, ``all-levels-3``."""
         return f"all-levels-{len(self.sizes)}"
+
+    @property
+    def dummy_factor(self) -> float:
+        """Error of a count below an edge under the least normal noise of dummies, times its mu.
+
+        Another value moves two counts of each level by one, so that their noise has the variance
+        2 L / mu^2; root mean square over the edges.
+        """
+        edges, number = inner_edges(self.sizes[-1]), len(self.sizes)
+        variance = self.tree.variance(np.zeros_like(edges), edges, (2.0 * number,) * number)
+        return math.sqrt(float(variance.mean()))

@@ -16,7 +16,7 @@ from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
-from shuffledp.estimation.trees import Tree, level_sizes
+from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
 from shuffledp.randomizers.levels import AllLevels, Levels, SampledLevels
 
 #: Most bins; errors of their shares take time that rises with their square.
@@ -24,9 +24,6 @@ MOST_BINS = 4096
 
 #: Quantiles that are stated unless others are asked for.
 QUARTILES = (0.25, 0.5, 0.75)
-
-# Edges at which errors are looked at beforehand, evenly spread.
-_MOST_EDGES = 64
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -129,18 +126,12 @@ class Distribution(question.Shares):
         sizes = level_sizes(self.num_bins)
         return [sizes[first:] for first in range(len(sizes))]
 
-    @property
-    def _inner_edges(self) -> NDArray[np.int64]:
-        """Return the inner edges, or some of them, at which errors are looked at beforehand."""
-        edges = np.linspace(1, self.num_bins - 1, min(_MOST_EDGES, self.num_bins - 1))
-        return edges.round().astype(np.int64)
-
     def _noise(self, sizes: tuple[int, ...]) -> float:
         """Return the mean variance of the shares below edges under noise on all nodes of a tree.
 
         It is shared out over the levels: its variance is their number.
         """
-        ones, edges = (1.0,) * len(sizes), self._inner_edges
+        ones, edges = (1.0,) * len(sizes), inner_edges(self.num_bins)
         variance = Tree(sizes, ones).variance(np.zeros_like(edges), edges, ones)
         return len(sizes) * float(variance.mean())
 
@@ -153,9 +144,12 @@ class Distribution(question.Shares):
         return question.candidates_of(makers)
 
     def dummy_candidates(self) -> question.Candidates:
-        """Return reports of every level of the tree under whose dummies errors are least."""
-        sizes = min(self._trees(), key=self._noise)
-        return question.candidates_of({f"all-levels-{len(sizes)}": partial(AllLevels, sizes=sizes)})
+        """Return reports of all levels of a tree, of the bins alone or of ever more levels."""
+        makers = {
+            f"all-levels-{len(sizes)}": partial(AllLevels, sizes=sizes)
+            for sizes in reversed(self._trees())
+        }
+        return question.candidates_of(makers)
 
     @property
     def expected_spread(self) -> float:
@@ -168,7 +162,9 @@ class Distribution(question.Shares):
         """Return the standard error of a share below an edge, root mean square over the edges."""
         if not min(level.epsilon0 for level in randomizer.levels) > 0.0:
             return math.inf
-        found = float(randomizer.expected_variance(self._inner_edges, num_users, dummies).mean())
+        found = float(
+            randomizer.expected_variance(inner_edges(self.num_bins), num_users, dummies).mean()
+        )
         known = self.expected_spread / num_users if randomizer.is_sampled else 0.0
         return math.sqrt(max(found - known, 0.0))
 
