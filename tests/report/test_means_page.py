@@ -18,7 +18,7 @@ from shuffledp.report.wording import (
 )
 
 MEANS = ["mean", "vector-mean"]
-SHARES = ["frequencies", "words", "answer-sets", "distribution"]
+SHARES = ["frequencies", "words", "answer-sets", "distribution", "columns"]
 
 
 @pytest.fixture(scope="module")

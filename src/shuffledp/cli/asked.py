@@ -128,7 +128,6 @@ class Asked:
 
         A simulation gets the public key of hash functions from its seed, too.
         """
-        from shuffledp.collection.questions.columns import read_domains
         from shuffledp.core.labels import read_domain
 
         if not self.is_given:
@@ -137,6 +136,8 @@ class Asked:
         if self._kind == "columns":
             if not self.has_domain:
                 raise click.UsageError("--columns needs --domain-file: no answers are known yet")
+            from shuffledp.collection.questions.columns import read_domains
+
             given["domain"] = read_domains(given.pop("domain_file"), given["columns"])
         for file, words in _FILES.items():
             if file in given:

@@ -1,14 +1,13 @@
 """Estimates about all users from the reports of a random sample of them."""
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.estimation.group_means import GroupMeanEstimates
 from shuffledp.estimation.intervals import with_sampling
 from shuffledp.estimation.means import MeanEstimates
 
@@ -35,8 +34,10 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
     if number == seen:
         return estimates
     quantile = estimates.quantile
-    if isinstance(estimates, GroupMeanEstimates):  # errors of such reports count a population's
-        return replace(estimates, num_users=number, sizes=for_all_users(estimates.sizes, number))
+    sizes: FrequencyEstimates | None = getattr(estimates, "sizes", None)
+    if sizes is not None:  # of groups' means: errors of such reports count a population's
+        more: Any = {"sizes": for_all_users(sizes, number)}
+        return replace(estimates, num_users=number, **more)
     if isinstance(estimates, MeanEstimates):
         # Squared error for a population: (noise + spread) / m; for the users
         # seen: noise / m.

@@ -1,11 +1,11 @@
-"""Tables of what was estimated beside one value for each label, by the type of the estimates."""
+"""Tables of what was estimated beside one value for each label."""
 
-from functools import singledispatch
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from shuffledp.collection.result import Result
-from shuffledp.estimation.cross_tables import ColumnEstimates
+from shuffledp.estimation.cross_tables import Association
 from shuffledp.report import wording
 from shuffledp.report.formatting import decimals_for, percent, shown_label
 
@@ -20,14 +20,8 @@ class Table(NamedTuple):
     is_short: bool = False
 
 
-@singledispatch
-def further_tables(_estimates: object, _result: Result) -> list[Table]:
-    """Return the tables, none of most estimates."""
-    return []
-
-
-@further_tables.register
-def _(estimates: ColumnEstimates, result: Result) -> list[Table]:
+def tables(result: Result, tested: Sequence[Association]) -> list[Table]:
+    """Return the associations of columns, and their cross-tables."""
     question: Any = result.question
     names, errors, low, high = (
         dict(question.domains),
@@ -45,7 +39,7 @@ def _(estimates: ColumnEstimates, result: Result) -> list[Table]:
     cells = islice(every, question.num_margins, None)
     found, interval = [], wording.interval_name(result, about=result.interval_about)
     rows: list[tuple[str, ...]]
-    if tested := estimates.associations:
+    if tested:
         rows = [
             (
                 f"{shown_label(each.first)} and {shown_label(each.second)}",
@@ -56,7 +50,7 @@ def _(estimates: ColumnEstimates, result: Result) -> list[Table]:
             for each in tested
         ]
         title = "Association of each pair, as if these users were a sample of a population"
-        headings = ("Columns", "Chi-square", "Degrees of freedom", "p-value")
+        headings = ("Pair", "Chi-square", "Degrees of freedom", "p-value")
         found.append(Table(title, headings, rows, is_short=True))
     for one, other in question.pairs:
         rows = [(shown_label(label), *islice(cells, len(names[other]))) for label in names[one]]

@@ -15,8 +15,7 @@ from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
-from shuffledp.report.further import further_tables
-from shuffledp.report.page import render
+from shuffledp.report.page import further_tables, render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 
 _MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
@@ -80,7 +79,7 @@ def _(subject: Result) -> str:
     ]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
-    for table in further_tables(subject.estimates, subject):
+    for table in further_tables(subject):
         if table.is_short:
             lines += ["", f"{table.title}:", *wording.same_width([table.headings, *table.rows])]
     lines += ["", privacy_statement(subject).headline, _summary(subject)]

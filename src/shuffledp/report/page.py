@@ -10,6 +10,7 @@ from functools import cache, partial, singledispatch
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
@@ -17,6 +18,10 @@ from markupsafe import Markup
 from shuffledp._version import __version__
 from shuffledp.collection.output import whole_file
 from shuffledp.report import formatting
+
+if TYPE_CHECKING:
+    from shuffledp.collection.result import Result
+    from shuffledp.report.further import Table
 
 # Who makes the page of a class of subjects; loaded when there is one.
 _MODULES = {
@@ -116,3 +121,13 @@ def render_page(template: str, **facts: object) -> str:
     assert environment.loader is not None  # noqa: S101  # narrows the type
     style = environment.loader.get_source(environment, "report.css")[0]
     return render(template, style=Markup(style), **facts)  # noqa: S704  # our own
+
+
+def further_tables(result: "Result") -> "list[Table]":
+    """Return tables of columns, whose module few runs load; nothing of other estimates."""
+    tested = getattr(result.estimates, "associations", None)
+    if tested is None:
+        return []
+    from shuffledp.report.further import tables
+
+    return tables(result, tested)

@@ -7,7 +7,6 @@ from typing import Any
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
-from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import (
@@ -22,9 +21,8 @@ from shuffledp.report.drawing import (
     lines_figure,
 )
 from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
-from shuffledp.report.further import further_tables
 from shuffledp.report.leakage import leakage_facts
-from shuffledp.report.page import page_html, render_page
+from shuffledp.report.page import further_tables, page_html, render_page
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
@@ -93,7 +91,7 @@ def _(subject: Result) -> str:
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
-        further=further_tables(subject.estimates, subject),
+        further=further_tables(subject),
         biased=[each for each in subject.estimates.post_processing if each in POST_PROCESSING],
         bars_caption=caption,
         statement=statement,
@@ -185,7 +183,7 @@ def figure_of_estimates(result: Result) -> Figure:
     ends = [list(zip(*each, strict=True)) for each in columns]
     number = _num_charted(result)
     shown = list(range(number))
-    if number > _MOST_BARS and not isinstance(result.estimates, DistributionEstimates):
+    if number > _MOST_BARS and not hasattr(result.estimates, "edges"):
         shown = sorted(shown, key=lambda i: (math.isnan(values[i]), -values[i]))[:_MOST_BARS]
     which = f"each of {number}" if number == len(shown) else f"the {_MOST_BARS} largest"
     bars = []
@@ -208,7 +206,7 @@ def figure_of_estimates(result: Result) -> Figure:
 def figure_of_cumulative(result: Result) -> Figure | None:
     """Return the share of users below each edge in its band, with quantiles; of a distribution."""
     estimates: Any = result.estimates
-    if not isinstance(estimates, DistributionEstimates):
+    if not hasattr(estimates, "edges"):  # of a distribution, whose module few runs load
         return None
     about, edges = result.interval_about, estimates.edges
     lower, upper = estimates.cumulative_interval(about=about, simultaneous=True)
