@@ -122,3 +122,24 @@ def test_quantiles(census, column, high, how):
     truth = np.array([(frame[column] < edge).mean() for edge in range(1, high + 1)])
     error = np.abs(estimates.cumulative - truth)
     assert (error <= STANDARD_ERRORS * estimates.cumulative_standard_error + 1e-9).all()
+
+
+@pytest.mark.parametrize("how", [{}, {"dummies": "shuffler", "no_local_noise": True}])
+def test_hours_by_occupation(census, how):
+    path, frame = census
+    groups = sorted(frame["occupation"].unique())
+    asked = sdp.MeanByGroup(groups, 0, 100, name="hours", by="occupation")
+    plan = sdp.plan(asked, num_users=len(frame), epsilon=EPSILON, delta=DELTA, **how)
+    found = sdp.run(plan, sdp.collection.open_column(path, None, asked), seed=4).estimates
+    truth = np.array([frame.filter(occupation=each)["hours"].mean() for each in groups])
+    is_stated = ~np.isnan(found.mean)
+    assert is_stated.sum() > 10  # of groups of 9 to 4,140 people
+    error = np.abs(found.mean - truth)[is_stated]
+    assert (error <= STANDARD_ERRORS * found.standard_error[is_stated]).all()
+    sizes = np.array([frame.filter(occupation=each).height for each in groups])
+    away = np.abs(found.sizes.count - sizes) / len(frame)
+    assert (away <= STANDARD_ERRORS * found.sizes.standard_error).all()
+    first, second = groups[3], groups[-1]
+    value, lower, upper = found.difference(first, second)
+    expected = truth[3] - truth[-1]
+    assert abs(value - expected) <= STANDARD_ERRORS * (upper - lower) / 3.9

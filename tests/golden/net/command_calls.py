@@ -93,8 +93,10 @@ RUN = [
     " --post-process clip --post-process norm-sub",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",
     "--column number --mean --range 0,1 --epsilon0 2 --delta 1e-6",
-    "--column number --mean --range 0,1 --by colour --domain red,green,blue --compare red,blue"
-    " --epsilon0 4 --delta 1e-6",
+    "--column number --mean --range 0,1 --by colour --domain red,green,blue,grey"
+    " --compare red,blue --epsilon0 4 --delta 1e-6",
+    "--column number --mean --range 0,1 --by colour --domain red,green,blue,grey"
+    " --compare red,grey --epsilon0 4 --delta 1e-6",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --dishonest 12",
     "--column colour --domain red,green,blue --weight age --epsilon0 2 --delta 1e-6",
     "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",
