@@ -314,27 +314,34 @@ def multisets(rows):
     return law
 
 
-def random_bins(generator):
+def random_bins(generator, num_reports):
     """Return bins of three texts: in one round, and in another for each outcome of the first."""
-    outcomes = [
-        tuple(sorted(each)) for m in range(4) for each in itertools.product(range(3), repeat=m)
-    ]
+    outcomes = (itertools.product(range(num_reports), repeat=m) for m in range(4))
+    seen = {tuple(sorted(each)) for every in outcomes for each in every}
     maps = [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 0, 2), (0, 2, 2), (2, 2, 2)]
-    later = {seen: maps[generator.integers(len(maps))] for seen in set(outcomes)}
+    later = {each: maps[generator.integers(len(maps))] for each in seen}
     return maps[generator.integers(len(maps))], later
 
 
-@pytest.mark.parametrize("epsilon0", [1.0, 3.0])
-def test_two_rounds_that_depend_on_each_other(epsilon0):
-    base = make_randomizer("k-rr", domain_size=3, epsilon0=epsilon0)
+@pytest.mark.parametrize(
+    ("name", "epsilon0", "num_codings"),
+    [
+        ("k-rr", 1.0, 60),
+        ("k-rr", 3.0, 60),
+        ("hadamard-response", 2.0, 4),
+        ("optimized-local-hashing", 1.0, 4),
+    ],
+)
+def test_two_rounds_that_depend_on_each_other(name, epsilon0, num_codings):
+    base = make_randomizer(name, domain_size=3, epsilon0=epsilon0)
     profile = OneRound(base).profile
     channel = [[float(each) for each in row] for row in base.channel()]
     secret = list(itertools.product((0, 1), repeat=3))
     generator = sdp.Entropy.from_seed(1).generator()
     bounds = {e: account_delta(profile, num_users=3, epsilon=e).upper for e in (0.2, 0.5, 0.9)}
     num_tried, largest = 0, 0.0
-    for _ in range(60):
-        bins = random_bins(generator)
+    for _ in range(num_codings):
+        bins = random_bins(generator, len(channel[0]))
         others = tuple(generator.integers(3, size=2).tolist())
         laws = [released((own, *others), channel, bins, turns=secret) for own in range(3)]
         for (one, other), (epsilon, bound) in itertools.product(
@@ -343,12 +350,20 @@ def test_two_rounds_that_depend_on_each_other(epsilon0):
             found = hockey_stick(one, other, epsilon)
             num_tried, largest = num_tried + 1, max(largest, found / bound)
             assert found <= bound * (1.0 + 1e-9)
-    assert num_tried == 60 * 6 * 3
+    assert num_tried == num_codings * 6 * 3
     assert largest > 0.7  # the bound is not far from what is there
-    # The negative control: where it is known who answers which round, the bound does not hold.
-    bins = (0, 1, 2), dict.fromkeys(random_bins(generator)[1], (0, 1, 2))
+
+
+@pytest.mark.parametrize("epsilon0", [1.0, 3.0])
+def test_rounds_that_are_known_break_the_bound(epsilon0):
+    # The negative control: one user alone in the first round, which everybody knows.
+    base = make_randomizer("k-rr", domain_size=3, epsilon0=epsilon0)
+    bound = account_delta(OneRound(base).profile, num_users=3, epsilon=0.5).upper
+    channel = [[float(each) for each in row] for row in base.channel()]
+    first, later = random_bins(sdp.Entropy.from_seed(1).generator(), 3)
+    bins = (0, 1, 2), dict.fromkeys(later, first)
     known = [released((own, 2, 2), channel, bins, turns=[(0, 1, 1)]) for own in range(2)]
-    assert hockey_stick(*known, 0.5) > bounds[0.5]
+    assert hockey_stick(*known, 0.5) > bound
 
 
 def test_two_rounds_among_dummies():

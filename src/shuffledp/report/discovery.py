@@ -13,6 +13,7 @@ def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
     rounds = found["rounds"]
     users, bins = ([each[name] for each in rounds] for name in ("num_users", "num_bins"))
     share, false = found["found_share"], given(100.0 * found["false_probability"])
+    numbers = " to ".join(f"{each:,}" for each in sorted({min(users), max(users)}))
     said = "no text is found with probability 0.95, whatever its share"
     if share <= 1.0:
         percent = rounded(100.0 * share, up=True)
@@ -20,12 +21,7 @@ def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
         if not any(each["num_left"] for each in rounds):  # of a plan
             said += ", unless too many prefixes have more"
     return [
-        ("rounds", f"{len(rounds)}, of {_range(users)} users and up to {max(bins):,} bins each"),
+        ("rounds", f"{len(rounds)}, of {numbers} users and up to {max(bins):,} bins each"),
         ("found", said),
         ("false texts", f"any text that nobody has is reported with probability {false}% at most"),
     ]
-
-
-def _range(numbers: list[int]) -> str:
-    """Return the least and the largest number, once if they are the same."""
-    return " to ".join(f"{each:,}" for each in sorted({min(numbers), max(numbers)}))

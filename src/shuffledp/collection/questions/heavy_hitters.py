@@ -103,6 +103,7 @@ class HeavyHitters(question.Shares):
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     has_rounds: ClassVar[bool] = True
     central_sensitivity: ClassVar[float] = 2.0  # replacing one text changes two counts by one
+    no_values: ClassVar[NDArray[np.bytes_]] = np.empty(0, dtype=np.bytes_)
     expected_for: ClassVar[str] = "for a text that few users have"
     expected_spread: ClassVar[float] = 0.0
 
@@ -243,11 +244,6 @@ class HeavyHitters(question.Shares):
             f"question = {self.kind}: its texts are found round by round, each of which needs the "
             "one before; give the values to shuffledp.run"
         )
-
-    @property
-    def no_values(self) -> NDArray[np.bytes_]:
-        """Texts of no users."""
-        return np.empty(0, dtype=f"S{self.max_bytes}")
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return texts that are in memory as a checked column."""
