@@ -22,6 +22,7 @@ ASKED = {
     "words": ["--dictionary", "words.txt"],
     "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
     "columns": ["--columns", "age,vote", "--pairs", "all", "--domain-file", "domains.json"],
+    "distribution": ["--quantiles", ".25,.5,.75", "--range", "0,9", "--bins", "9"],
 }
 ENDS = [
     "standard_error", "population_standard_error", "lower", "upper", "population_lower",
@@ -32,6 +33,12 @@ KEYS = {
     "words": ["value", "count", "frequency", *ENDS],
 }
 KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"], "columns": KEYS["words"]}
+CUMULATIVE = ["", "_standard_error", "_lower", "_upper"]
+KEYS["distribution"] = [
+    *KEYS["words"],
+    "cumulative_population_standard_error",
+    *(f"cumulative{each}" for each in CUMULATIVE),
+]
 
 
 @pytest.fixture
@@ -336,7 +343,7 @@ def test_columns_without_a_list_are_read_with_a_caution(here, capsys):
 def test_a_plan_of_every_kind(here, capsys, name):
     assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"question        {KINDS[name].question.describe()}\n")
+    assert out.splitlines()[0].split(maxsplit=1) == ["question", KINDS[name].question.describe()]
     for text in ("chosen: ", "without a shuffler", "same error with a trusted curator"):
         assert text in out
     assert ("\nor " in out) == (name not in {"vector-mean", "words", "columns"})
