@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 ARGS ?=
 
 .PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
-	programs browser postgresql pytest quick lowest perturbed coverage golden bench papers clean
+	programs browser postgresql java spark pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
 # Set-up takes one core, and so does each check: these run side by side, and tests after them.
-SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && $(MAKE) --jobs 3 --output-sync=target check
+SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && $(MAKE) spark && $(MAKE) --jobs 3 --output-sync=target check
 
 test: ## set up, then run everything that continuous integration runs
 	@$(SET_UP_AND_CHECK)
@@ -112,10 +112,21 @@ browser: ## install Chromium for the browser tests, where that is ours to do
 postgresql: ## install PostgreSQL, which tests start themselves, where that is ours to do
 	$(call install,postgresql,ls /usr/lib/postgresql/*/bin/initdb || command -v initdb)
 
+java: ## install Java for Apache Spark, where that is ours to do
+	$(call install,openjdk-17-jre-headless,java -version 2>&1 | grep -Eq '"(1[7-9]|[2-9][0-9])')
+
 # One after the other: only one program at a time may install packages.
 programs:
 	@$(MAKE) browser
 	@$(MAKE) postgresql
+	@$(MAKE) java
+
+# Apache Spark comes as 434 MB of source archive, which is no reason to have no other test.
+spark: $(VENV)/.dev ## add Apache Spark, for its tests
+	@test $(VENV)/.spark -nt constraints-spark.txt || { \
+		echo "Adding Apache Spark, once: some minutes ..."; \
+		$(PIP) --require-hashes --no-deps --requirement constraints-spark.txt \
+			&& touch $(VENV)/.spark || echo "pip could not install it: its tests are skipped."; }
 
 # Worker processes: one a core, at most eight, since each compiles loops on a first run.
 pytest: $(VENV)/.dev ## all tests, with coverage measured

@@ -35,3 +35,4 @@ from shuffledp.core.entropy import Entropy as Entropy
 from shuffledp.core.errors import ShuffledpError as ShuffledpError
 from shuffledp.core.guarantee import Guarantee as Guarantee
 from shuffledp.core.profile import LocalProfile as LocalProfile
+from shuffledp.engines import spark as spark

@@ -21,7 +21,6 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import finite
-from shuffledp.core.progress import no_progress
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
@@ -371,54 +370,6 @@ def say_url(url: str) -> None:
     """Print where a server is, at once also into a pipe."""
     click.echo(url)
     sys.stdout.flush()
-
-
-@cli.command(epilog="Example: shuffledp aggregate batches/ --config task/analyzer.toml")
-@click.argument("batches", type=shared.PATH)
-@options(
-    f"""
-    --config PATH  The analyzer's file of settings.  [required]
-    {shared.WORK}
-    {shared.JSON}
-    """,
-)
-def aggregate(*, batches: Path, config: Path, processes: int | None) -> None:
-    """Open sealed BATCHES of a task, a file or a folder of files batch-*.sdp, and count them.
-
-    The same as the analyzer does that `shuffledp serve` runs, and with its store: its results,
-    records that were in an earlier batch, and the budget. That server must not run meanwhile.
-    """
-    require_service()
-    from shuffledp.deploy.analyzer_server import open_analyzer, publish
-    from shuffledp.deploy.database import bytes_of
-    from shuffledp.deploy.messages import Batch
-    from shuffledp.deploy.servers.settings import AnalyzerSettings
-
-    settings = AnalyzerSettings.read(config)
-    files = sorted(batches.glob("batch-*.sdp")) if batches.is_dir() else [batches]
-    if not files:
-        raise DataError(f"{batches} holds no file batch-*.sdp: give the folder of the batches")
-    record: list[dict[str, object]] = []
-    with (
-        sdp.engines.Processes(processes) as workers,
-        console.progress_bar() as on_progress,
-        open_analyzer(settings, workers.map) as analyzer,
-    ):
-        for done, file in enumerate(files):
-            data = bytes_of(file)
-            number = Batch.number_of(data)
-            folder = settings.store / "results" / str(number)
-            folder.parent.mkdir(exist_ok=True)
-            found = publish(analyzer, data, folder)
-            record.append({"batch": number, "num_users": found, "results": str(folder)})
-            (on_progress or no_progress)("opening batches", done + 1, len(files))
-    if not console.print_json({"batches": record}):
-        for each in record:
-            said = (
-                "{num_users:,} reports, {results}" if each["num_users"] else "kept for a later one"
-            )
-            said = said.format(**each)
-            console.print_facts([(f"batch {each['batch']}", said)])
 
 
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")

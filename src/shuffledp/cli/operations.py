@@ -1,12 +1,15 @@
-"""``shuffledp keys`` and ``restore``: what an operator does now and then with a running task."""
+"""``shuffledp keys``, ``restore`` and ``aggregate``: what an operator does now and then."""
 
 import time
 from pathlib import Path
 
 import click
 
+import shuffledp as sdp
 from shuffledp.cli import console
-from shuffledp.cli.options import PATH, cli, options, require_service
+from shuffledp.cli.options import JSON, PATH, WORK, cli, is_on_spark, options, require_service
+from shuffledp.core.errors import DataError
+from shuffledp.core.progress import no_progress
 
 _CONFIG = "--config PATH  The server's file of settings.  [required]"
 
@@ -114,3 +117,52 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     click.echo(f"{config}: {found}; faults: {len(wrong)}")
     if wrong:
         context.exit(2)
+
+
+@cli.command(epilog="Example: shuffledp aggregate batches/ --config task/analyzer.toml")
+@click.argument("batches", type=PATH)
+@options(
+    f"""
+    --config PATH  The analyzer's file of settings.  [required]
+    {WORK}
+    {JSON}
+    """,
+)
+def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str | None) -> None:
+    """Open sealed BATCHES of a task, a file or a folder of files batch-*.sdp, and count them.
+
+    The same as the analyzer does that `shuffledp serve` runs, and with its store: its results,
+    records that were in an earlier batch, and the budget. That server must not run meanwhile.
+    """
+    require_service()
+    from shuffledp.deploy.analyzer_server import open_analyzer, publish
+    from shuffledp.deploy.database import bytes_of
+    from shuffledp.deploy.messages import Batch
+    from shuffledp.deploy.servers.settings import AnalyzerSettings
+
+    is_spark = is_on_spark({"engine": engine}, processes)
+    settings = AnalyzerSettings.read(config)
+    files = sorted(batches.glob("batch-*.sdp")) if batches.is_dir() else [batches]
+    if not files:
+        raise DataError(f"{batches} holds no file batch-*.sdp: give the folder of the batches")
+    record: list[dict[str, object]] = []
+    with (
+        sdp.engines.Processes(processes) as workers,
+        console.progress_bar() as on_progress,
+        open_analyzer(settings, sdp.spark.Workers().map if is_spark else workers.map) as analyzer,
+    ):
+        for done, file in enumerate(files):
+            data = bytes_of(file)
+            number = Batch.number_of(data)
+            folder = settings.store / "results" / str(number)
+            folder.parent.mkdir(exist_ok=True)
+            found = publish(analyzer, data, folder)
+            record.append({"batch": number, "num_users": found, "results": str(folder)})
+            (on_progress or no_progress)("opening batches", done + 1, len(files))
+    if not console.print_json({"batches": record}):
+        for each in record:
+            said = (
+                "{num_users:,} reports, {results}" if each["num_users"] else "kept for a later one"
+            )
+            said = said.format(**each)
+            console.print_facts([(f"batch {each['batch']}", said)])

@@ -400,6 +400,8 @@ ESTIMATING = f"""
 WORK = """
     --processes N  Processes that work at once; by default the cores that this one may use, once
         there is a second of work.
+    --engine [processes|spark]  Who does the work: by default processes of this machine. On Apache
+        Spark the session is what spark-defaults.conf or PYSPARK_SUBMIT_ARGS says.
     """
 
 # How a table is read: for all commands that take values from one.
@@ -439,6 +441,14 @@ def take_reading(options: dict[str, Any]) -> dict[str, Any]:
     """Take `READING` and `DECIMAL` out of all of them: the ways that are not the usual ones."""
     ways = taken(options, *(WAYS.keys() & options.keys()))
     return {name: way for name, way in ways.items() if way != WAYS[name]}
+
+
+def is_on_spark(options: dict[str, Any], processes: int | None) -> bool:
+    """Take the engine out of all options; return True for Spark, which has no processes."""
+    is_spark = bool(options.pop("engine") == "spark")
+    if is_spark and processes is not None:
+        raise click.UsageError("--processes is for one machine: leave it out with --engine spark")
+    return is_spark
 
 
 def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:

@@ -93,6 +93,10 @@ def run(
     """
     from shuffledp.collection.leakage import json_of_run
 
+    files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
+    if shared.is_on_spark(given, processes):
+        _run_on_spark(table, files, column, out, overwrite=overwrite, **given)
+        return
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
     planned = _planned(plan_file, privacy)
     intervals, about = shared.take_estimating(given)
@@ -103,8 +107,7 @@ def run(
     ways = taken(given, *_READING)
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
-    others = taken(given, "save_reports") | simulated
-    others["ways"] = shared.take_reading(dict(ways))
+    others = taken(given, "save_reports") | simulated | {"ways": shared.take_reading(dict(ways))}
     shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
     what = Asked(given)
     if planned is not None and (what.is_given or weighing["weight"] or not is_uniform):
@@ -136,7 +139,6 @@ def run(
             **intervals,
         )
         result = replace(result, about=replace(about, column=column or ""))
-        files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
             "column": column,
@@ -148,6 +150,53 @@ def run(
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))
         # Last: what is spent here and not published, say because the disk is full, is safe.
+        left = None if ledger is None else _spent(result, ledger, table)
+    _print_result(result, out, left)
+
+
+def _run_on_spark(
+    table: Path,
+    files: dict[str, Path | None],
+    column: str | None,
+    out: Path,
+    *,
+    overwrite: bool,
+    **given: Any,
+) -> None:
+    """Carry a plan out where the rows of Parquet files lie, and write its results."""
+    from shuffledp.collection.leakage import json_of_run
+
+    privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
+    others = [*privacy.values(), files["prior"], Asked(given).is_given or None]
+    others += [given[name] for name in ("dishonest", "weight", "most_weight")]
+    is_plain = given["shuffler"] == "uniform" and not shared.take_reading(given)
+    plan_file, ledger = files["plan"], files["ledger"]
+    if plan_file is None or any(each is not None for each in others) or not is_plain:
+        raise click.UsageError(
+            "--engine spark carries a plan out: give --plan, --column and --id, and none "
+            "of the options of other shuffles, of text, of --prior and of --dishonest"
+        )
+    intervals, about = shared.take_estimating(given)
+    planned = sdp.Plan.load(plan_file)
+    reading = {
+        name: given[name] for name in planned.question.reads if given[name] != _READING[name]
+    }
+    with console.new_folder(out, overwrite=overwrite) as folder:
+        result = sdp.spark.run_files(
+            table,
+            column,
+            planned,
+            id_column=given["id_column"],
+            seed=given["seed"],
+            save_to=folder / "reports.parquet" if given["save_reports"] else None,
+            reading=reading,
+            **intervals,
+        )
+        result = replace(result, about=replace(about, column=column or ""))
+        parameters = {"table": str(table), "column": column, "id_column": given["id_column"]}
+        parameters |= {"engine": "spark", "seed": given["seed"], **reading}
+        parameters |= {name: str(file) for name, file in files.items() if file is not None}
+        write_results(result, folder, parameters=parameters, findings=json_of_run(result))
         left = None if ledger is None else _spent(result, ledger, table)
     _print_result(result, out, left)
 
@@ -227,14 +276,20 @@ def estimate(
 
     if plan_file is None:
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
+    is_on_spark = shared.is_on_spark(given, processes)
     intervals, about = shared.take_estimating(given)
     planned, ways = sdp.Plan.load(plan_file), shared.take_reading(given)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
-        console.progress_bar() as given["on_progress"],
+        console.progress_bar() as on_progress,
         sdp.engines.Processes(processes) as workers,
     ):
-        result = sdp.estimate(reports, planned, engine=workers.map, **given, **intervals, **ways)
+        how = {**given, **intervals, **ways}
+        if is_on_spark:
+            result = sdp.spark.estimate_files(reports, planned, **how)
+        else:
+            how |= {"engine": workers.map, "on_progress": on_progress}
+            result = sdp.estimate(reports, planned, **how)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
         files |= ways

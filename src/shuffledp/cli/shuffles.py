@@ -34,6 +34,7 @@ GROUPING = """
     --hops H        For --groups-graph: people within H edges share a group.  [default: 1]
     --groups-file PATH     Groups listed in a file: columns group and member.
     id_column=--id COLUMN  Column by which edges or groups name people; by default rows from 0.
+        On Spark required: an id of each row that stays the same, such as a primary key.
     --alpha FLOAT  Largest change of log-odds by the order within a group: 0 is a uniform shuffle.
     --rank-distance [kendall|hamming|cayley]
         Distance between orders, by which the Mallows model decays. Only kendall keeps reports near;

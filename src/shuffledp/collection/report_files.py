@@ -247,7 +247,7 @@ def _preparing(
     source: tables.Source, missing: str, plan: Plan | None, *, is_ours: bool
 ) -> "Callable[[pl.LazyFrame], pl.LazyFrame]":
     """Return the step from rows of a file to reports as this program encodes them."""
-    made = None if is_ours or plan is None else as_encoded(source, plan)
+    made = None if is_ours or plan is None else as_encoded(source, plan.question, plan.randomizer)
     kept = None
     if missing == "drop":
         kept = pl.col(COLUMN)
@@ -307,11 +307,10 @@ def _facts(path: Path) -> dict[str, Any]:
     return {}
 
 
-def as_encoded(source: tables.Source, plan: Plan) -> "pl.Expr":
+def as_encoded(source: tables.Source, question: Any, randomizer: Any) -> "pl.Expr":
     """Return the reports of another program as this one encodes them; others become null."""
-    if plan.randomizer.name == "k-rr":
-        return source.label().cast(pl.Enum(list(plan.question.labels)), strict=False)
-    nobody = plan.question.no_values
-    drawn = to_frame(plan.randomizer.randomize(nobody, Entropy.from_seed(0)))
+    if randomizer.name == "k-rr":
+        return source.label().cast(pl.Enum(list(question.labels)), strict=False)
+    drawn = to_frame(randomizer.randomize(question.no_values, Entropy.from_seed(0)))
     column = source.label() if source.dtypes[0] == pl.String else pl.col(COLUMN)
     return column.cast(drawn.schema[COLUMN], strict=False)

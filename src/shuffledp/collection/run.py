@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from os import PathLike
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
@@ -238,7 +238,7 @@ def _gathered(
 
 
 def estimate(  # noqa: PLR0913  # one keyword an option
-    reports: "str | PathLike[str] | ReportFile | Reports | Counts | Sums | Iterable[Reports]",
+    reports: "str | PathLike[str] | ReportFile | Reports | Aggregate | Collected | Iterable[Any]",
     plan: Plan[EstimatesT],
     *,
     num_users: SupportsIndex | None = None,
@@ -319,6 +319,8 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
+    from_table = reports if isinstance(reports, Collected) else None
+    reports = reports if from_table is None else from_table.aggregate
     is_counted = isinstance(reports, Counts | Sums)
     known = getattr(reports, "num_reports" if is_counted else "num_users", None)
     told = added.told_users(plan.dummies, known, num_users)
@@ -337,12 +339,15 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    guarantee = guarantee.assuming(_drawn_by_users(plan.randomizer))
+    drawn = (_drawn_by_users(plan.randomizer),) if from_table is None else from_table.assumptions
+    guarantee = guarantee.assuming(*drawn)
     how = {"what": "estimate", "interval_about": options.interval_about}
     if dishonest is not None:
         how["dishonest"] = require_number(dishonest, estimates.num_users)
     how["num_seen"] = estimates.num_users
-    how["collected_by"] = getattr(reports, "collected_by", "devices")
+    how["collected_by"] = getattr(from_table or reports, "collected_by", "devices")
+    if from_table is not None:
+        how |= {"what": "run", "seed": from_table.seed}
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
 
 
@@ -357,6 +362,15 @@ def _column(question: Question, values: Any, weights: Any, *, missing: str) -> C
     is_open = hasattr(values, "blocks")
     column: Column = values if is_open else question.column(values, missing=missing, **how)
     return column
+
+
+class Collected(NamedTuple):
+    """Counts of reports that an engine drew from a table, and what is assumed of it."""
+
+    aggregate: Counts | Sums
+    collected_by: str
+    assumptions: tuple[str, ...]
+    seed: int | None
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:

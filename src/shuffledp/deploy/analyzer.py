@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -39,7 +40,7 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
-from shuffledp.deploy.servers.batches import PAGE, Page, open_page, spend_for_batch, workers
+from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch, workers
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
@@ -302,9 +303,11 @@ class Analyzer(Keeper):
             if engine is None:
                 engine = stack.enter_context(workers(len(records))).map
             for number, key in self._keys.items():
-                sealed = [(info, each[1:]) for each in records if each[0] == number]
-                pages = (Page(key, sealed[at : at + PAGE]) for at in range(0, len(sealed), PAGE))
-                found = [text for page in engine(open_page, pages) for text in page]
+                sealed = [each[1:] for each in records if each[0] == number]
+                pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))
+                # The key goes along with the function: an engine may store the pages.
+                opened = engine(partial(open_texts, key, info), pages)
+                found = [text for page in opened for text in page]
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))
 

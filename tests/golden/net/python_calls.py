@@ -22,13 +22,15 @@ from shuffledp.monitoring.privacy import central
 from shuffledp.network.walk import simulate_positions
 
 PUBLIC = (
-    sdp, accounting, leakage, monitoring, sdp.collection, sdp.deploy, sdp.estimation, sdp.groups,
-    sdp.network, sdp.randomizers,
+    sdp, accounting, leakage, monitoring, sdp.collection, sdp.deploy, sdp.engines, sdp.estimation,
+    sdp.groups, sdp.network, sdp.randomizers,
 )  # fmt: skip
 ShuffledpError = sdp.ShuffledpError
 
 # Public names that no call needs, and why.
 NOT_CALLED = {
+    "Processes": "called by every run and estimate",
+    "spark": "a module that needs Java; its calls are compared with those of one machine",
     "Answer": "a result of a client's send, which send calls",
     "About": "what a report says of a collection, called by run --title",
     "Bound": "a result: every bound in the data is one",

@@ -75,6 +75,11 @@ def open_page(page: Page) -> list[bytes | None]:
     return [open_seal(sealed, key, info) for info, sealed in page.texts]
 
 
+def open_texts(key: bytes, info: bytes, sealed: Sequence[bytes]) -> list[bytes | None]:
+    """Return the texts that are sealed to one key and bound to one thing, None for others."""
+    return open_page(Page(key, [(info, each) for each in sealed]))
+
+
 def workers(number: int) -> Executor:
     """Return an executor for opening texts: a process for each core, or a thread for few texts."""
     if number < _FEW:

@@ -1,0 +1,91 @@
+"""Counting and opening many reports: one process, all cores, Apache Spark.
+
+Beside each the count without privacy of the same column in the same run: by polars, and by plain
+PySpark. ``extra_info`` has reports a second. Start-up of processes and of the session is apart.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.core.entropy import Entropy
+from shuffledp.engines.processes import usable_cores
+
+NUM_REPORTS = 10**8
+LABELS = [f"answer {number}" for number in range(1000)]
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A plan, and a Parquet file of reports."""
+    question = sdp.Categories(LABELS)
+    plan = sdp.plan(question, num_users=NUM_REPORTS, epsilon0=4.0, delta=1e-10, randomizer="k-rr")
+    path = tmp_path_factory.mktemp("reports") / "reports.parquet"
+    values = Entropy.from_seed(1).generator().integers(0, len(LABELS), 10**6)
+    entropy = Entropy.from_seed(2)
+    blocks = (plan.randomizer.randomize(values, entropy) for _ in range(NUM_REPORTS // 10**6))
+    sdp.collection.write_reports(path, blocks, plan.randomizer, labels=tuple(LABELS))
+    return plan, path
+
+
+@pytest.fixture(scope="module")
+def session():
+    pytest.importorskip("pyspark")
+    session = sdp.spark.session({"spark.ui.enabled": "false"})
+    yield session
+    session.stop()
+
+
+def measure(benchmark, count):
+    assert benchmark.pedantic(count, rounds=3, warmup_rounds=1) == NUM_REPORTS
+    benchmark.extra_info["reports a second"] = NUM_REPORTS / benchmark.stats.stats.median
+
+
+@pytest.mark.benchmark(group="count reports")
+@pytest.mark.parametrize("number", sorted({1, usable_cores()}))
+def test_processes(benchmark, collected, number):
+    plan, path = collected
+    with sdp.engines.Processes(number) as processes:
+        measure(benchmark, lambda: sdp.estimate(path, plan, engine=processes.map).num_users)
+
+
+@pytest.mark.benchmark(group="count reports")
+def test_spark(benchmark, collected, session):
+    plan, path = collected
+    frame = session.read.parquet(str(path))
+    measure(benchmark, lambda: sdp.spark.estimate(frame, plan).num_users)
+
+
+@pytest.mark.benchmark(group="count reports")
+def test_spark_without_privacy(benchmark, collected, session):
+    frame = session.read.parquet(str(collected[1]))
+
+    def count():
+        return sum(row["count"] for row in frame.groupBy("report").count().collect())
+
+    measure(benchmark, count)
+
+
+@pytest.mark.benchmark(group="count reports")
+def test_polars_without_privacy(benchmark, collected):
+    counted = pl.scan_parquet(collected[1]).group_by("report").len()
+    measure(benchmark, lambda: int(np.sum(counted.collect(engine="streaming")["len"])))
+
+
+@pytest.mark.benchmark(group="randomize rows")
+@pytest.mark.parametrize("engine", ["one process", "spark"])
+def test_randomize(benchmark, collected, session, engine):
+    plan, num_rows = collected[0], 10**7
+
+    def here():
+        values = np.arange(num_rows) % len(LABELS)
+        return plan.randomizer.randomize(values, Entropy.from_operating_system()).num_reports
+
+    def there():
+        value = f"concat('answer ', cast(id % {len(LABELS)} as string)) as value"
+        rows = session.range(num_rows).selectExpr("id", value)
+        return sdp.spark.run(rows, "value", plan, id_column="id").num_users
+
+    found = benchmark.pedantic(here if engine == "one process" else there, rounds=1)
+    assert found == num_rows

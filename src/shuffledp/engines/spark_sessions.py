@@ -1,0 +1,124 @@
+"""Sessions of Apache Spark: found or started, with a Java that is new enough."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from shuffledp.core import errors
+from shuffledp.core.errors import MissingPackageError, ParameterError, ShuffledpError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The oldest Java that pyspark 4 runs on.
+_JAVA: Final = 17
+
+
+def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """Return the running session of Spark, or start one on what is set up here.
+
+    Parameters
+    ----------
+    settings : mapping of str, optional
+        Settings of Spark, such as ``spark.driver.memory``, for a session that is started; a cluster
+        is named in ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf``, as for any program.
+
+    Returns
+    -------
+    SparkSession
+        A classic one: its driver is this process.
+
+    Raises
+    ------
+    MissingPackageError
+        If pyspark is not installed, or Java is missing or older than 17.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        what = "Apache Spark needs pyspark: run pip install 'shuffledp[spark]'"
+        raise MissingPackageError(what, name=error.name) from None
+    found = SparkSession.getActiveSession()
+    if found is None:
+        require_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.appName("shuffledp")
+        for name, value in (settings or {}).items():
+            builder = builder.config(name, value)
+        found = builder.getOrCreate()
+    return found
+
+
+def require_java() -> None:
+    """Raise unless the Java that Spark would start is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    said = ""
+    if java and os.access(java, os.X_OK):
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603  # the user's own
+        said = ran.stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < _JAVA:
+        where = f"JAVA_HOME = {home}" if home else "PATH"
+        held = f"Java {version[1]}" if version else "no Java"
+        raise MissingPackageError(
+            f"Apache Spark needs Java {_JAVA} or newer, and {where} has {held}: install one, such "
+            "as the package openjdk-17-jre-headless, or set JAVA_HOME",
+            name="java",
+        )
+
+
+def session_of(frame: Any) -> "SparkSession":
+    """Return the session of a frame; raise unless its driver is this process."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    if not isinstance(frame, DataFrame):
+        raise ParameterError(
+            f"frame is a {type(frame).__module__}.{type(frame).__name__}: give a DataFrame of a "
+            "classic session of Spark, whose driver is this process, not of Spark Connect"
+        )
+    return frame.sparkSession
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn an error of ours in a task into the same error here."""
+    from pyspark.errors import PythonException
+
+    try:
+        yield
+    except PythonException as error:
+        found = re.findall(r"^shuffledp\.core\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
+        if not found:
+            raise
+        name, message = found[-1]
+        raise getattr(errors, name, ShuffledpError)(message) from None
+
+
+class Workers:
+    """Spark's workers as an engine for pieces of work, such as pages of sealed reports.
+
+    Examples
+    --------
+    >>> list(Workers().map(abs, [-1, 2]))  # doctest: +SKIP
+    [1, 2]
+    """
+
+    def __init__(self) -> None:
+        self._context = session().sparkContext
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result of the function for each item, in their order.
+
+        Items may lie in scratch files of Spark, and what the function brings along does not.
+        """
+        waiting = iter(items)
+        each = 2 * self._context.defaultParallelism
+        while some := list(islice(waiting, each)):
+            yield from self._context.parallelize(some, len(some)).map(function).collect()

@@ -1,0 +1,205 @@
+"""Apache Spark: the same reports and results as on one machine, whatever it runs again."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.cli.main import main
+from shuffledp.core.entropy import Entropy, derived_key
+from shuffledp.core.errors import DataError, DomainError, MissingPackageError, ParameterError
+from shuffledp.engines import spark, spark_sessions
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of its sockets and pandas
+
+NUM_USERS = 3000
+LABELS = [f"answer {number}" for number in range(20)]
+SEED = 3
+
+
+def plan_of(randomizer=None, **how):
+    return sdp.plan(
+        sdp.Categories(LABELS),
+        num_users=NUM_USERS,
+        epsilon0=2.0,
+        delta=1e-8,
+        randomizer=randomizer,
+        **how,
+    )
+
+
+@pytest.fixture(scope="module")
+def session(start_spark, tmp_path_factory):
+    return start_spark("local[1]", tmp_path_factory.mktemp("spark"))
+
+
+def frame_of(session, num_rows=NUM_USERS, partitions=3):
+    text = "concat('answer ', cast(id % 20 as string)) as value"
+    return session.range(num_rows, numPartitions=partitions).selectExpr("id", text)
+
+
+def reports_in(frame):
+    return sorted(row[0] for row in frame.collect())
+
+
+def on_one_machine(plan, values, key, ids=None):
+    """Return the reports of the same rows under the same key, in one block."""
+    ids = np.arange(len(values)) if ids is None else ids
+    entropy = Entropy.from_key(derived_key(key, b"rows", 0))
+    return plan.randomizer.randomize(np.asarray(values)[np.argsort(ids)], entropy)
+
+
+def key_of(seed):
+    return Entropy.from_seed(seed).words(4).tobytes()
+
+
+def test_a_run_has_the_reports_and_the_result_of_one_machine(session, tmp_path):
+    """The one job of the quick tests: randomize, count, shuffle, store, count again."""
+    plan, stored = plan_of(), []
+    kept = tmp_path / "reports"
+
+    def store(frame):
+        stored.append(frame.rdd.getNumPartitions())
+        frame.write.parquet(str(kept))
+
+    found = spark.run(frame_of(session), "value", plan, id_column="id", seed=SEED, sink=store)
+    wanted = on_one_machine(plan, np.arange(NUM_USERS) % 20, key_of(SEED))
+    assert found.num_users == NUM_USERS
+    assert found.collected_by == "simulation"
+    assert found.estimates.count == pytest.approx(sdp.estimate(wanted, plan).estimates.count)
+    assert stored == [1]
+    again = sdp.spark.estimate(session.read.parquet(str(kept)), plan)
+    here = sdp.estimate(kept, plan)
+    assert again.to_json_dict() == here.to_json_dict()
+    assert again.to_json_dict()["estimates"] == found.to_json_dict()["estimates"]
+    # Sorted within a file: nothing of the order in which the rows were.
+    (file,) = kept.glob("*.parquet")
+    texts = pl.read_parquet(file)["report"].to_list()
+    assert texts == sorted(LABELS[code] for code in wanted.data)
+
+
+def test_what_cannot_be_randomized_is_refused_before_it_is(session):
+    plan, rows = plan_of(), frame_of(session, 300)
+
+    def refused(frame, error, message, **how):
+        with pytest.raises(error, match=message):
+            spark.randomize(frame, "value", plan, **{"id_column": "id", **how})
+
+    refused(rows, ParameterError, "id_column is missing", id_column=None)
+    refused(rows, DataError, "no column 'key'.*id, value", id_column="key")
+    refused(rows.selectExpr("double(id) as id", "value"), ParameterError, "of type double")
+    refused(rows.selectExpr("nullif(id, 7) as id", "value"), DataError, "null in 1 of 300 rows")
+    twice = rows.union(rows.where("id = 5"))
+    refused(twice, DataError, "1 ids that were there before")
+    refused(rows.selectExpr("id % 9 as id", "value"), DataError, "about 9 different ids in 300")
+    missing = rows.selectExpr("id", "if(id = 7, null, value) as value")
+    refused(missing, DataError, "without an answer")
+    refused(rows.selectExpr("id", "'what?' as value"), DomainError, "outside the domain")
+    refused(rows.where("id < 0"), DataError, "0 rows")
+    refused(rows, ParameterError, "clip=", clip=True)
+    refused("a table", ParameterError, "frame is a builtins.str")
+    assert spark.randomize(missing, "value", plan, id_column="id", missing="drop").count() == 299
+    with pytest.raises(DataError, match="no column 'report'"):
+        spark.estimate(rows, plan)
+    with pytest.raises(DataError, match="never makes"):
+        spark.estimate(rows.selectExpr("concat('x', id) as report"), plan)
+    with pytest.raises(DataError, match="0 reports"):
+        spark.estimate(rows.selectExpr("value as report").where("false"), plan)
+
+
+def test_java_has_to_be_there_and_new_enough(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(MissingPackageError, match=r"JAVA_HOME = .* has no Java: install"):
+        spark_sessions.require_java()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019' >&2\n")
+    java.chmod(0o755)
+    with pytest.raises(MissingPackageError, match=r"17 or newer, .* has Java 11"):
+        spark_sessions.require_java()
+
+
+@pytest.mark.slow
+def test_the_commands_run_and_estimate_on_spark(session, tmp_path, monkeypatch, capsys):
+    assert session
+    monkeypatch.chdir(tmp_path)
+    people = pl.DataFrame(
+        {"id": range(NUM_USERS), "value": [LABELS[i % 20] for i in range(NUM_USERS)]}
+    )
+    people.write_parquet("people.parquet")
+    plan_of().save("plan.json")
+    on_spark = ["--plan", "plan.json", "--engine", "spark", "--json"]
+    collect = ["run", "people.parquet", "--column", "value", *on_spark, "--save-reports"]
+    assert main([*collect, "--out", "no"]) == 2
+    assert "give --id, a primary key" in capsys.readouterr().err
+    assert main([*collect, "--id", "id", "--out", "run"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["num_users"], found["collected_by"]) == (NUM_USERS, "table")
+    said = str(found["guarantee"])
+    assert "Each id is one person" in said
+    assert "trusted" in said
+    for how in (on_spark, [*on_spark[:2], "--json"]):
+        assert main(["estimate", "run/reports.parquet", *how, "--out", f"{len(how)}"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert again["estimates"] == found["estimates"]
+        assert again["collected_by"] == "devices"
+    assert main([*collect, "--id", "id", "--prior", "p.json", "--out", "no"]) == 2
+    assert main([*collect, "--processes", "2", "--out", "no"]) == 2
+    assert main(["estimate", "x", "--plan", "plan.json", "--out", "no", "--engine", "spark"]) == 2
+    assert not (tmp_path / "no").exists()
+
+
+# ------------------------------------------------------------------ slow: all kinds of reports
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["symmetric-unary", "optimized-unary", "optimized-local-hashing", "hadamard-response",
+             "subset-selection"],
+)  # fmt: skip
+def test_every_kind_of_report_passes_through(session, name, tmp_path):
+    plan = plan_of(name)
+    reports = spark.randomize(frame_of(session), "value", plan, id_column="id", seed=SEED)
+    drawn = on_one_machine(plan, np.arange(NUM_USERS) % 20, key_of(SEED))
+    wanted = sdp.estimate(drawn, plan).to_json_dict()
+    assert spark.estimate(reports, plan).to_json_dict() == wanted
+    assert spark.estimate(spark.shuffle(reports, num_files=2), plan).to_json_dict() == wanted
+    # As files of one machine hold them.
+    path = tmp_path / "reports.parquet"
+    sdp.collection.write_reports(path, [drawn], plan.randomizer)
+    assert spark.estimate(session.read.parquet(str(path)), plan).to_json_dict() == wanted
+
+
+@pytest.mark.slow
+def test_numbers_vectors_and_texts(session):
+    rows = session.range(2000, numPartitions=4).selectExpr("id", "id / 2000.0 as x", "0.5 as y")
+    mean = sdp.plan(sdp.Mean(0, 1), num_users=2000, epsilon0=4.0, delta=1e-8)
+    found = spark.run(rows, "x", mean, id_column="id", seed=SEED)
+    (estimated,), (error,) = found.estimates.mean, found.estimates.standard_error
+    assert abs(estimated - 0.5) < 7 * error
+    vectors = sdp.VectorMean(["x", "y"], norm_bound=2.0)
+    plan = sdp.plan(vectors, num_users=2000, epsilon0=8.0, delta=1e-8)
+    found = spark.run(rows, None, plan, id_column="id", seed=SEED)
+    assert (abs(found.estimates.mean - 0.5) < 7 * found.estimates.standard_error).all()
+    words = sdp.plan(sdp.Words(["one", "two"]), num_users=2000, epsilon0=4.0, delta=1e-8)
+    texts = rows.selectExpr("cast(id as string) as id", "if(id < 500, 'one', 'two') as word")
+    assert spark.run(texts, "word", words, id_column="id", seed=SEED).num_users == 2000
+
+
+@pytest.mark.slow
+def test_shuffled_reports_follow_from_their_multiset_alone(session, monkeypatch):
+    monkeypatch.setattr(spark, "_EQUAL_ROWS", 100)
+    codes = [number % 20 for number in range(1500)] + [7] * 1001
+
+    def shuffled(order, partitions):
+        rows = session.createDataFrame([(codes[place],) for place in order], "report int")
+        found = spark.shuffle(rows.repartition(partitions), num_files=4)
+        return [[row[0] for row in part] for part in found.rdd.glom().collect()]
+
+    order = np.arange(len(codes))
+    first = shuffled(order, 2)
+    assert sorted(code for part in first for code in part) == sorted(codes)
+    assert sum(part.count(7) > 0 for part in first) > 1  # many equal ones are in several files
+    assert shuffled(Entropy.from_seed(1).generator().permutation(order), 7) == first
+    # Control: an order by where rows were is told apart.
+    assert shuffled(order[:-1], 2) != first
