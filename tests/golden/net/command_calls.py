@@ -106,7 +106,7 @@ RUN = [
     "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
     "--column drugs --max-answers 1 --truncate --domain a,b,c --epsilon0 3 --delta 1e-6"
     " --randomizer split:k-rr",
-    "--columns answer,colour --pairs all --domain-file domains.json --epsilon0 4 --delta 1e-6"
+    "--columns answer,colour --pairs all --domain-file domains.json --epsilon0 8 --delta 1e-6"
     " --post-process consistent",
     "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --save-reports",
 ]

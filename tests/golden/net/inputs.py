@@ -64,7 +64,7 @@ FILES = {
     "words.txt": lambda: "a.org\nb.org\nc.org\nnever-seen.org\n",
     "domain.txt": lambda: "red\ngreen\nblue\n",
     "domains.json": lambda: json.dumps(
-        {"answer": ["yes", "no"], "colour": ["red", "green", "blue"]}
+        {"answer": ["yes", "no"], "colour": ["red", "green", "blue", "black"]}
     ),
     "channel.csv": lambda: (
         "answer,yes,no,skipped\nyes,0.70,0.20,0.10\nno,0.20,0.70,0.10\nno answer,0.25,0.25,0.50\n"

@@ -36,6 +36,7 @@ NOT_CALLED = {
     "Bound": "a result: every bound in the data is one",
     "CategoryRandomizer": "a base class of randomizers, each of which is called",
     "Composition": "a result of adding releases, which is called",
+    "Columns": "called by run --columns",
     "Distribution": "called by run --quantiles",
     "DisplacementShuffling": "called by run --shuffler displacement",
     "FrequencyEstimates": "a result of estimate_frequencies, which is called",
