@@ -53,6 +53,21 @@ def test_a_table_to_a_report(invoke, table, tmp_path):
     assert invoke("explain", out, "--as", "notice")[0] != 0  # a simulation promises nothing
 
 
+def test_a_table_without_popular_texts(invoke, tmp_path):
+    path, out = tmp_path / "texts.csv", tmp_path / "out"
+    rows = [f"{i:03d}" for i in range(800)] * 2
+    path.write_text("\n".join(["text", *rows]) + "\n", encoding="utf-8")
+    how = ["--epsilon", "0.3", "--delta", "1e-6", *ASKED, "--column", "text", "--out", out]
+    status, said, _ = invoke("run", path, *how)
+    assert status == 0, said
+    assert "Nothing was found" in said
+    assert (out / "estimates.csv").read_text(encoding="utf-8").startswith("value,count,frequency")
+    assert json.loads((out / "privacy.json").read_text(encoding="utf-8"))["estimates"] == []
+    assert "Nothing was found" in (out / "report.html").read_text(encoding="utf-8")
+    for form in ("notice", "label", "registry"):
+        assert invoke("explain", out, "--as", form)[0] == 0
+
+
 def test_a_plan_with_dummies_is_saved_and_run(invoke, table, tmp_path):
     saved, out = tmp_path / "plan.json", tmp_path / "out"
     how = ["--num-users", 4001, "--dummies", "shuffler", "--no-local-noise", "--out", saved]

@@ -126,21 +126,27 @@ def write_results(
         "shuffledp_version": __version__,
     }
     with writing(folder):
-        write_rows(record["estimates"], folder / ESTIMATES_FILE)
+        write_rows(record["estimates"], folder / ESTIMATES_FILE, names=tuple(result.columns()))
         text = json_text(record, indent=2) + "\n"
         (folder / PRIVACY_FILE).write_text(text, encoding="utf-8")
         result.report(folder / REPORT_FILE)
 
 
-def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
+def write_rows(
+    rows: Iterable[Mapping[str, object]], path: Path, *, names: tuple[str, ...] = ()
+) -> None:
     """Write rows, all with the same keys, as a CSV file; floats in full precision, None as nothing.
+
+    The keys are ``names`` where there are no rows.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe, and control
     characters are written out: labels may come from anybody.
     """
     lines = [{name: _cell(value) for name, value in row.items()} for row in rows]
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
+        writer = csv.DictWriter(
+            file, fieldnames=list(lines[0] if lines else names), lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows(lines)
 
