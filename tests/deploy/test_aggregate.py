@@ -5,6 +5,7 @@ import shutil
 
 from deploy.roles import OVER, at, sent
 from deploy.steps import advance, take
+from golden.schemas import check
 from shuffledp.cli.main import main
 from shuffledp.deploy.analyzer_server import open_analyzer, publish
 from shuffledp.deploy.remote import FILES
@@ -33,7 +34,9 @@ def test_batches_in_files_have_the_analyzers_results_to_the_byte(make, tmp_path,
     aggregate = ["aggregate", str(batches), "--config", str(tmp_path / "again" / "analyzer.toml")]
     for more in (["--json"], ["--processes", "2", "--json"]):  # the second time it changes nothing
         assert main([*aggregate, *more]) == 0
-        found = json.loads(capsys.readouterr().out)["batches"]
+        record = json.loads(capsys.readouterr().out)
+        check(record)
+        found = record["batches"]
         assert [each["batch"] for each in found] == [1, 2]
         assert [each["num_users"] for each in found] == [4, 4]
         for each in found:

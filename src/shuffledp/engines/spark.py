@@ -8,7 +8,7 @@ randomized one job notes a keyed digest of each block, its ids and values; a blo
 again, and is not the same to the byte, ends the job. So a row has the same report in each attempt.
 
 The key travels in the serialized function of the tasks, as the true answers do in their rows: in no
-column, literal, plan, property or broadcast variable, which are written down.
+column, literal, plan, property or variable broadcast by this program, which are written down.
 """
 
 import hashlib
@@ -57,7 +57,10 @@ _EQUAL_ROWS: Final = 1 << 20
 _ROWS_A_FILE: Final = 1 << 22
 
 # Rows that are counted at a time; Spark hands out fewer.
-_ROWS_COUNTED: Final = 1 << 17
+_ROWS_COUNTED: Final = 1 << 20
+
+# Reports of at most so many bytes are 65,536 different ones or fewer.
+_FEW_BYTES: Final = 2
 
 # The share of different ids, told within 2 %, below which nothing else is looked at.
 _FEW_IDS: Final = 0.8
@@ -172,7 +175,12 @@ def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
         shown = ", ".join(frame.columns)
         raise DataError(f"the frame has no column {COLUMN!r} (its columns: {shown}): rename one")
     terms = context.broadcast(_Terms(plan.question, plan.randomizer))
-    parts = frame.select(COLUMN).mapInArrow(partial(_count, terms), _COUNTS)
+    reports = frame.select(COLUMN)
+    if (
+        plan.randomizer.num_report_bytes <= _FEW_BYTES
+    ):  # few different ones: Spark counts equal ones
+        reports = reports.groupBy(COLUMN).count()
+    parts = reports.mapInArrow(partial(_count, terms), _COUNTS)
     sums = [F.sum(name).alias(name) for name in ("support", "total", "squares")]
     with told():
         found = parts.groupBy("place").agg(*sums).toArrow()
@@ -211,10 +219,10 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
         for batch in batches:
             held.append(batch)
             if sum(each.num_rows for each in held) >= _ROWS_COUNTED:
-                yield _reports_of(pa.Table.from_batches(held), question, law)
+                yield from _repeated(pa.Table.from_batches(held), question, law)
                 held = []
         if held:
-            yield _reports_of(pa.Table.from_batches(held), question, law)
+            yield from _repeated(pa.Table.from_batches(held), question, law)
 
     found = added_up(map(law.aggregate, Batches(law).of(blocks())))
     if found is None:
@@ -257,6 +265,20 @@ def _as_column(data: NDArray[Any], law: Any, labels: tuple[str, ...]) -> "pa.Arr
     if isinstance(series.dtype, pl.Array):
         return found.cast(pa.list_(found.type.value_type))
     return found.cast(pa.string()) if series.dtype == pl.String else found
+
+
+def _repeated(table: "pa.Table", question: Any, law: Any) -> Iterator[Reports]:
+    """Yield the reports of rows, each as often as a column of counts says if there is one."""
+    found = _reports_of(table.select([COLUMN]), question, law)
+    if table.num_columns == 1:
+        yield found
+        return
+    left: Any = table.column(1).to_numpy().copy()
+    while left.any():
+        most: Any = max(1, _ROWS_COUNTED // np.count_nonzero(left))
+        now = np.minimum(left, most)
+        yield Reports(data=np.repeat(found.data, now, axis=0), fingerprint=law.fingerprint)
+        left -= now
 
 
 def _reports_of(table: "pa.Table", question: Any, law: Any) -> Reports:
