@@ -171,6 +171,26 @@ def test_every_kind_of_report_passes_through(session, name, tmp_path):
 
 
 @pytest.mark.slow
+def test_each_block_has_the_reports_of_one_machine(session, monkeypatch):
+    """Blocks as Spark forms them, each randomized here in the order of its ids."""
+    from pyspark.sql import functions
+
+    monkeypatch.setattr(spark, "_ROWS_A_BLOCK", 100)
+    plan, key = plan_of(), key_of(SEED)
+    found = reports_in(spark.randomize(frame_of(session), "value", plan, id_column="id", seed=SEED))
+    salt = int.from_bytes(derived_key(key, b"blocks", 0)[:8], "big", signed=True)
+    hashed = functions.xxhash64(functions.col("id"), functions.lit(salt))
+    block = functions.pmod(hashed, functions.lit(NUM_USERS // 100))
+    placed = session.range(NUM_USERS).select("id", block.alias("block")).collect()
+    wanted = []
+    for number in range(NUM_USERS // 100):
+        ids = np.array(sorted(row["id"] for row in placed if row["block"] == number))
+        entropy = Entropy.from_key(derived_key(key, b"rows", number))
+        wanted += [LABELS[code] for code in plan.randomizer.randomize(ids % 20, entropy).data]
+    assert found == sorted(wanted)
+
+
+@pytest.mark.slow
 def test_numbers_vectors_and_texts(session):
     rows = session.range(2000, numPartitions=4).selectExpr("id", "id / 2000.0 as x", "0.5 as y")
     mean = sdp.plan(sdp.Mean(0, 1), num_users=2000, epsilon0=4.0, delta=1e-8)
