@@ -101,6 +101,10 @@ def test_what_cannot_be_randomized_is_refused_before_it_is(session):
     refused(rows, ParameterError, "clip=", clip=True)
     refused("a table", ParameterError, "frame is a builtins.str")
     assert spark.randomize(missing, "value", plan, id_column="id", missing="drop").count() == 299
+    reading = {"missing": "drop"}
+    found = spark.run(missing, "value", plan, id_column="id", reading=reading)
+    assert any(each.startswith("Dropped: 1 row without an answer") for each in found.warnings)
+    assert any("covers the other 299 users" in each for each in found.guarantee.bound.assumptions)
     with pytest.raises(DataError, match="no column 'report'"):
         spark.estimate(rows, plan)
     with pytest.raises(DataError, match="never makes"):

@@ -144,7 +144,7 @@ def by_partition(keyed, table):
     from shuffledp.core.entropy import Entropy
     from shuffledp.engines import spark
 
-    values, _, _ = spark._values(keyed, table)
+    values = spark._opened(keyed, table).values
     entropy = Entropy.from_seed(TaskContext.get().partitionId())
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, entropy).data
@@ -158,7 +158,7 @@ def afresh(keyed, table):
     from shuffledp.core.entropy import Entropy
     from shuffledp.engines import spark
 
-    values, _, _ = spark._values(keyed, table)
+    values = spark._opened(keyed, table).values
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, Entropy.from_operating_system()).data
     return pa.table({"report": spark._as_column(drawn, law, keyed.terms.value.question.labels)})

@@ -348,6 +348,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     how["collected_by"] = getattr(from_table or reports, "collected_by", "devices")
     if from_table is not None:
         how |= {"what": "run", "seed": from_table.seed}
+        shortfall = (*shortfall, *from_table.cautions)
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
 
 
@@ -370,6 +371,7 @@ class Collected(NamedTuple):
     aggregate: Counts | Sums
     collected_by: str
     assumptions: tuple[str, ...]
+    cautions: tuple[str, ...]
     seed: int | None
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from shuffledp.collection.result import Result
 from shuffledp.collection.run import Collected
 from shuffledp.collection.run import estimate as estimated
 from shuffledp.collection.shuffling import UNIFORM
+from shuffledp.collection.source.columns import Column, cautions_of_missing
 from shuffledp.collection.source.tables import Source, require_users
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, ParameterError
@@ -346,8 +347,7 @@ def randomize(
     Each call has a key of its own, and so draws new reports: write one result, once. The id never
     leaves with a report. Two passes over the rows, each a shuffle of Spark by a hash of the id.
     """
-    terms, _ = _prepared(frame, column, plan, id_column, seed, reading)
-    return terms
+    return _prepared(frame, column, plan, id_column, seed, reading)[0]
 
 
 def run(
@@ -385,7 +385,7 @@ def run(
     DataError
         As for `randomize`, or if another number of reports arrived than there are users.
     """
-    reports, num_users = _prepared(frame, column, plan, id_column, seed, reading or {})
+    reports, num_users, cautions = _prepared(frame, column, plan, id_column, seed, reading or {})
     counted = _counted(reports, plan)
     if counted.num_reports != num_users:
         raise DataError(
@@ -397,7 +397,9 @@ def run(
     by = "table" if seed is None else "simulation"
     notes = (_HELD,) if seed is None else ()
     number = None if seed is None else int(seed)
-    return estimated(Collected(counted, by, (*notes, _ONE_ID), number), plan, **options)
+    return estimated(
+        Collected(counted, by, (*notes, _ONE_ID, *cautions), cautions, number), plan, **options
+    )
 
 
 _HELD: Final = (
@@ -417,8 +419,8 @@ def _prepared(  # noqa: PLR0917  # as its two callers
     id_column: str | None,
     seed: SupportsIndex | None,
     reading: dict[str, Any],
-) -> "tuple[DataFrame, int]":
-    """Return the frame of reports, once all rows are checked, and the number of users."""
+) -> "tuple[DataFrame, int, tuple[str, ...]]":
+    """Return the frame of reports, once all rows are checked, the number of users, and cautions."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
@@ -446,13 +448,18 @@ def _prepared(  # noqa: PLR0917  # as its two callers
         )
     num_users = sum(checked["num_users"])
     require_users(num_users, f"the frame has {num_users} rows with a value")
+    has_category = "other" in plan.question.reads
+    how: Any = {"has_category": has_category}
+    cautions = cautions_of_missing(sum(checked["num_missing"]), num_users, **how)
+    said = (each for block in checked["cautions"] for each in block)
+    cautions = (*dict.fromkeys(said), *cautions)
     digests = dict(zip(checked["block"], checked["digest"], strict=True))
     terms = _Terms(plan.question, plan.randomizer, names, reading, digests)
     nobody = plan.randomizer.randomize(plan.question.no_values, Entropy.from_seed(0)).data
     kind = _as_column(nobody, plan.randomizer, plan.question.labels).type
     schema = StructType([StructField(COLUMN, from_arrow_type(kind))])
     drawn = blocks.applyInArrow(_with_key(_report, key, context.broadcast(terms)), schema)
-    return drawn, num_users
+    return drawn, num_users, cautions
 
 
 def _names(
@@ -529,39 +536,63 @@ def _with_key(function: Callable[..., Any], key: bytes, terms: Any) -> Callable[
     return partial(function, _Keyed(key, terms))
 
 
-_CHECKED: Final = "block bigint, num_users bigint, repeated bigint, digest binary"
+_CHECKED: Final = (
+    "block bigint, num_users bigint, num_missing bigint, repeated bigint, digest binary, "
+    "cautions array<string>"
+)
 
 
 def _check(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
-    """Return the number of users of a block, of repeated ids, and its digest."""
+    """Return the number of users of a block, of repeated ids, its digest, and its cautions."""
     import pyarrow as pa
 
-    values, repeated, digest = _values(keyed, table)
-    block = table[_BLOCK][0].as_py()
-    row = {"block": block, "num_users": len(values), "repeated": repeated, "digest": digest}
-    integers = [(name, pa.int64()) for name in ("block", "num_users", "repeated")]
-    return pa.Table.from_pylist([row], schema=pa.schema([*integers, ("digest", pa.binary())]))
+    block = _opened(keyed, table)
+    num_users, num_missing = len(block.values), block.column.num_missing
+    own = cautions_of_missing(num_missing, num_users, has_category="other" in block.reads)
+    row = {
+        "block": block.number,
+        "num_users": num_users,
+        "num_missing": num_missing,
+        "repeated": block.repeated,
+        "digest": block.digest,
+        "cautions": [each for each in block.column.cautions if each not in own],
+    }
+    names = ("block", "num_users", "num_missing", "repeated")
+    schema = [*((name, pa.int64()) for name in names), ("digest", pa.binary())]
+    schema += [("cautions", pa.list_(pa.string()))]
+    return pa.Table.from_pylist([row], schema=pa.schema(schema))
 
 
 def _report(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
     """Return the reports of a block, which is the one that was checked."""
     import pyarrow as pa
 
-    terms, block = keyed.terms.value, table[_BLOCK][0].as_py()
-    values, _, digest = _values(keyed, table)
-    if terms.digests.get(block) != digest:
+    terms, block = keyed.terms.value, _opened(keyed, table)
+    if terms.digests.get(block.number) != block.digest:
         raise DataError(
             "rows are not those that were checked before: the frame changes when it is computed "
             "again; store it first, and randomize what is stored"
         )
     law = terms.randomizer
-    data = law.randomize(values, Entropy.from_key(derived_key(keyed.key, b"rows", block))).data
+    entropy = Entropy.from_key(derived_key(keyed.key, b"rows", block.number))
+    data = law.randomize(block.values, entropy).data
     return pa.table({COLUMN: _as_column(data, law, terms.question.labels)})
 
 
-def _values(keyed: _Keyed, table: "pa.Table") -> tuple[Any, int, bytes]:
-    """Return a block's values in the order of its ids, how many ids repeat, and a keyed digest."""
-    terms, block = keyed.terms.value, table[_BLOCK][0].as_py()
+class _Block(NamedTuple):
+    """A block's values in the order of its ids, how many ids repeat, and a keyed digest."""
+
+    number: int
+    values: Any
+    repeated: int
+    digest: bytes
+    column: Column
+    reads: tuple[str, ...]
+
+
+def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
+    """Return a block of rows, its values checked."""
+    terms, number = keyed.terms.value, table[_BLOCK][0].as_py()
     frame: Any = pl.from_arrow(table)
     frame = frame.sort(_ID)
     source = Source(frame.lazy().select(terms.names), terms.names, "the frame")
@@ -570,12 +601,12 @@ def _values(keyed: _Keyed, table: "pa.Table") -> tuple[Any, int, bytes]:
     blocks = list(column.blocks())
     is_array = isinstance(blocks[0], np.ndarray)
     values = np.concatenate(blocks) if is_array else pl.concat(blocks)
-    digest = hashlib.blake2b(
-        key=derived_key(keyed.key, b"digest", block), digest_size=_DIGEST_BYTES
-    )
+    key = derived_key(keyed.key, b"digest", number)
+    digest = hashlib.blake2b(key=key, digest_size=_DIGEST_BYTES)
     for each in (frame[_ID], values):
         digest.update(_content(each))
-    return values, frame.height - frame[_ID].n_unique(), digest.digest()
+    repeated = frame.height - frame[_ID].n_unique()
+    return _Block(number, values, repeated, digest.digest(), column, terms.question.reads)
 
 
 def _content(values: Any) -> bytes:

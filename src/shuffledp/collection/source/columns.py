@@ -107,17 +107,12 @@ def survey(
                 )
     without = f" ({rows_text(num_missing)} without)" if num_missing else ""
     tables.require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
-    hidden = "; to count them as one more answer (missing = category) hides it" * (not unless)
-    dropped = (
-        f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
-        f"{num_users:,} users, and how many were dropped is not protected{hidden}."
-    )
     return Column(
         num_users=num_users,
         num_missing=num_missing,
         checked_for=checked_for,
         domain=domain,
-        cautions=(dropped,) * bool(num_missing),
+        cautions=cautions_of_missing(num_missing, num_users, has_category=not unless),
         blocks=lambda: _values(source.origin, decoded(), num_users),
     )
 
@@ -134,6 +129,16 @@ def _weighted(source: Source, read: Any, decode: Any, faults: tuple[Fault, ...])
 
     bad = Fault("whose weight is missing, zero, negative or infinite", "leave such rows out")
     return {**read, "weight": weight}, decode_both, (*faults, bad)
+
+
+def cautions_of_missing(num_missing: int, num_users: int, *, has_category: bool) -> tuple[str, ...]:
+    """Return the caution about rows that were left out, if there are any."""
+    hidden = "; to count them as one more answer (missing = category) hides it" * has_category
+    dropped = (
+        f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
+        f"{num_users:,} users, and how many were dropped is not protected{hidden}."
+    )
+    return (dropped,) * bool(num_missing)
 
 
 def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:
