@@ -148,7 +148,7 @@ def by_partition(keyed, table):
     entropy = Entropy.from_seed(TaskContext.get().partitionId())
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, entropy).data
-    return pa.table({"report": spark._as_column(drawn, law, keyed.terms.value.question.labels)})
+    return pa.table({"report": spark.as_column(drawn, law, keyed.terms.value.question.labels)})
 
 
 def afresh(keyed, table):
@@ -161,7 +161,7 @@ def afresh(keyed, table):
     values = spark._opened(keyed, table).values
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, Entropy.from_operating_system()).data
-    return pa.table({"report": spark._as_column(drawn, law, keyed.terms.value.question.labels)})
+    return pa.table({"report": spark.as_column(drawn, law, keyed.terms.value.question.labels)})
 
 
 @pytest.mark.parametrize("name", ["fails", "dies", "slow", "loses"])

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "core/labels.py": "collection/source/test_tables.py",
     "deploy/http_client.py": "peers/test_relay_client.py",
     "deploy/wire.py": "deploy/test_messages.py",
+    "engines/spark_reports.py": "engines/test_spark.py",
     "engines/spark_sessions.py": "engines/test_spark.py",
     "groups/shuffling.py": "end_to_end/test_cli_run_groups.py",
     "monitoring/comparison.py": "monitoring/test_plan.py",

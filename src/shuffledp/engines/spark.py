@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection import dummies as added
 from shuffledp.collection.counting import Batches, added_up
 from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.questions.question import require_column
-from shuffledp.collection.report_files import COLUMN, as_encoded, from_frame, open_reports, to_frame
+from shuffledp.collection.report_files import COLUMN, open_reports
 from shuffledp.collection.result import Result
 from shuffledp.collection.run import Collected
 from shuffledp.collection.run import estimate as estimated
@@ -38,6 +37,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Counts, Reports, Sums
+from shuffledp.engines.spark_reports import ROWS_COUNTED, as_column, repeated
 from shuffledp.engines.spark_sessions import Workers, session, session_of, told
 
 if TYPE_CHECKING:
@@ -56,9 +56,6 @@ _DIGEST_BYTES: Final = 16
 # Equal reports that one row of the shuffle stands for, and rows of a file that it makes.
 _EQUAL_ROWS: Final = 1 << 20
 _ROWS_A_FILE: Final = 1 << 22
-
-# Rows that are counted at a time; Spark hands out fewer.
-_ROWS_COUNTED: Final = 1 << 20
 
 # Reports of at most so many bytes are 65,536 different ones or fewer.
 _FEW_BYTES: Final = 2
@@ -219,11 +216,11 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
         held: list[pa.RecordBatch] = []
         for batch in batches:
             held.append(batch)
-            if sum(each.num_rows for each in held) >= _ROWS_COUNTED:
-                yield from _repeated(pa.Table.from_batches(held), question, law)
+            if sum(each.num_rows for each in held) >= ROWS_COUNTED:
+                yield from repeated(pa.Table.from_batches(held), question, law)
                 held = []
         if held:
-            yield from _repeated(pa.Table.from_batches(held), question, law)
+            yield from repeated(pa.Table.from_batches(held), question, law)
 
     found = added_up(map(law.aggregate, Batches(law).of(blocks())))
     if found is None:
@@ -240,65 +237,6 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
     yield pa.RecordBatch.from_arrays(
         [pa.array(each) for each in (np.append(place, -1), *rows)], names
     )
-
-
-# --------------------------------------------------------------------- reports as Spark has them
-_WIDER: Final = {"UInt8": "Int16", "UInt16": "Int32", "UInt32": "Int64"}
-
-
-def _as_column(data: NDArray[Any], law: Any, labels: tuple[str, ...]) -> "pa.Array":
-    """Return reports as a column of a type that Spark has: packed bits are bytes."""
-    import pyarrow as pa
-
-    if data.ndim == 2 and data.dtype == np.uint8:
-        width = pa.binary(data.shape[1])
-        packed = [None, pa.py_buffer(np.ascontiguousarray(data))]
-        return pa.FixedSizeBinaryArray.from_buffers(width, len(data), packed).cast(pa.binary())
-    reports = Reports(data=data, fingerprint=law.fingerprint)
-    series = to_frame(reports, labels=labels if law.name == "k-rr" else None)[COLUMN]
-    if isinstance(series.dtype, pl.Enum):
-        series = series.cast(pl.String)
-    elif series.dtype == pl.UInt64:
-        series = series.cast(pl.Decimal(20, 0))
-    elif name := _WIDER.get(str(series.dtype)):
-        series = series.cast(getattr(pl, name))
-    found = series.to_arrow()
-    if isinstance(series.dtype, pl.Array):
-        return found.cast(pa.list_(found.type.value_type))
-    return found.cast(pa.string()) if series.dtype == pl.String else found
-
-
-def _repeated(table: "pa.Table", question: Any, law: Any) -> Iterator[Reports]:
-    """Yield the reports of rows, each as often as a column of counts says if there is one."""
-    found = _reports_of(table.select([COLUMN]), question, law)
-    if table.num_columns == 1:
-        yield found
-        return
-    left: Any = table.column(1).to_numpy().copy()
-    while left.any():
-        most: Any = max(1, _ROWS_COUNTED // np.count_nonzero(left))
-        now = np.minimum(left, most)
-        yield Reports(data=np.repeat(found.data, now, axis=0), fingerprint=law.fingerprint)
-        left -= now
-
-
-def _reports_of(table: "pa.Table", question: Any, law: Any) -> Reports:
-    """Return the reports of rows of Spark, in whichever of its types they came."""
-    frame: Any = pl.from_arrow(table)
-    (dtype,) = frame.dtypes
-    fingerprint = law.fingerprint
-    if dtype == pl.Binary:
-        width = law.num_report_bytes
-        rows = frame[COLUMN]
-        if rows.null_count() or not (rows.bin.size() == width).all():
-            raise DataError(
-                f"column {COLUMN!r} has rows that are no {width} bytes, as the plan's randomizer "
-                "makes them: was another domain planned?"
-            )
-        data = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, width)
-        return Reports(data=data, fingerprint=fingerprint)
-    encoded = as_encoded(Source(frame.lazy(), (COLUMN,), "the frame"), question, law)
-    return from_frame(frame.select(encoded), fingerprint=fingerprint)
 
 
 # --------------------------------------------------------------------- randomizing
@@ -456,7 +394,7 @@ def _prepared(  # noqa: PLR0917  # as its two callers
     digests = dict(zip(checked["block"], checked["digest"], strict=True))
     terms = _Terms(plan.question, plan.randomizer, names, reading, digests)
     nobody = plan.randomizer.randomize(plan.question.no_values, Entropy.from_seed(0)).data
-    kind = _as_column(nobody, plan.randomizer, plan.question.labels).type
+    kind = as_column(nobody, plan.randomizer, plan.question.labels).type
     schema = StructType([StructField(COLUMN, from_arrow_type(kind))])
     drawn = blocks.applyInArrow(_with_key(_report, key, context.broadcast(terms)), schema)
     return drawn, num_users, cautions
@@ -576,7 +514,7 @@ def _report(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
     law = terms.randomizer
     entropy = Entropy.from_key(derived_key(keyed.key, b"rows", block.number))
     data = law.randomize(block.values, entropy).data
-    return pa.table({COLUMN: _as_column(data, law, terms.question.labels)})
+    return pa.table({COLUMN: as_column(data, law, terms.question.labels)})
 
 
 class _Block(NamedTuple):
