@@ -28,9 +28,9 @@ monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              24
+plan              25
 refused           30
-run               32
+run               33
 subsample         10
 """
 
@@ -53,7 +53,7 @@ from shuffledp.cli.main import cli
 CALLS = all_calls()
 WRITTEN = written_results()
 
-# Commands that no call runs, and why: none.
+# Commands that no call runs, and why.
 NOT_RUN = {"aggregate": "its results are compared with the analyzer's, byte by byte"}
 
 
