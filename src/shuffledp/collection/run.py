@@ -305,6 +305,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
 
     Examples
     --------
+    >>> import numpy as np
     >>> from shuffledp.collection.plan import plan
     >>> from shuffledp import Categories
     >>> asked = plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
