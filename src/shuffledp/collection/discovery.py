@@ -75,8 +75,7 @@ def discover(
     each = simultaneous_confidence(options.confidence, len(bins))
     estimates = randomizer.estimate(counts, confidence=each, interval=options.interval)
     estimates = for_all_users(estimates, num_users)
-    names = estimates.columns().keys() - {"population_lower", "population_upper"}  # which follow
-    arrays: Any = {name: getattr(estimates, name)[kept] for name in names}
+    arrays: Any = {name: each[kept] for name, each in estimates.given().items()}
     shares = FoundTexts(
         **arrays,
         num_users=num_users,

@@ -215,12 +215,13 @@ def open_reports(
         )
     source = tables.open_source(files[0], COLUMN, **ways)
     facts = _facts(files[0])
-    if not facts and plan is None:
-        raise DataError(
-            f"{files[0].name} does not say which law made its reports: it was not written by "
-            "shuffledp run --save-reports or write_reports; pass the plan"
-        )
-    fingerprint = facts.get("fingerprint") or plan.randomizer.fingerprint  # type: ignore[union-attr]
+    if not (fingerprint := facts.get("fingerprint")):
+        if plan is None:
+            raise DataError(
+                f"{files[0].name} does not say which law made its reports: it was not written by "
+                "shuffledp run --save-reports or write_reports; pass the plan"
+            )
+        fingerprint = plan.randomizer.fingerprint
     prepare = _preparing(source, missing, plan, is_ours=bool(facts))
 
     def pieces() -> Iterator[ReportPiece]:

@@ -174,9 +174,7 @@ def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
         raise DataError(f"the frame has no column {COLUMN!r} (its columns: {shown}): rename one")
     terms = context.broadcast(_Terms(plan.question, plan.randomizer))
     reports = frame.select(COLUMN)
-    if (
-        plan.randomizer.num_report_bytes <= _FEW_BYTES
-    ):  # few different ones: Spark counts equal ones
+    if plan.randomizer.num_report_bytes <= _FEW_BYTES:  # Spark counts equal ones
         reports = reports.groupBy(COLUMN).count()
     parts = reports.mapInArrow(partial(_count, terms), _COUNTS)
     sums = [F.sum(name).alias(name) for name in ("support", "total", "squares")]
@@ -392,7 +390,7 @@ def _prepared(  # noqa: PLR0917  # as its two callers
     said = (each for block in checked["cautions"] for each in block)
     cautions = (*dict.fromkeys(said), *cautions)
     digests = dict(zip(checked["block"], checked["digest"], strict=True))
-    terms = _Terms(plan.question, plan.randomizer, names, reading, digests)
+    terms = replace(terms, digests=digests)
     nobody = plan.randomizer.randomize(plan.question.no_values, Entropy.from_seed(0)).data
     kind = as_column(nobody, plan.randomizer, plan.question.labels).type
     schema = StructType([StructField(COLUMN, from_arrow_type(kind))])

@@ -79,6 +79,11 @@ class Arrays(Frames):
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
+    def given(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name that the others follow from."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
+
 
 class KnownTotal(NamedTuple):
     """Law of one category's dummies, given their number in all of them together.

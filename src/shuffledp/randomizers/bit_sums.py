@@ -83,15 +83,7 @@ class BitSums(Messages):
         span = Span(self.low, self.high)
         num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
         epsilon0 = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
-        levels = tuple(
-            KRandomizedResponse(domain_size=2, epsilon0=each)
-            for each in loss_shares(num_bits, epsilon0)
-        )
-        if not all(level.epsilon0 for level in levels):
-            raise ParameterError(
-                f"epsilon0 = {epsilon0} is too small for {num_bits} bits, some of which would say "
-                "nothing: give a larger one, or fewer bits"
-            )
+        levels = levels_of_bits(num_bits, epsilon0, domain_size=2)
         laws = ",".join(str(level.threshold) for level in levels)
         stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
         checks.set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
@@ -112,13 +104,6 @@ class BitSums(Messages):
     def dummy_shares(self) -> tuple[float, ...]:
         """How the variances of the levels' dummies are related, for the least error of the mean."""
         return tuple((self.gains**2 / self.weights).tolist())
-
-    @property
-    def gains(self) -> Floats:
-        """For each level the difference between the chances of a 1 given a 1 and given a 0."""
-        chances = np.array([level.support_probabilities for level in self.levels])
-        gains: Floats = chances[:, 0] - chances[:, 1]
-        return gains
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return the messages of each number, one user after the other.
@@ -229,9 +214,20 @@ def weights_of_bits(num_bits: int) -> Floats:
     return weights
 
 
-def loss_shares(num_bits: int, epsilon0: float) -> tuple[float, ...]:
-    """Return the local loss of each level, the highest bit first; all of it together or less."""
-    return tuple(epsilon0 * units / _SHARES for units in _shares(num_bits, epsilon0))
+def levels_of_bits(
+    num_bits: int, epsilon0: float, *, domain_size: int
+) -> tuple[KRandomizedResponse, ...]:
+    """Return k-RR for each level, the highest bit first; all of the loss together or less."""
+    levels = tuple(
+        KRandomizedResponse(domain_size=domain_size, epsilon0=epsilon0 * units / _SHARES)
+        for units in _shares(num_bits, epsilon0)
+    )
+    if not all(level.epsilon0 for level in levels):
+        raise ParameterError(
+            f"epsilon0 = {epsilon0} is too small for {num_bits} bits, some of which would say "
+            "nothing: give a larger one, or fewer bits"
+        )
+    return levels
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.group_means import GroupMeanEstimates, GroupNoise, estimate_group_means
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, loss_shares, weights_of_bits
+from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, levels_of_bits, weights_of_bits
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.number_randomizer import Span, blocks_of, round_to_grid
 from shuffledp.randomizers.parts import AllParts
@@ -68,15 +68,10 @@ class GroupBits(AllParts):
         number, span = require_at_least("num_groups", self.num_groups, 2), Span(self.low, self.high)
         num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
         asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
-        losses = loss_shares(num_bits, asked) if num_bits > 1 else (asked,)
-        levels = tuple(
-            KRandomizedResponse(domain_size=2 * number, epsilon0=each) for each in losses
-        )
-        if num_bits > 1 and not all(level.epsilon0 for level in levels):
-            raise ParameterError(
-                f"epsilon0 = {asked} is too small for {num_bits} bits, some of which would say "
-                "nothing: give a larger one, or fewer bits"
-            )
+        if num_bits > 1:
+            levels = levels_of_bits(num_bits, asked, domain_size=2 * number)
+        else:
+            levels = (KRandomizedResponse(domain_size=2 * number, epsilon0=asked),)
         laws = ",".join(level.fingerprint for level in levels)
         stated = checks.fingerprint_of(self.prefix, span=span.stated, laws=laws)
         checks.set_fields(self, num_groups=number, low=span.low, high=span.high, span=span)
@@ -109,14 +104,12 @@ class GroupBits(AllParts):
     @property
     def dummy_shares(self) -> tuple[float, ...]:
         """How the variances of the levels' dummies are related for the least error."""
-        p, q = self._chances
-        return tuple(((p - q) ** 2 / self._weights).tolist())
+        return tuple((self.gains**2 / self._weights).tolist())
 
     @property
     def influence(self) -> float:
         """Largest change of n times a group's total by other messages of one user."""
-        p, q = self._chances
-        return float(self._weights @ (1.0 / (p - q)))
+        return float(self._weights @ (1.0 / self.gains))
 
     def report_for(self, place: int) -> NDArray[Any]:
         """Return a one of the group at each level: what raises its mean most."""

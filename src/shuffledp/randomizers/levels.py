@@ -108,15 +108,10 @@ class Levels(Parts):
             axis=1,
         )
         with np.errstate(divide="ignore"):
-            changes = spans / (seen * self._level_gains)[:, None]
+            changes = spans / (seen * self.gains)[:, None]
         most = np.sort(changes, axis=0)[-2 if self.is_sampled else 0 :].sum(axis=0)
         largest: Floats = np.maximum(most[:size], most[size:])
         return largest
-
-    @property
-    def _level_gains(self) -> Floats:
-        """For each level p - q."""
-        return self._gains[[where.start for where in self.part_slices]]
 
     def report_for(self, place: int) -> NDArray[Any]:
         """Return all messages of one user that raise the estimate of a bin most."""
@@ -124,7 +119,7 @@ class Levels(Parts):
         best = [int(own.argmax()) for own in found]
         codes = [where.start + node for where, node in zip(self.part_slices, best, strict=True)]
         if self.is_sampled:
-            rise = np.array([own.max() for own in found]) / self._level_gains
+            rise = np.array([own.max() for own in found]) / self.gains
             codes = [codes[int(rise.argmax())]]
         return self.report_columns().data[codes]
 

@@ -82,10 +82,11 @@ class Parts(ABC):
         """Return all messages of one user that raise the estimate of a bin most."""
 
     @property
-    def _gains(self) -> Floats:
-        """For each bin p - q of its part."""
+    def gains(self) -> Floats:
+        """For each part p - q: the chances of a code if it is the truth, and if another is."""
         chances = np.array([level.support_probabilities for level in self.levels])
-        return np.repeat(chances[:, 0] - chances[:, 1], self.sizes)
+        gains: Floats = chances[:, 0] - chances[:, 1]
+        return gains
 
     @property
     def num_bins(self) -> int:
@@ -147,9 +148,9 @@ class Parts(ABC):
             )
             for part, level in zip(counts, self.levels, strict=True)
         ]
-        names = set(found[0].columns()) - {"population_lower", "population_upper"}
         arrays: Any = {
-            name: np.concatenate([getattr(part, name) for part in found]) for name in names
+            name: np.concatenate([getattr(part, name) for part in found])
+            for name in found[0].given()
         }
         return FrequencyEstimates(
             **arrays,
@@ -273,8 +274,7 @@ class SampledParts(Parts):
             block = out[where]
             for part, (level, bins) in enumerate(zip(self.levels, self.part_slices, strict=True)):
                 own = chosen == part
-                drawn = level.randomize(rows[own, part], entropy).data
-                block[own] = drawn.astype(out.dtype) + out.dtype.type(bins.start)
+                block[own] = _drawn(level, rows[own, part], bins.start, out.dtype, entropy)
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def estimate(
@@ -316,7 +316,7 @@ class SampledParts(Parts):
         if counts is not None:
             seen = np.array([counts.support[bins].sum() for bins in self.part_slices], dtype=float)
         with np.errstate(divide="ignore"):
-            return 1.0 / (np.repeat(seen, self.sizes) * self._gains)
+            return 1.0 / (np.repeat(seen * self.gains, self.sizes))
 
     def report_for(self, place: int) -> NDArray[Any]:
         """Return a report of that bin."""
@@ -368,7 +368,7 @@ class Messages(Parts):
         """Return the largest change of each bin's share by other messages of one of n users."""
         del counts
         with np.errstate(divide="ignore"):
-            return 1.0 / (num_users * self._gains)
+            return 1.0 / np.repeat(num_users * self.gains, self.sizes)
 
     def report_for(self, place: int) -> NDArray[Any]:
         """Return one message for each part, the one for the bin's part naming the bin."""
@@ -458,8 +458,7 @@ class AllParts(Messages):
         out = np.empty((len(values), len(self.sizes)), dtype=checks.code_type(self.num_bins))
         for where, rows in self._blocks(values):
             for part, (level, bins) in enumerate(zip(self.levels, self.part_slices, strict=True)):
-                drawn = level.randomize(rows[:, part], entropy).data
-                out[where, part] = drawn.astype(out.dtype) + out.dtype.type(bins.start)
+                out[where, part] = _drawn(level, rows[:, part], bins.start, out.dtype, entropy)
         return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
 
     def estimate(
@@ -479,6 +478,14 @@ class AllParts(Messages):
         num_users, parts = self._counted(data)
         how: Any = {"interval": interval, "simultaneous": simultaneous}
         return self._estimated(parts, num_users, confidence, **how)
+
+
+def _drawn(
+    level: KRandomizedResponse, codes: NDArray[Any], start: int, dtype: Any, entropy: Entropy
+) -> NDArray[Any]:
+    """Return the numbers of the bins that are reported for true codes of one part."""
+    places: NDArray[Any] = level.randomize(codes, entropy).data.astype(dtype) + dtype.type(start)
+    return places
 
 
 def _error_of(

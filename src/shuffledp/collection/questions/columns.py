@@ -1,6 +1,7 @@
 """Several columns of answers at once: shares in each, and in cross-tables of pairs of them."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.questions import categories, question
-from shuffledp.collection.questions.in_parts import InParts
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.errors import DataError, DomainError, ParameterError
@@ -22,7 +22,7 @@ from shuffledp.estimation.cross_tables import ColumnEstimates, Part, estimate_co
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.post_processing import clip
-from shuffledp.randomizers.parts import Parts, SampledParts
+from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +34,7 @@ CONSISTENT = "consistent"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Columns(InParts):
+class Columns(question.Shares):
     """Each user has one answer in each of several columns; shares and cross-tables are asked for.
 
     Parameters
@@ -65,7 +65,7 @@ class Columns(InParts):
 
     kind: ClassVar[str] = "columns"
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
-    has_one_label: ClassVar[bool] = False
+    expected_for: ClassVar[str] = "root mean square over all bins"
 
     domains: tuple[tuple[str, tuple[str, ...]], ...]
     pairs: tuple[tuple[str, str], ...]
@@ -135,6 +135,61 @@ class Columns(InParts):
         """Number of bins of each part."""
         size_of = {name: len(labels) for name, labels in self.domains}
         return tuple(int(np.prod([size_of[name] for name in part])) for part in self.parts)
+
+    @property
+    def no_values(self) -> NDArray[np.int64]:
+        """Values of no users."""
+        return np.empty((0, len(self.sizes)), dtype=np.int64)
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one value changes two counts of each part by one."""
+        return 2.0 * len(self.sizes)
+
+    @property
+    def expected_spread(self) -> float:
+        """Variance of the share of a bin that one user in k_l has, averaged over all bins."""
+        return sum(1.0 - 1.0 / size for size in self.sizes) / sum(self.sizes)
+
+    def candidates(self) -> question.Candidates:
+        """Return the randomizer that reports one part of the value, drawn at random."""
+        return question.candidates_of({SampledParts.name: SampledParts}, sizes=self.sizes)
+
+    def dummy_candidates(self) -> question.Candidates:
+        """Return the randomizer that reports every part."""
+        return question.candidates_of({AllParts.name: AllParts}, sizes=self.sizes)
+
+    def expected_error(
+        self, randomizer: Parts, num_users: int, dummies: question.Laws = ()
+    ) -> float:
+        """Return the standard error of a share, root mean square over the bins of all parts.
+
+        The variance is a concave function of the share, and the shares of a part sum to one: that
+        at 1/k_l in every bin is the largest that their mean can be.
+        """
+        errors = (
+            size * randomizer.bin_error(part, 1.0 / size, num_users, dummies) ** 2
+            for part, size in enumerate(self.sizes)
+        )
+        return math.sqrt(sum(errors) / sum(self.sizes))
+
+    def frequent_error(
+        self,
+        randomizer: Parts,
+        num_users: int,
+        frequency: float | None = None,
+        dummies: question.Laws = (),
+    ) -> float | None:
+        """Return the largest standard error, over all parts, of a share of this size.
+
+        Over all sizes, if None: the variance is concave, and known at 101 of them.
+        """
+        shares = np.linspace(0.0, 1.0, 101).tolist() if frequency is None else [frequency]
+        return max(
+            randomizer.bin_error(part, share, num_users, dummies)
+            for share in shares
+            for part in range(len(self.sizes))
+        )
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
         """Return columns in memory, by name in a mapping or data frame, as checked ones."""
@@ -237,9 +292,11 @@ class Columns(InParts):
     ) -> NDArray[np.float64]:
         """Return the largest change of each share; of columns in several pairs a bound on it.
 
-        Weights of the parts sum to one, so that a column changes no more than in one of them.
+        Of parts that users draw it is known once the users of each are counted; before that as if
+        all parts had equally many. Weights of the parts sum to one, so that a column changes no
+        more than in one of them.
         """
-        each = InParts.shift_by_one(self, randomizer, num_users, counts)
+        each = randomizer.shift_by_one(num_users, counts)
         held = list(zip(self.parts, randomizer.part_slices, strict=True))
         margins = [
             max(each[bins.start] for names, bins in held if name in names)

@@ -45,6 +45,7 @@ class Weights:
         Of a table: names of the columns with values and with weights.
     """
 
+    kind: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
 
     question: Any
@@ -67,7 +68,7 @@ class Weights:
     def to_json_dict(self) -> dict[str, object]:
         """Return kind, particulars of the question and of the weights."""
         return {
-            "kind": self.kind,  # type: ignore[attr-defined]  # of the class below
+            "kind": self.kind,
             "question": self.question.to_json_dict(),
             **{name: getattr(self, name) for name in _KNOWN},
             "table_columns": list(self.table_columns),
