@@ -66,6 +66,19 @@ def crowd(plan, share):
     return ["日"] * holders + list(rest)
 
 
+def test_rounds_of_a_simulation_draw_words_of_their_own(plan):
+    column = plan.question.read(source_of_values("text", crowd(plan, 0.3)), other=True)
+    whole, begun = sdp.Entropy.from_seed(1), []
+
+    def gather(blocks, *, num_users, entropy=whole):
+        begun.append(entropy.for_block(0).root)
+        return collect(plan.randomizer, blocks, num_users=num_users, entropy=entropy)
+
+    discover(plan, column, whole, gather, EstimateOptions())
+    assert len(begun) > 1
+    assert len(set(begun)) == len(begun)
+
+
 # ---------------------------------------------------------------- found, and not found
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["plan", "among_dummies"])

@@ -61,7 +61,8 @@ def discover(
             codes(own[start : start + _BLOCK], bins, depth, asked.num_bins)
             for start in range(0, len(own), _BLOCK)
         )
-        counts = collect(blocks, num_users=len(own))
+        # Blocks of a stream have the same words each time: a round has a stream of its own.
+        counts = collect(blocks, num_users=len(own), entropy=entropy.spawn())
         more = getattr(counts, "num_dummies", 0)
         before, dummies_before, _ = released
         released = Released(before + len(own), dummies_before + more, len(own))
