@@ -230,15 +230,13 @@ def chosen_candidates(
     return {randomizer: makers[randomizer]}
 
 
-class Shares:
-    """What questions about shares of users have in common."""
+class Usual:
+    """What most kinds of questions have in common; what differs a kind states itself."""
 
     __slots__ = ()
 
     has_one_label: ClassVar[bool] = False
     has_rounds: ClassVar[bool] = False
-    #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
-    useless_error: ClassVar[float] = 0.25
 
     @property
     def table_columns(self) -> tuple[str, ...]:
@@ -254,24 +252,9 @@ class Shares:
         """Return nothing: no dummies are known for such reports."""
         return {}
 
-    @property
-    def expected_spread(self: Question) -> float:
-        """Variance of an answer that one user in k gives, the root mean square over all answers."""
-        return (len(self.labels) - 1.0) / len(self.labels) ** 2
-
     def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002  # the protocol's
         """Return nothing: the expected error holds whatever the values, or none is stated."""
         return None
-
-    def frequent_error(
-        self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
-    ) -> float | None:
-        """Return the standard error of a share of this size, the largest of all if None.
-
-        The variance is linear in the share.
-        """
-        shares = (0.0, 1.0) if frequency is None else (frequency,)
-        return max(error_at(randomizer, num_users, share, dummies) for share in shares)
 
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the randomizer's: each label is a category of its own."""
@@ -297,6 +280,34 @@ class Shares:
         """Return nothing: the errors say it all."""
         return {}
 
+    def _asked(self) -> dict[str, Any]:
+        """Return further arguments of the randomizer."""
+        return {}
+
+
+class Shares(Usual):
+    """What questions about shares of users have in common."""
+
+    __slots__ = ()
+
+    #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
+    useless_error: ClassVar[float] = 0.25
+
+    @property
+    def expected_spread(self: Question) -> float:
+        """Variance of an answer that one user in k gives, the root mean square over all answers."""
+        return (len(self.labels) - 1.0) / len(self.labels) ** 2
+
+    def frequent_error(
+        self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
+    ) -> float | None:
+        """Return the standard error of a share of this size, the largest of all if None.
+
+        The variance is linear in the share.
+        """
+        shares = (0.0, 1.0) if frequency is None else (frequency,)
+        return max(error_at(randomizer, num_users, share, dummies) for share in shares)
+
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless all steps are known."""
         if unknown := [step for step in steps if step not in POST_PROCESSING]:
@@ -319,34 +330,16 @@ class Shares:
             estimates = POST_PROCESSING[step](estimates)
         return estimates
 
-    def _asked(self) -> dict[str, Any]:
-        """Return further arguments of the randomizer."""
-        return {}
 
-
-class Means:
+class Means(Usual):
     """What questions about means have in common."""
 
     __slots__ = ()
-    has_one_label: ClassVar[bool] = False
-    has_rounds: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
-
-    worst_error = Shares.worst_error
-    table_columns = Shares.table_columns
-    shift_by_one, worst_report = Shares.shift_by_one, Shares.worst_report
-    fitted = Shares.fitted
-    num_rounds = Shares.num_rounds
-    variants, prospects = Shares.variants, Shares.prospects
-    dummy_candidates = Shares.dummy_candidates
 
     def frequent_error(self, *_: Any) -> None:
         """Return nothing: a mean is no share."""
         return
-
-    def _asked(self) -> dict[str, Any]:
-        """Return further arguments of the randomizer."""
-        return {}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
