@@ -1,12 +1,17 @@
 """How the documentation is built: `make docs`, every warning an error, no network needed."""
 
+import re
 from typing import Any
 
+import click
 from docutils import nodes
+from docutils.statemachine import StringList
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 from shuffledp._version import __version__
+from shuffledp.cli.main import cli
 
 project = "shuffledp"
 copyright = "the shuffledp developers"
@@ -90,7 +95,42 @@ def look_up_whole_names(app: Sphinx, doctree: nodes.document) -> None:
             del node["refspecific"]
 
 
+class Options(SphinxDirective):
+    """The options of a command with their help texts, in the groups that the page names.
+
+    A group is ``Its name: --one --other``, and goes on to the next name.
+    """
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Write a list of definitions in Markdown, and have it read as a part of the page."""
+        context, command = click.Context(cli), cli
+        for name in self.arguments[0].split():
+            command = command.get_command(context, name)
+        texts = {each.opts[-1]: each.get_help_record(context) for each in command.params}
+        lines: list[str] = []
+        for group, names in re.findall(r"([^:]+):((?:\s+--[\w-]+)+)", "\n".join(self.content)):
+            lines += [f"**{group.strip()}**", ""]
+            for name in names.split():
+                usage, text = texts[name]
+                # Other options in a help text are code, as in Markdown; so are none in code.
+                text = re.sub(r"`[^`]*`|(?<![\w-])--[a-z][\w-]*", _as_code, text)
+                lines += [f"`{usage}`", f": {text}", ""]
+        held = nodes.container()
+        self.state.nested_parse(StringList(lines, self.get_source_info()[0]), 0, held)
+        return held.children
+
+
+def _as_code(found: re.Match[str]) -> str:
+    """Put an option into backticks, and leave what has them."""
+    return found[0] if found[0].startswith("`") else f"`{found[0]}`"
+
+
 def setup(app: Sphinx) -> None:
     """Have the navigation shortened before the theme, of priority 500, takes it."""
+    app.add_directive("options", Options)
     app.connect("doctree-read", look_up_whole_names)
     app.connect("html-page-context", shorten_navigation, priority=400)

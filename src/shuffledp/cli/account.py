@@ -20,21 +20,25 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @options(
     f"""
     --epsilon0 FLOAT  Local privacy loss of each report, in nats.
-    --num-users N     Users in one shuffled batch.
+    --num-users N  Number of users in one shuffled batch.
     {LAW}
-    --channel FILE    File with the channel matrix of a randomizer of your own: rows inputs, columns
-        outputs.
-    --rounds T        Batches about the same people.  [default: 1]
-    --schedule FILE   CSV file with a row for each kind of round, instead of the above.
-    --sampled M       Only M of the users, drawn at random and in secret, are shuffled in a round.
-    --participation FLOAT    Chance that each user takes part in a round, by a secret coin.
+    --channel FILE  File with the channel matrix of a randomizer of your own, instead
+        of --randomizer: rows are inputs, columns outputs. With --epsilon0 the matrix is checked
+        against it.
+    --rounds T  Number of batches about the same people.  [default: 1]
+    --schedule FILE  CSV file with a row for each kind of round, instead of the options above.
+    --sampled M  Shuffle only M of the users in each round, drawn at random and in secret.
+    --participation FLOAT  Probability with which each user takes part in a round, by a secret
+        coin.  [default: 1.0]
+    --honest-fraction FLOAT  Share of the users who are honest for certain; only these count.
         [default: 1.0]
-    --honest-fraction FLOAT  Share of the users that is honest for certain: only these count.
-        [default: 1.0]
-    --dummies LAW     Law of the reports that belong to nobody: laplace:SCALE:HALF_WIDTH or
-        gaussian:SCALE:HALF_WIDTH of the shuffler, poisson:MEAN of each user.
-    --certify         Also prove the number by ball arithmetic; needs the extra 'certify'.
-    --method TEXT     A method that `shuffledp bounds` lists.  [default: best]
+    --dummies LAW  Law of the dummies. The shuffler adds laplace:SCALE:HALF_WIDTH or
+        gaussian:SCALE:HALF_WIDTH of each report: then --num-users is 1 by default and only adds
+        further honest users. Each user sends poisson:MEAN of each report.
+    --certify  Also prove the number in ball arithmetic, by an integral that shares no code with the
+        accountant; for one batch; needs the extra 'certify'.
+    --method TEXT  Name of a bound that `shuffledp bounds` lists; outside its hypotheses it is an
+        error.  [default: best]
     {JSON}
     """,
     channel=_FILE,

@@ -18,27 +18,34 @@ if TYPE_CHECKING:
     from shuffledp.collection.source.columns import Column
 
 QUESTION = """
-    --domain A,B,...      The possible answers.
-    --domain-file PATH    The possible answers, one a line, in a text file.
-    --mean                Estimate the mean of a number; needs --range.
-    mean_by=--by COLUMN   With --mean: of each group that this column names; --domain lists them.
-    --compare A,B         With --by: also the difference of the means of two groups.
-    --quantiles P,P,...   Estimate quantiles of a number, such as .25,.5,.75, and its histogram.
-    --histogram           Estimate the histogram of a number, and the shares below its edges.
-    --bins N|EDGES        For both: edges of the bins, or the number of bins in --range, 64 if left
-        out.
-    limits=--range LOW,HIGH  Limits of the number, for --mean, --quantiles and --histogram.
-    --vector A,B,...      Estimate the mean of a vector, of these coordinates; needs --norm.
-    --norm X              Largest Euclidean norm of a vector.
-    --dictionary PATH     Values are any texts; estimate the words of this file, one a line.
-    --max-answers S       Users may give up to S of the answers, rather than exactly one.
-    --discover            Find popular texts that nobody listed; needs --max-bytes.
-    --max-bytes N         Longest text to be found, in bytes of UTF-8, for --discover.
-    --most N              Largest number of texts to be found; 100 by default.
-    --bits N              Bits by which each round lengthens prefixes: 4, 8, 12 or 16.
-    --columns A,B,...     Ask for one answer in each of these columns; --domain-file is JSON then, a
-        list of the possible answers by column.
-    --pairs A:B,...|all   With --columns, estimate the cross-tables of these pairs, too.
+    --domain A,B,...  The possible answers, at least two; double quotes around one that holds a
+        comma.
+    --domain-file PATH  Text file of the possible answers, one a line; with --columns JSON.
+    --mean  Ask for the mean of a number; needs --range.
+    mean_by=--by COLUMN  With --mean: the mean of each group in this column, where the group is
+        private too; --domain lists the groups.
+    --compare A,B  With --by: also the difference of the means of two groups.
+    --quantiles P,P,...  Ask for quantiles of a number, such as .25,.5,.75, and its histogram.
+    --histogram  Ask for the histogram of a number and the shares below its edges.
+    --bins N|EDGES  For --quantiles and --histogram: all edges of the bins, or the number of equal
+        bins in --range, 64 by default.
+    limits=--range LOW,HIGH  Lower and upper limit of the number, for --mean, --quantiles
+        and --histogram.
+    --vector A,B,...  Ask for the mean of a vector with these components; needs --norm.
+    --norm X  Largest Euclidean norm of a vector.
+    --dictionary PATH  Ask for the shares of the words in this file, one a line; values may be any
+        texts.
+    --max-answers S  People give up to S of the answers, instead of exactly one.
+    --discover  Ask for popular texts that nobody listed; needs --max-bytes.
+    --max-bytes N  With --discover: length of the longest text, in bytes of UTF-8.
+    --most N  With --discover: largest number of texts found, and of prefixes kept in a round; 100
+        by default.
+    --bits N  With --discover: bits by which each round lengthens prefixes, 4, 8, 12 or 16; by
+        default those that find the smallest share.
+    --columns A,B,...  Ask for one answer in each of these columns; --domain-file is then JSON with
+        a list of answers for each column.
+    --pairs A:B,...|all  With --columns: also estimate the cross-tables of these pairs, or of all,
+        and test each for an association.
     """
 
 # The question that each option asks, from all that were given, a column's name and a seed.

@@ -30,13 +30,14 @@ simulation_options = options(
     {READING}
     {DECIMAL}
     --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
-    --shuffler [{"|".join(GROUP_SHUFFLERS)}]
-        Shuffle within groups by a Mallows model, or by noise on places.  [default: mallows]
+    --shuffler [{"|".join(GROUP_SHUFFLERS)}]  Shuffle within groups by a Mallows model or by noise
+        on places.  [default: mallows]
     {GROUPING}
-    --attack-radius R  Neighbours that are read: within this radius, number of hops, or by this file
-        of groups; by default as for the groups.
-    --public A,B   Public columns of numbers to go by; by default the columns of --groups-by.
-    --trials N     Repetitions, for the error bars.  [default: 10]
+    --attack-radius R  Neighbours whose rows the attack reads: within this radius, number of hops,
+        or in the groups of this file; by default the groups.
+    --public A,B  Public numeric columns by which neighbours are found; by default the
+        columns of --groups-by. The Gaussian process needs them for groups by a graph or a file.
+    --trials N  Number of repetitions, over which standard deviations are taken.  [default: 10]
     --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
     {JSON}
     """,
@@ -118,9 +119,10 @@ def _row(measured: "Measured") -> tuple[str, ...]:
 @options(
     """
     name=--attack [majority-vote|gaussian-process|all]  Which attack.  [default: all]
-    --privileged A,B
-        Columns that the adversary knows besides: neighbours most similar in them are read.
-    --resamplings N  Fresh local reports a trial of the majority vote.  [default: 50]
+    --privileged A,B  Columns that the adversary also knows: the majority vote reads the neighbours
+        most similar in them, instead of random ones.
+    --resamplings N  Fresh local reports, each freshly shuffled, in a trial of the majority vote.
+        [default: 50]
     """,
 )
 def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:

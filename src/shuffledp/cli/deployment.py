@@ -39,11 +39,11 @@ def task() -> None:
 @options(
     f"""
     {QUESTION}
-    text=--question TEXT  The question in words, for devices to show.  [=]
+    text=--question TEXT  The question in words, which devices show.  [=]
     {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.
-    --epsilon X       Promised for each batch, in nats.
-    --delta X         Failure probability, such as 1e-8.
+    --epsilon X  Promised epsilon of each batch, in nats.
+    --delta X  Promised delta of each batch, such as 1e-8.
     --dummies LAW
         The shuffler adds reports that belong to nobody, such as laplace:2.025:27, of each possible
         answer: then epsilon holds whoever else lies, also with --min-batch 1. Or each device sends
@@ -52,23 +52,24 @@ def task() -> None:
         them. The shuffler and the analyst together would see every answer.
     plan_file=--plan FILE
         Take question, randomizer, epsilon0, epsilon, delta and dummies from `shuffledp plan --out`.
-    --min-batch N     Fewest reports released.  [required]
+    --min-batch N  Fewest reports in a released batch: distinct ones that open.  [required]
     --honest-fraction SHARE
         Share of an epoch's reports that is honest for certain: only these hide anybody.
         [default: 1.0]
-    epoch_seconds=--epoch DURATION  Time that a batch covers.  [default: 1d]
-    --num-epochs N    [default: 30]
-    --grace DURATION  After an epoch its reports are still taken in for so long.  [default: 1h]
+    epoch_seconds=--epoch DURATION  Time in which reports are gathered for a batch, such as 30s,
+        15m, 6h or 1d.  [default: 1d]
+    --num-epochs N  Number of epochs; the first begins now.  [default: 30]
+    --grace DURATION  Time after an epoch in which its reports are still accepted.  [default: 1h]
     --short-batch [hold|drop]  A batch that is too small waits for the next epoch's reports, or is
         deleted. [default: hold]
     num_codes=--codes N
         Number of codes: only reports with a code are taken in, each good once an epoch.  [=0]
     --info TEXT       Name of the task.  [default: a collection]
-    --shuffler ADDRESS:PORT  Where the shuffler listens; health and numbers are one port on.
-        [default: 127.0.0.1:8410]
+    --shuffler ADDRESS:PORT  Address at which the shuffler listens; health and metrics are one port
+        on.  [default: 127.0.0.1:8410]
     --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
     --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
-    --analyzer-url TEXT      The same of the analyzer.
+    --analyzer-url TEXT  URL of the analyzer for devices.
     {shared.OUT.format("the task and its keys")}
     {shared.JSON}
     """,
@@ -200,9 +201,9 @@ def _planned(
 @click.argument("task_file", type=shared.PATH, required=False)
 @options(
     f"""
-    --dap FILE        Instead of a task of ours: one of DAP.
-    --epsilon0 FLOAT  For --dap: local epsilon of every report.
-    --delta FLOAT     For --dap: failure probability, such as 1e-8.
+    --dap FILE  A TaskConfiguration of DAP (draft-ietf-ppm-dap-18) instead of a task of shuffledp.
+    --epsilon0 FLOAT  For --dap: local epsilon of each device, in nats.
+    --delta FLOAT  For --dap: delta of the batch, such as 1e-8.
     --honest-fraction SHARE  For --dap: share of a batch that is honest for certain; by default all.
     {shared.JSON}
     """,
@@ -321,7 +322,8 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     --config PATH  The role's file of settings.  [required]
     --instance N
         A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
-    is_check=--check  Open settings, task, keys and store as the server would, and end.
+    is_check=--check  Open settings, task, keys and store as the server would, compare private keys
+        with the published list, and end. Stop the server first.
     --accept-clock    Believe the clock, however far it is from when the server ran last, or from
         the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
         taking in reports and closing epochs, and keys of an analyzer from being destroyed.
@@ -377,8 +379,8 @@ def say_url(url: str) -> None:
 @options(
     f"""
     {shared.OUT.format("results")}
-    --batch N       By default the newest.
-    --wait SECONDS  At most; by default as long as it takes.
+    --batch N  Number of the batch; by default the newest.
+    --wait SECONDS  Longest wait; by default unlimited.
     {shared.OVERWRITE}
     {shared.JSON}
     """,

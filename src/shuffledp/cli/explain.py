@@ -14,9 +14,10 @@ from shuffledp.collection.output import whole_file
     """
     form=--as [notice|label|registry]  A notice for participants and a privacy label, both in
         Markdown, or an entry for the public registry of deployments in YAML.  [required]
-    --out FILE  Write it to a file instead.
-    --collected-by [devices|table]  For a plan, which does not say so: whether users' own devices
-        will randomize, or somebody holds all true answers in a table.
+    --out FILE  File to write instead of printing.
+    --collected-by [devices|table]  For a plan, which does not state it: whether users' devices will
+        randomize, or a table's holder has all true answers. A privacy.json that states otherwise is
+        refused.
     """,
     ABOUT,
 )

@@ -30,7 +30,7 @@ _MAX_CHANGES = """
 _DELTA = "--delta FLOAT  Central failure probability, far below 1/users.  [required]"
 _CATEGORIES = "--categories A,B,...  Values are one of these, rather than on or off."
 _CONFIDENCE = """
-    --confidence FLOAT  That the bands of all periods hold at once with.  [default: 0.95]
+    --confidence FLOAT  Simultaneous confidence of the bands of all periods.  [default: 0.95]
     """
 
 
@@ -49,21 +49,22 @@ def monitor() -> None:
 )
 @options(
     f"""
-    --periods D  How many periods.  [required]
+    --periods D  Number of periods, at most 1,048,576, fixed when the collection begins.  [required]
     {_MAX_CHANGES}
     --num-users N  Honest users who take part from the first period to the last.  [required]
-    --epsilon0 FLOAT  Local privacy loss of all that a user ever sends, in nats.
-    --epsilon FLOAT   Central target instead, for all that is ever published.
+    --epsilon0 FLOAT  Local epsilon of all that a user ever sends, in nats.
+    --epsilon FLOAT  Central epsilon to meet, of all that is ever published, instead.
     {_DELTA}
     {_CATEGORIES}
     --protocol [{"|".join(PROTOCOLS)}]
         How clients randomize; by default the first, up to 62 changes.
     {_CONFIDENCE}
-    --dummies [none|shuffler]
-        Compare with the same question every period, whose reports the shuffler hides
-        among its own.  [default: none]
-    --max-epsilon0 FLOAT  With --dummies: local privacy loss of each distinct value, in nats.
-    --no-local-noise      With --dummies: reports are the values.
+    --dummies [none|shuffler]  Also compare with the same question every period under a shuffler's
+        dummies.  [default: none]
+    --max-epsilon0 FLOAT  With --dummies: local epsilon of each distinct value that a user ever has,
+        in nats.
+    --no-local-noise  With --dummies, instead of --max-epsilon0: reports are the values; only the
+        shuffler and its dummies protect them.
     {shared.JSON}
     """,
 )
@@ -119,21 +120,21 @@ def _up(value: float) -> str:
 @click.argument("table", type=shared.PATH)
 @options(
     f"""
-    --user COLUMN   Column that says whose row it is.  [required]
-    --time COLUMN   Column with numbers from 1, dates or times.  [required]
-    --value COLUMN  Column with the value from then on.  [required]
+    --user COLUMN  Column that names the user of a row.  [required]
+    --time COLUMN  Column with whole numbers, dates or times.  [required]
+    --value COLUMN  Column with the value from that time on.  [required]
     {shared.READING}
     {_MAX_CHANGES}
-    --epsilon0 FLOAT  Local privacy loss of all that a user ever reports, in nats.  [required]
+    --epsilon0 FLOAT  Local epsilon of all that a user ever sends, in nats.  [required]
     {_DELTA}
     {shared.OUT.format("results")}
     {_CATEGORIES}
-    --periods D     How many periods are planned; by default up to the last row.
-    --start TIME    Where period 1 begins; by default 1, or the earliest day.
+    --periods D  Number of periods, at most 1,048,576; by default up to the last row.
+    --start TIME  Beginning of period 1; by default 1, or the earliest day.
     --every LENGTH
         Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.
     --protocol [{"|".join(PROTOCOLS)}]  How clients randomize.  [default: {PROTOCOLS[0]}]
-    --smoothed      Use later reports for earlier periods, too.
+    --smoothed  Use later reports for earlier periods: past estimates change, and are more accurate.
     {_CONFIDENCE}
     {shared.SEED}
     --stop-after T  Simulate up to this period only.

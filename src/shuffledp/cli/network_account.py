@@ -28,22 +28,24 @@ def _up(value: float | None) -> str:
 @click.argument("graph_file", metavar="GRAPH", type=PATH)
 @options(
     f"""
-    --epsilon0 FLOAT  Local privacy loss, in nats.  [required]
+    --epsilon0 FLOAT  Local epsilon of each report, in nats.  [required]
     --delta FLOAT     Failure probability, far below 1/users.  [required]
     --rounds T|T,T,...|auto
         Rounds of the exchange, or several numbers for a table; auto: the fewest that come near a
         trusted shuffler.  [required]
     {shared.PROTOCOL}
     {shared.LAZY}
-    --within FLOAT    For --rounds auto: how near, relative to epsilon.  [default: 0.01]
+    --within FLOAT  Tolerance of --rounds auto, relative to epsilon.  [default: 0.01]
     --positions [auto|exact|spectral]
         Follow all reports exactly, or bound where they are by eigenvalues.  [default: auto]
     --components [connected|largest]
         A graph in pieces: refuse it, or take the largest.  [default: connected]
     {shared.DISHONEST}
-    --dummies LAW     What each honest user sends beside the report, such as poisson:0.001.
+    --dummies LAW  Dummies that each honest user sends for every answer, such as poisson:0.001;
+        with --protocol single they count as no help.
     {shared.USERS}
-    --randomizer NAME  As for `shuffledp account`; by default any.
+    --randomizer NAME  As for `shuffledp account`; by default any. Naming it gives a smaller
+        epsilon.
     {shared.K}
     {shared.DIMENSION}
     {shared.JSON}

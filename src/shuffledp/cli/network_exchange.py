@@ -40,20 +40,21 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
     f"""
     {_GRAPH}
     {QUESTION}
-    text=--question TEXT  The question in words, for users to read.  [=]
+    text=--question TEXT  The question in words, which every peer shows before it asks.  [=]
     {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.  [required]
-    --rounds T        Rounds of the exchange.  [required]
+    --rounds T  Number of rounds in which each report is passed on; `shuffledp network account`
+        states how many are needed.  [required]
     {shared.PROTOCOL}
     {shared.LAZY}
-    --least-registered N
-        Fewest registered users with whom a peer takes part; by default half of all.
-    --dummies LAW
-        Each user also sends reports that belong to nobody: poisson:0.05 for a mean of 0.05 of each
-        answer. Only with k-rr and with protocol all.
-    --even-traffic
-        Send each neighbour equally many messages: more of them, and the relay learns less.
-    --delta FLOAT     Also say the central epsilon at this delta.
+    --least-registered N  Fewest registered users with whom a peer takes part; by default half of
+        all. It keeps a relay from starting with a crowd too small to hide in.
+    --dummies LAW  Dummies that each user sends for each answer, such as poisson:0.05 for 0.05 on
+        average, at most 1,000 in all; only with k-rr and protocol all.
+    --even-traffic  Send each neighbour equally many messages in each round: more traffic, and the
+        guarantee holds against relay and analyzer together.
+    --delta FLOAT  Also print the central epsilon at this delta, if all users register and none is
+        ever away.
     {shared.DISHONEST}
     {shared.OUT.format("terms and key")}
     {shared.JSON}
@@ -140,18 +141,21 @@ def _expected(
 @options(
     f"""
     {_GRAPH}
-    --store PATH  File in which the relay keeps all; started again with it, it goes on.  [required]
+    --store PATH  SQLite file for the relay's state, made if absent; started again with it, the
+        relay goes on.  [required]
     --host ADDRESS  Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS
         before. [default: 127.0.0.1]
     """,
     click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one."),
     """
-    --round-seconds FLOAT  Length of a round.  [default: 60.0]
-    --register-seconds FLOAT
-        Begin after this time with those who registered, rather than wait for all.
-    --clock [interval|all]
-        Rounds end after their time, or as soon as all have sent.  [default: interval]
-    --until-collected  Stop once the analyzer has all in a file.
+    --round-seconds FLOAT  Length of a round; a user who sends nothing in it is absent.  [default:
+        60.0]
+    --register-seconds FLOAT  Begin after this time with those who have registered, if they are
+        enough; by default all are waited for.
+    --clock [interval|all]  A round ends after its time, so that the pace shows nobody's speed, or
+        as soon as all have sent.  [default: interval]
+    --until-collected  Stop once the analyzer has stored everything and the hand-ins are deleted
+        here.
     """,
 )
 def relay(
@@ -180,23 +184,26 @@ def relay(
     f"""
     {_GRAPH}
     {_RELAY}
-    --state PATH  File for keys and reports, to go on from; readable by you only.  [required]
-    --user NODE    Take part as this node.
-    --answer TEXT  The value of --user; asked for if left out, since others may see a command line.
-    --table PATH   Values of many users, one row each; instead of --user and --answer.
+    --state PATH  SQLite file for keys, reports and answered questions, readable by its owner only,
+        made if absent. Use one file for all collections.  [required]
+    --user NODE  Number of the user in the graph, from 0.
+    --answer TEXT  Value of --user; asked for if left out, since others may see a command line.
+    --table PATH  Table with the values of many users, one a row; instead of --user and --answer.
     --column TEXT  Column of --table with the values.
     id_column=--id COLUMN
         Column of --table with the users' names in the graph; else row numbers are nodes.
     {shared.READING}
     {shared.DECIMAL}
-    most_epsilon0=--max-epsilon0 X
-        Most epsilon0, in nats, of all reports on one question; by default 4.
+    most_epsilon0=--max-epsilon0 X  Largest epsilon0 of all reports of a user on one question
+        together, in nats; by default 4.
     --least-users N  Fewest registered users to take part with; by default 10.
-    most_megabytes=--max-megabytes X  Most traffic in all; by default 100.
-    --terms-digest HEX   Take part by these terms only; their digest is printed.
+    most_megabytes=--max-megabytes X  Largest traffic of the collection, sent and received; by
+        default 100.
+    --terms-digest HEX  Take part under these terms only; the command prints their digest.
     --most-absences N
         Hand in nothing after more missed rounds than this; by default a quarter of all.
-    --roster-digest HEX  Take part with the users of this roster only; its digest is printed.
+    --roster-digest HEX  Take part with this roster of users only; its digest is printed when
+        registration ends.
     """,
 )
 def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> None:
@@ -327,7 +334,7 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     --key PATH       The analyzer's private key, as prepare wrote it.  [required]
     --delta FLOAT    Failure probability, far below 1/users.  [required]
     {shared.OUT.format("results")}
-    --wait SECONDS  Give up waiting for the end.
+    --wait SECONDS  Longest wait for the end of the collection; 0 looks once; by default unlimited.
     {shared.DISHONEST}
     {shared.CONFIDENCE}
     {shared.OVERWRITE}

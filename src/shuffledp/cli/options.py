@@ -347,19 +347,20 @@ def _show_values(context: click.Context, _parameter: click.Parameter, shown: boo
 _CALLBACKS = {"--json": _set_json, "--show-values": _show_values}
 
 JSON = "as_json=--json  Print one JSON object instead of text."
-SHOW_VALUES = (
-    "--show-values  Show the values that are refused in error messages, not their rows alone."
-)
+SHOW_VALUES = "--show-values  Show refused values in error messages, not only rows and columns."
 OUT = "--out PATH  Folder to create for {}.  [required]"
 OVERWRITE = "--overwrite  Replace a folder of earlier results."
-SEED = "--seed N  Make a reproducible simulation, which protects nobody and says so."
-K = "domain_size=--k K  Number of possible answers, for categories."
-DIMENSION = "--dimension D  Length of the vectors, for vectors."
+SEED = "--seed N  Make a reproducible simulation, which protects nobody, and say so in the results."
+K = "domain_size=--k K  Number of possible answers; not needed for unary encodings."
+DIMENSION = "--dimension D  Length of the vectors, for privunit."
 CONFIDENCE = "--confidence FLOAT  Confidence of each interval.  [default: 0.95]"
-PLAN = "plan_file=--plan FILE  Collect as planned in this file of `shuffledp plan --out`."
+PLAN = """
+    plan_file=--plan FILE  File of `shuffledp plan --out`, with question, target, randomizer and
+        dummies.
+    """
 MAX_EPSILON0 = """
-    --max-epsilon0 FLOAT  Largest local privacy loss allowed beside --epsilon: what holds without
-        the shuffler.
+    --max-epsilon0 FLOAT  Largest local epsilon allowed beside --epsilon: the guarantee that is left
+        if the shuffler fails.
     """
 RANDOMIZER = (
     f"--randomizer NAME  {'; '.join(f'{kind}: {names}' for kind, names in _NAMES.items())}; "
@@ -368,8 +369,8 @@ RANDOMIZER = (
 
 # Which of the two is asked for, and the law of a report: for commands of the accountant.
 LAW = f"""
-    --delta FLOAT      Failure probability: asks for epsilons.
-    --epsilon FLOAT    Central epsilon in nats: asks for deltas.
+    --delta FLOAT      Delta at which epsilon is computed, in (0, 1).
+    --epsilon FLOAT    Epsilon in nats at which delta is computed, instead.
     --randomizer NAME  Categories: {_NAMES["categories"]}; numbers: {_NAMES["--mean"]}; vectors:
         {_NAMES["--vector"]}; by default any.
     {K}
@@ -379,7 +380,7 @@ LAW = f"""
 # Who asks what, as a report says it.
 ABOUT = """
     --title TEXT         Heading of the report.  [=]
-    --question TEXT      The question as people were asked it, for the report.  [=]
+    --question TEXT  The question as people read it.  [=]
     --organisation TEXT  Who asks, for the report.  [=]
     --contact TEXT       Whom to ask about the collection, for the report.  [=]
     """
@@ -387,47 +388,54 @@ ABOUT = """
 # How a result is estimated, and who asked what: for commands that end in a report.
 ESTIMATING = f"""
     {CONFIDENCE}
-    --interval [wilson|wald|clopper-pearson]  Kind of interval, for shares.  [default: wilson]
-    --simultaneous  Intervals that all hold at once.
-    interval_about=--about [respondents|population]  Whose intervals are shown: of the people
-        who answered, or of a population of which they are a random sample.  [default: respondents]
-    post_processing=--post-process STEP  Bias for plausibility: clip, norm-sub or simplex; of
-        columns also consistent, which has none. May be given more than once.  [repeated]
+    --interval [wilson|wald|clopper-pearson]  Kind of interval for shares: wilson stays sensible for
+        rare answers, wald is symmetric, clopper-pearson never covers too seldom and is wider.
+        [default: wilson]
+    --simultaneous  Intervals that all hold at once with that confidence.
+    interval_about=--about [respondents|population]  Shown intervals: for the people who answered,
+        or for a population of which they are a random sample, which are wider. Files and charts
+        hold both.  [default: respondents]
+    post_processing=--post-process STEP  Make shares look possible at the price of bias: clip,
+        norm-sub or simplex; for several columns also consistent, which is unbiased. May be given
+        more than once.  [repeated]
     {ABOUT}
     """
 
 # Who does the work: for commands that randomize, count or open many reports.
 WORK = """
-    --processes N  Processes that work at once; by default the cores that this one may use, once
-        there is a second of work.
-    --engine [processes|spark]  Who does the work: by default processes of this machine. On Apache
-        Spark the session is what spark-defaults.conf or PYSPARK_SUBMIT_ARGS says.
+    --processes N  Number of worker processes; by default the available cores, once the work takes a
+        second. The result does not depend on it.
+    --engine [processes|spark]  Processes of this machine (default), or Apache Spark, with the
+        session that spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets.
     """
 
 # How a table is read: for all commands that take values from one.
 READING = """
-    --csv-separator C  Between the columns of the table, where it is not seen.
-    header=--no-header
-        The table begins with values; its columns are column_1, column_2 and so on.  [=True]
-    missing_texts=--missing-text TEXT
-        A text that stands for no answer, such as NA, beside empty, nan and null.  [repeated]
+    --csv-separator C  Separator of the columns; by default found in the file (comma, semicolon, tab
+        or bar).
+    header=--no-header  The file begins with values; its columns are column_1, column_2 and so on.
+        [=True]
+    missing_texts=--missing-text TEXT  A text that stands for no answer, such as NA or -99, beside
+        empty, nan and null. May be given more than once.  [repeated]
     """
-DECIMAL = "--decimal [.|,]  Decimal mark of all numbers in the table, where it is not seen."
+DECIMAL = "--decimal [.|,]  Decimal mark of all numbers in the table; by default found in the file."
 WAYS = {"csv_separator": None, "header": True, "decimal": None, "missing_texts": ()}
 
 # Options of networks.
-PROTOCOL = "--protocol [all|single]  Holders hand in all reports they hold, or one.  [default: all]"
+PROTOCOL = (
+    "--protocol [all|single]  Users finally hand in all reports they hold, or one.  [default: all]"
+)
 DISHONEST = """
-    num_dishonest=--dishonest N
-        Number of users who may tell the adversary their own reports.  [default: 0]
+    num_dishonest=--dishonest N  Number of users who may tell the adversary their own reports: they
+        hide nobody and do not count.  [default: 0]
     """
 LAZY = """
-    laziness=--lazy P  Chance that a report stays where it is in a round, by a coin of its own.
-        [default: 0.0]
+    laziness=--lazy P  Probability that a report rests in a round, by its own coin; needed on
+        bipartite graphs.  [default: 0.0]
     """
 USERS = """
-    --users [worst|all]  all: beside the worst user, epsilon for shares of the users.
-        [default: worst]
+    --users [worst|all]  all also states epsilon for 99, 90 and 50 % of the users; publish the
+        epsilon of the worst user.  [default: worst]
     """
 
 

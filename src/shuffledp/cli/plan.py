@@ -34,26 +34,31 @@ _LARGEST_K = 10**7
 )
 @options(
     f"""
-    --num-users N  Honest users expected.
+    --num-users N  Number of honest users expected.
     {QUESTION}
-    domain_size=--k K  Number of answers, instead of a list.
+    domain_size=--k K  Number of possible answers, instead of a list.
     --epsilon FLOAT    Central epsilon to meet, in nats.
-    --delta FLOAT      Failure probability, far below 1/users.
+    --delta FLOAT  Central delta to meet, far below 1/users.
     {shared.MAX_EPSILON0}
-    --dummies [none|shuffler|users|best]
-        Reports that belong to nobody and hide the true ones, and who adds them; none by default.
-    --no-local-noise
-        Instead of --max-epsilon0, with dummies: reports may be the answers themselves.
-    --most-dummies N  Largest number of dummies expected in all; 10,000,000 by default.
-    --frequency SHARE  State errors for an answer that this share of users gives, too.
-    --dishonest N  Users who may lie: how far can they move an estimate?  By default 1 of 100.
-    --rounds T  Collections about the same people that have to meet it together; 1 by default.
-    --epsilon0 FLOAT
-        Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.
+    --dummies [none|shuffler|users|best]  Who adds dummies: the shuffler, so that the target holds
+        whatever other users do; each honest user; or best, whichever errs least (none if that errs
+        at most 2 % more). none by default.
+    --no-local-noise  With dummies, instead of --max-epsilon0: reports may be the answers. Nothing
+        then protects users if the shuffler and the analyst work together.
+    --most-dummies N  Largest expected number of dummies; 10,000,000 by default. Sealing one takes
+        about 0.1 ms of a processor.
+    --frequency SHARE  Also state standard errors, with sampling, for an answer that this share of
+        users gives.
+    --dishonest N  Number of users who may lie, for the largest shift of an estimate; by default 1
+        of 100.
+    --rounds T  Number of collections about the same people that meet the target together; 1 by
+        default.
+    --epsilon0 FLOAT  Local epsilon, if it is fixed: computes the one other number that is left out.
     {shared.DIMENSION}
     {shared.RANDOMIZER}
-    --figure PATH  Write a page (HTML) with the error of every randomizer as a chart.
-    --out FILE     Keep the plan, for --plan of others.
+    --figure PATH  Write an HTML page with the error of every randomizer as a chart.
+    --out FILE  File for the plan, as JSON, for `run --plan`, `estimate --plan` and `task
+        create --plan`.
     {shared.JSON}
     """,
     figure=shared.page_path,

@@ -33,7 +33,7 @@ _READING |= {"truncate": False, **shared.WAYS}
 @click.argument("table", type=shared.PATH)
 @options(
     f"""
-    --column TEXT    Column with the values; each row is one user.
+    --column TEXT  Column with the values; each row is one user.
     --epsilon FLOAT  Central epsilon to meet, in nats.
     --delta FLOAT    Failure probability, far below 1/users.
     {shared.MAX_EPSILON0}
@@ -42,26 +42,31 @@ _READING |= {"truncate": False, **shared.WAYS}
     {QUESTION}
     --weight COLUMN  Column of public weights: estimate shares or the mean of the users' weight.
     --most-weight X  Weights above this count as this; less noise for a little bias.
-    --other          Count values outside the domain as "other".
-    --missing [error|drop|category]
-        Rows without an answer: stop, leave them out, or count them as "missing".  [default: error]
-    --clip           Move numbers outside the limits to the nearest inside.
-    --separator TEXT    Between a user's answers, for --max-answers; by default ;
-    --truncate       Keep the first S answers of users with more.
+    --other  Count answers outside the domain as "other" instead of stopping.
+    --missing [error|drop|category]  Rows without an answer: stop, leave them out (the number of
+        users then depends on the answers, outside the guarantee), or count them as "missing".
+        [default: error]
+    --clip  Move numbers outside the limits to the nearest inside, and shorten vectors that are too
+        long, instead of stopping.
+    --separator TEXT  Separator of one person's answers, for --max-answers; by default a semicolon.
+    --truncate  Keep the first S answers of people who gave more, instead of stopping.
     {shared.READING}
     {shared.DECIMAL}
     {SHUFFLER}
     {GROUPING}
     {SHUFFLED}
     {shared.RANDOMIZER}
-    --epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon.
+    --epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon; the central epsilon is
+        computed.
     {shared.ESTIMATING}
-    prior_file=--prior FILE
-        Also say what an adversary guesses who believes this prior (JSON) about the answers.
+    prior_file=--prior FILE  JSON file with the prior of an adversary: the report also states its
+        chance to guess one of k answers.
     {shared.SEED}
-    --dishonest N    Simulate N users who lie to raise the first estimate most; needs --seed.
-    --ledger FILE    Spend from the budget in this ledger before anything is written.
-    --save-reports   Write the shuffled reports, too.
+    --dishonest N  With --seed: N random users send what raises the first estimate most; the result
+        states the shift, beside the largest possible one.
+    --ledger FILE  Spend the guarantee from the budget in this ledger first; if the budget does not
+        cover it, nothing is written or spent.
+    --save-reports  Also write the shuffled reports: reports.parquet, on Spark a folder.
     {shared.WORK}
     {shared.OVERWRITE}
     {shared.SHOW_VALUES}
@@ -246,10 +251,11 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     {shared.OUT.format("results")}
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     {shared.READING}
-    --num-users N  How many reports are users', where dummies are among them; the shuffler tells.
-    --dishonest N  Users who may have lied: how far can they have moved an estimate?  By default 1
-        of 100.
-    --strict  Refuse where so few reports keep less than was planned.
+    --num-users N  Number of true reports, if the plan has dummies: the shuffler knows it, and so
+        does a file of `run --save-reports`.
+    --dishonest N  Number of users who may have lied, for the largest shift of an estimate; by
+        default 1 of 100.
+    --strict  Refuse, instead of warning, if too few reports arrived to keep the planned epsilon.
     {shared.ESTIMATING}
     {shared.WORK}
     {shared.OVERWRITE}

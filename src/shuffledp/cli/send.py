@@ -38,16 +38,21 @@ _ANSWERED = (
     f"""
     --value TEXT
         The answer of this device; asked for if left out, since others may see a command line.
-    --store FILE  Where the device keeps its report; by default a file of the task in the user's
-        folder for state.
-    --max-epsilon0 X  Answer no task with a larger epsilon0, in nats.
-    --least-batch N   Answer no task that releases batches of fewer reports; 2 by default.
-    --no-local-noise  Answer also a task that sends answers without noise.
-    --operator-key HEX  Answer no task of another operator: the public key of the one you know.
+    --store FILE  File for the device's report, readable by its owner only; by default one for the
+        task in the user's state folder.
+    --max-epsilon0 X  Refuse tasks with a larger epsilon0, in nats: the protection if the shuffler
+        fails.
+    --least-batch N  Refuse tasks that release batches of fewer reports; 2 by default. With a
+        shuffler's dummies any batch passes a limit of 2.
+    --no-local-noise  Accept a task that sends answers without noise, where the shuffler and the
+        analyst together would see yours.
+    --operator-key HEX  Refuse tasks of another operator than this public key, which `shuffledp task
+        check` prints.
     --column TEXT     Column of TABLE with the values; each row is one device.
     {shared.READING}
     {shared.DECIMAL}
-    --codes FILE  Codes to send with, one a line: the device's own, or one for each row of TABLE.
+    --codes FILE  File of codes, one a line, if the shuffler requires them: the device's own, or one
+        for each row of TABLE.
     {shared.JSON}
     """,
 )

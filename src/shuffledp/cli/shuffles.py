@@ -25,20 +25,23 @@ if TYPE_CHECKING:
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
 GROUPING = """
-    by=--groups-by A,B  Groups by public columns, such as lat,lon or age.
-    --metric [euclidean|haversine|absolute]
-        Distance between people; by default absolute for one column, else euclidean.
-    --radius R      People at most this far apart share a group; for haversine a length like 5km.
-    --group-size G  Groups of a person and the G - 1 nearest, instead of --radius.
-    --groups-graph PATH    Groups by a graph: a file with one edge a row.
-    --hops H        For --groups-graph: people within H edges share a group.  [default: 1]
-    --groups-file PATH     Groups listed in a file: columns group and member.
-    id_column=--id COLUMN  Column by which edges or groups name people; by default rows from 0.
-        On Spark required: an id of each row that stays the same, such as a primary key.
-    --alpha FLOAT  Largest change of log-odds by the order within a group: 0 is a uniform shuffle.
-    --rank-distance [kendall|hamming|cayley]
-        Distance between orders, by which the Mallows model decays. Only kendall keeps reports near;
-        for many users it gives next to no central amplification.  [default: kendall]
+    by=--groups-by A,B  Group people by public columns, such as lat,lon or age.
+    --metric [euclidean|haversine|absolute]  Distance between people; by default absolute for one
+        column, else euclidean. haversine takes latitude and longitude in degrees.
+    --radius R  People at most this far apart share a group; for haversine a length such as 900m,
+        5km or 3mi.
+    --group-size G  A group is a person and the G - 1 nearest, instead of --radius.
+    --groups-graph PATH  Group people by a graph: a file with one edge a row.
+    --hops H  With --groups-graph: people at most H edges apart share a group.  [default: 1]
+    --groups-file PATH  File of groups with columns group and member. Groups may overlap and must
+        cover everybody.
+    id_column=--id COLUMN  Column by which edges or groups name people; by default row numbers from
+        0. Required on Spark: an id of each row that stays the same, such as a primary key.
+    --alpha FLOAT  Largest change of the adversary's log-odds by the order within a group: 0
+        shuffles uniformly, inf moves no report.
+    --rank-distance [kendall|hamming|cayley]  Distance between orders by which the Mallows model
+        decays. Only kendall keeps reports near; with many users it gives next to no central
+        amplification.  [default: kendall]
     """
 
 
@@ -69,14 +72,18 @@ SHUFFLER = f"""
         groups, by a Mallows model or by noise on places; or through a network.  [default: uniform]
     """
 SHUFFLED = """
-    --keep A,B    More public columns to release beside the shuffled answers.
-    --graph PATH  Who passes reports to whom: a file with one edge a row; --id names its users.
-    --rounds T|auto
-        How often reports are passed on; auto (default): until epsilon is within 1% of its limit.
-    --protocol [all|single]  Holders hand in all reports they hold (default), or one of them.
-    laziness=--lazy X  Chance that a report rests in a round, by a coin of its own; by default 0.
-    --dummies LAW
-        What each user sends beside the report, for every answer, such as poisson:0.001.
+    --keep A,B  Further public columns to release; nothing else of the table is released.
+    --graph PATH  File of edges between users, named by --id. Directions and repetitions do not
+        count, weights are refused. The graph must be connected, and not bipartite unless --lazy is
+        above 0.
+    --rounds T|auto  Rounds in which each report is passed on; auto (default) is the fewest that are
+        proved to bring epsilon within 1% of its limit.
+    --protocol [all|single]  At the end users hand in all reports that they hold (default), or one
+        of them, drawn at random.
+    laziness=--lazy X  Probability that a report rests in a round, by its own coin; by default 0.
+        Needed on bipartite graphs; not a model of users who are offline.
+    --dummies LAW  Dummies that each user sends for every answer, such as poisson:0.001 for 0.001 on
+        average.
     """
 
 
