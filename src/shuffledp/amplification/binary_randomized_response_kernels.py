@@ -5,7 +5,7 @@ See `binary_randomized_response` for the mathematics.
 
 import math
 
-from shuffledp.core.compiled import patient_njit
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import (
     log_tilted_mass,
     points_and_tail,
@@ -19,7 +19,7 @@ _LOG_SMALLEST = -690.7755278982137
 _STREAK = 4
 
 
-@patient_njit
+@njit
 def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
     """Return the r > 0 under which the tilted mean of S is s: a root of a quadratic."""
     if s == num_high + num_low:
@@ -32,7 +32,7 @@ def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
     return 2.0 * c / (b + root) if b >= 0.0 else (root - b) / (2.0 * a)
 
 
-@patient_njit
+@njit
 def log_divergence_upper(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> float:
@@ -55,7 +55,7 @@ def log_divergence_upper(
     return log_gain + min(exponent + 4e-15 * size, 0.0) + 1e-12
 
 
-@patient_njit
+@njit
 def divergence_terms(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> tuple[float, float]:
@@ -94,7 +94,7 @@ def divergence_terms(
             return gain * here - slope * tail, gain * largest + slope * max(tail, largest)
 
 
-@patient_njit
+@njit
 def pair_divergence(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> tuple[float, float]:
@@ -104,13 +104,13 @@ def pair_divergence(
     return divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
 
 
-@patient_njit
+@njit
 def own_divergence(ratio_minus_one: float, excess: float) -> float:
     """Return delta of the victim's report alone, rounded up: no pair has a larger one."""
     return excess / (ratio_minus_one + 2.0) * (1.0 + 1e-14)
 
 
-@patient_njit
+@njit
 def pair_divergence_upper(
     num_high: float,
     num_low: float,
@@ -129,7 +129,7 @@ def pair_divergence_upper(
     return min(found, own_divergence(ratio_minus_one, excess))
 
 
-@patient_njit
+@njit
 def worst_sampled(
     others: float, ratio_minus_one: float, slope: float, excess: float, samples: int, zooms: int
 ) -> float:
@@ -150,7 +150,7 @@ def worst_sampled(
     return best
 
 
-@patient_njit
+@njit
 def first_excess(
     others: float, ratio_minus_one: float, slope: float, excess: float, target: float, start: float
 ) -> float:

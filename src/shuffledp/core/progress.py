@@ -26,6 +26,3 @@ def no_progress(stage: str, done: int, total: int | None) -> None:
 # Called once when loops are compiled, which takes seconds. Only a program of its own sets it,
 # before numba is loaded; `shuffledp.core.compiled` reads it.
 compiling: list[Callable[[], None]] = []
-
-# Whether the program may be over before numba would be loaded; likewise.
-is_brief = False

@@ -17,7 +17,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from shuffledp.core.compiled import patient_njit
+from shuffledp.core.compiled import njit
 
 _LOG_ROOT_TAU = Decimal("0.9189385332046727417803297364")  # ln sqrt(2 pi)
 
@@ -32,7 +32,7 @@ def _small_stirling_error(n: int) -> float:
 _STIRLING_ERROR_TABLE = np.array([0.0, *map(_small_stirling_error, range(1, 16))])
 
 
-@patient_njit
+@njit
 def stirling_error(n: float) -> float:
     """Return ln(n!) minus Stirling's approximation, for whole n >= 1."""
     if n <= 15.0:
@@ -42,7 +42,7 @@ def stirling_error(n: float) -> float:
     return (1.0 / 12.0 - (1.0 / 360.0 - later) / square) / n
 
 
-@patient_njit
+@njit
 def deviance(x: float, mean: float, difference: float) -> float:
     """Return x ln(x / mean) + mean - x without cancellation, where difference = x - mean.
 
@@ -63,7 +63,7 @@ def deviance(x: float, mean: float, difference: float) -> float:
     return total
 
 
-@patient_njit
+@njit
 def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     """Return ln Pr[Bin(n, p) = k] for whole 0 <= k <= n and 0 <= p <= 1, q = 1 - p.
 
@@ -83,7 +83,7 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
 
 
-@patient_njit
+@njit
 def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     """Return Pr[Bin(n, p) = k], as `log_binomial_pmf` takes it.
 
@@ -97,7 +97,7 @@ def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
 _NEGLIGIBLE_SUM = 42.0
 
 
-@patient_njit
+@njit
 def tilted_moments(num_high: float, num_low: float, q: float, r: float) -> tuple[float, float]:
     """Return mean and variance of S under the law tilted by r^s, 0 < r <= 1."""
     scale = q + (1.0 - q) * r
@@ -107,13 +107,13 @@ def tilted_moments(num_high: float, num_low: float, q: float, r: float) -> tuple
     return mean, num_high * high * high_off + num_low * low * (1.0 - low)
 
 
-@patient_njit
+@njit
 def log_tilt(r: float) -> float:
     """Return ln r, as accurate as r is near 1."""
     return math.log1p(r - 1.0) if r > 0.5 else math.log(r)
 
 
-@patient_njit
+@njit
 def log_tilted_mass(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, float]:
@@ -132,7 +132,7 @@ def log_tilted_mass(
     return high + low - power, abs(high) + abs(low) + abs(power)
 
 
-@patient_njit
+@njit
 def trapezoidal_nodes(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, int]:
@@ -149,7 +149,7 @@ def trapezoidal_nodes(
     return num_nodes, int(last) + 1
 
 
-@patient_njit
+@njit
 def points_and_tail(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, float, float, float]:
@@ -194,7 +194,7 @@ def points_and_tail(
     return scale * before * r, scale * here, scale * after / r, scale * tail * r - aliases
 
 
-@patient_njit
+@njit
 def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
     """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E), q = 1 - p.
 
@@ -209,7 +209,7 @@ def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
     return exponent * (1.0 - 1e-13)
 
 
-@patient_njit
+@njit
 def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple[float, float]:
     """Return first and last outcome of Bin(n, p) outside which each tail is < exp(-exponent).
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.compiled import patient_njit
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import log_binomial_pmf
 
 
@@ -76,7 +76,7 @@ _UNIT_ROUND_OFF = 2.0**-53
 _UNSEEN = 1e-15
 
 
-@patient_njit
+@njit
 def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float]:
     """Return ln E[e^(theta D)], mean and variance of D tilted, and the size of the logarithm's sum.
 
@@ -98,7 +98,7 @@ def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float
     return math.log1p(excess), mean, second / total, size / total
 
 
-@patient_njit
+@njit
 def saddle_point(law: Terms, largest: float) -> float:
     """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
 
@@ -127,7 +127,7 @@ def saddle_point(law: Terms, largest: float) -> float:
     return theta
 
 
-@patient_njit
+@njit
 def period_and_aliases(
     law: Terms, smoothing: float, deviation: float, further: float
 ) -> tuple[float, float]:
@@ -156,7 +156,7 @@ def period_and_aliases(
     return period, 1.3 * (math.exp(min(right, 700.0)) + math.exp(min(left, 700.0)))
 
 
-@patient_njit
+@njit
 def seen(law: Terms) -> tuple[Terms, float]:
     """Return the values that matter, and the mass of all others, which then count as the base."""
     weights, differences = law.masses, law.differences
@@ -188,7 +188,7 @@ class Grid(NamedTuple):
     aliases: float  # what they can add
 
 
-@patient_njit
+@njit
 def contour_sum(
     law: Terms, grid: Grid, deviation: float, unseen: float
 ) -> tuple[float, float, float, float]:
@@ -255,7 +255,7 @@ def contour_sum(
     return total, density, total_error * _UNIT_ROUND_OFF, density_error * _UNIT_ROUND_OFF
 
 
-@patient_njit
+@njit
 def quadrature(
     law: Terms, width: float, most_nodes: float, variance: float, further: float
 ) -> Grid:
@@ -283,7 +283,7 @@ def quadrature(
     return Grid(smoothing, near, first_far, last_far, period, aliases)
 
 
-@patient_njit
+@njit
 def enclose_positive_part(
     law: Terms, width: float, most_nodes: float, log_unit: float
 ) -> tuple[float, float]:
@@ -334,7 +334,7 @@ def enclose_positive_part(
     return in_units(lower, upper, log_factor, relative, log_chernoff)
 
 
-@patient_njit
+@njit
 def in_units(
     lower: float, upper: float, log_factor: float, relative: float, log_chernoff: float
 ) -> tuple[float, float]:
@@ -351,7 +351,7 @@ def in_units(
 _NEGLIGIBLE = 1e-24
 
 
-@patient_njit
+@njit
 def log_products(first: float, step: float, most: int) -> np.ndarray:
     """Return ln of the products of 0 to ``most`` numbers from ``first`` on, by Kahan's sum."""
     sums, carried = np.zeros(most + 1), 0.0  # what the sum has lost so far
@@ -362,7 +362,7 @@ def log_products(first: float, step: float, most: int) -> np.ndarray:
     return sums
 
 
-@patient_njit
+@njit
 def row_range(value: float, spread: float, step: float, room: float) -> tuple[float, float]:
     """Return the first and last count of a row at which the value may be above 0."""
     doubt = 2e-12 * (spread + room * abs(step))
@@ -373,7 +373,7 @@ def row_range(value: float, spread: float, step: float, room: float) -> tuple[fl
     return 0.0, np.ceil(min(max((value + doubt) / -step, -1.0), room))
 
 
-@patient_njit
+@njit
 def next_row(counts: np.ndarray, used: int, most: int) -> int:
     """Turn all counts but the first to the next row's, as an odometer; their sum, or -1."""
     i = 1
@@ -387,7 +387,7 @@ def next_row(counts: np.ndarray, used: int, most: int) -> int:
     return used + 1
 
 
-@patient_njit
+@njit
 def row_sum(
     start: float,
     last: float,
@@ -427,7 +427,7 @@ def row_sum(
     return total, size, max(longest, abs(count - start))
 
 
-@patient_njit
+@njit
 def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[float, float, float]:
     """Return the mean times e^log_unit by listing how often each value occurs, and its terms' size.
 
