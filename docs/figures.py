@@ -191,7 +191,6 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
             any_randomizer,
             "erlingsson",
             "erlingsson-moderate",
-            "erlingsson-composed",
             points=USERS,
         ),
         "binary-exact": over_users(
