@@ -24,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 ARGS ?=
 
 .PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
-	programs browser postgresql java spark pytest quick lowest perturbed coverage golden bench papers clean
+	programs browser postgresql java node client spark pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,11 +115,27 @@ postgresql: ## install PostgreSQL, which tests start themselves, where that is o
 java: ## install Java for Apache Spark, where that is ours to do
 	$(call install,openjdk-17-jre-headless,java -version 2>&1 | grep -Eq '"(1[7-9]|[2-9][0-9])')
 
+# What bundles the browser's client, by the hashes of its lock file. Left to npm and Node 18 or newer.
+CLIENT := src/shuffledp/deploy/web/client
+CLIENT_OUT ?= $(CLIENT)
+NODE := .cache/node
+node: ## install Node and what bundles the browser's client, where that is ours to do
+	$(call install,nodejs npm,command -v node && command -v npm)
+	@cmp -s $(CLIENT)/package-lock.json $(NODE)/package-lock.json || { command -v npm > /dev/null || exit 0; \
+		mkdir -p $(NODE) && cp $(CLIENT)/package.json $(CLIENT)/package-lock.json $(CLIENT)/.npmrc $(NODE) \
+		&& npm ci --silent --prefix $(NODE) \
+		|| { rm -f $(NODE)/package-lock.json; echo "npm could not install it: its tests are skipped."; }; }
+
+client: ## build the browser's client from its sources
+	@NODE_PATH=$(NODE)/node_modules $(NODE)/node_modules/.bin/esbuild $(CLIENT)/src/index.js --bundle --minify \
+		--format=esm --target=es2022 --charset=utf8 --log-level=warning --outfile=$(CLIENT_OUT)/shuffledp.js
+
 # One after the other: only one program at a time may install packages.
 programs:
 	@$(MAKE) browser
 	@$(MAKE) postgresql
 	@$(MAKE) java
+	@$(MAKE) node
 
 # Apache Spark comes as 434 MB of source archive, which is no reason to have no other test.
 spark: $(VENV)/.dev ## add Apache Spark, for its tests

@@ -89,6 +89,7 @@ _MOST_SHOWN = 20
 # What values of the wrong kind, size or depth raise.
 _FAULTS = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONGEST_TEXT = 1000
+_INTEGERS = ("threshold", "num_buckets", "subset_size", "num_steps", "window", "num_hashes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +171,15 @@ class AskedTerms:
     def law(self) -> bytes:
         """Digest of all that decides what a report says; reports of one law are alike."""
         return wire.digest(b"law", json.dumps(self.to_json_dict(), sort_keys=True).encode())
+
+    @property
+    def integers(self) -> bytes:
+        """JSON of the integers of the law, in hexadecimal: for clients that do not compute them."""
+        base = getattr(self.randomizer, "base", self.randomizer)
+        law = getattr(base, "law", base)  # piecewise keeps its integers together
+        found = {name: getattr(law, name, None) for name in _INTEGERS}
+        written = {name: f"{each:x}" for name, each in found.items() if isinstance(each, int)}
+        return json.dumps(written).encode()
 
     @property
     def question_digest(self) -> bytes:

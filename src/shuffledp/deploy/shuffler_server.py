@@ -341,6 +341,7 @@ def shuffler_app(
         {
             ("POST", "/reports"): reports,
             ("GET", ""): http.listed({"": task.encode()}, ""),
+            ("GET", "/law"): http.listed({"law": task.asked.integers}, "law"),
             ("GET", "/keys"): http.listed(lists, "keys"),
             ("GET", "/analyzer_keys"): http.listed(lists, "analyzer_keys"),
             ("GET", "/batches"): batches,

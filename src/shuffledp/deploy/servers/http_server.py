@@ -377,7 +377,7 @@ def token_of(request: Request) -> bytes:
 
 def data_of(content: bytes) -> Response:
     """Return bytes as an answer."""
-    return Response(content, media_type="application/octet-stream")
+    return Response(content, media_type="application/octet-stream", headers=_ANY_PAGE)
 
 
 def print_error(error: BaseException) -> None:
@@ -386,6 +386,10 @@ def print_error(error: BaseException) -> None:
 
 
 _COME_BACK: Final = (429, 503)
+
+# Pages of other servers may read what anybody may ask for. They cannot make signed requests, for
+# which browsers ask leave first.
+_ANY_PAGE: Final = {"access-control-allow-origin": "*"}
 
 #: What `refusal` answers without an entry in the log.
 EXPECTED: Final = (HTTPException, ClientDisconnect, ShuffledpError)
@@ -405,7 +409,7 @@ def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> R
         case ShuffledpError():
             on_failure(error)
             status, message = 503, "the server cannot save anything just now: try again"
-    headers = {"retry-after": wait} if status in _COME_BACK else None
+    headers = _ANY_PAGE | ({"retry-after": wait} if status in _COME_BACK else {})
     return JSONResponse({"error": " ".join(message.split())}, status_code=status, headers=headers)
 
 

@@ -1,0 +1,119 @@
+// The vectors of tests/vectors in Node; test_client.py runs this.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { checkedLaw, encode, randomize, requireKnown } from "../../../src/shuffledp/deploy/web/client/src/randomize.js";
+import { decodeKeys, decodeTask, fromHex, reportId, sealReport, toHex } from "../../../src/shuffledp/deploy/web/client/src/wire.js";
+import { describe, keyFrom, readTask, requireCurrent, sealer } from "../../../src/shuffledp/deploy/web/client/shuffledp.js";
+
+const read = (name) => JSON.parse(readFileSync(new URL(`../../vectors/${name}`, import.meta.url)));
+const REPORTS = read("reports.json");
+const DEPLOYMENT = read("deployment.json");
+const TASK = DEPLOYMENT.messages.task;
+const REFUSED = ["count-mean-sketch", "privunit"];
+
+const served = (law) => Object.fromEntries(Object.entries(law).map(([field, value]) => [field, typeof value === "string" ? value : value.toString(16)]));
+
+for (const { task, law, draws } of REPORTS) {
+  const name = `${task.randomizer}, k = ${task.labels.length}, epsilon0 = ${task.epsilon0}`;
+  if (REFUSED.includes(task.randomizer)) {
+    test(`${name} is refused`, () => assert.throws(() => requireKnown(task), { code: "unsupported" }));
+    continue;
+  }
+  test(`reports of ${name}`, async () => {
+    requireKnown(task);
+    const checked = await checkedLaw(task, served(law));
+    for (const { answer, words, report } of draws) {
+      const left = words.split(" ").map((word) => BigInt(`0x${word}`));
+      assert.equal(toHex(randomize(task, checked, answer, () => left.shift())), report);
+      assert.equal(left.length, 0);
+    }
+  });
+  test(`no other law than that of ${name}`, async () => {
+    for (const field of Object.keys(law)) {
+      const changed = { ...served(law), [field]: (BigInt(`0x${served(law)[field]}`) + 1n).toString(16) };
+      await assert.rejects(checkedLaw(task, changed), { code: "forged" });
+    }
+    const isFree = task.epsilon0 < 1e-9; // a law that says nothing costs nothing
+    if (!isFree) await assert.rejects(checkedLaw({ ...task, epsilon0: task.epsilon0 / 2 }, served(law)), { code: "forged" });
+    await assert.rejects(checkedLaw(task, {}), { code: "forged" });
+  });
+}
+
+test("answers become places and numbers", () => {
+  const labels = ["never", "naïve"];
+  const asked = { question: { kind: "frequencies" }, labels };
+  assert.equal(encode(asked, " nai\u0308ve "), 1);
+  for (const value of ["always", "", null, undefined, 0, NaN]) assert.throws(() => encode(asked, value), { code: "value" });
+  const mean = { question: { kind: "mean", low: -1, high: 2 }, labels: ["mean"] };
+  assert.equal(encode(mean, "1.5"), 1.5);
+  for (const value of ["", " ", null, undefined, NaN, Infinity, -1.01, 2.01, "x", []]) assert.throws(() => encode(mean, value), { code: "value" });
+  const bins = { question: { kind: "distribution", edges: [0, 1, 2.5] }, labels: ["[0, 1)", "[1, 2.5]"] };
+  assert.deepEqual([0, 0.99, 1, 2.5].map((value) => encode(bins, value)), [0, 0, 1, 1]);
+  const sets = { question: { kind: "answer-sets", max_answers: 1 }, labels };
+  assert.deepEqual(encode(sets, ["naïve", "naïve"]), [1]);
+  assert.deepEqual(encode(sets, []), []);
+  for (const value of ["never", labels, ["x"]]) assert.throws(() => encode(sets, value), { code: "value" });
+});
+
+test("the task of the vectors says what it is", async () => {
+  const task = await readTask(fromHex(TASK), DEPLOYMENT.task_id);
+  assert.deepEqual({ ...task.asked, min_batch: task.minBatch, epsilon: task.epsilon }, DEPLOYMENT.task);
+  const told = describe(task);
+  assert.deepEqual([told.question, told.labels, told.epsilon0], [DEPLOYMENT.task.text, DEPLOYMENT.task.labels, 2]);
+  assert.equal(told.guarantees[0].minBatch, DEPLOYMENT.task.min_batch);
+});
+
+test("tasks and lists of keys that must be refused", async () => {
+  const task = Object.assign(decodeTask(fromHex(TASK)), { id: fromHex(DEPLOYMENT.task_id) });
+  await decodeKeys(fromHex(DEPLOYMENT.messages.keys), task, "shuffler");
+  await assert.rejects(decodeKeys(fromHex(DEPLOYMENT.messages.keys), task, "analyzer"), { code: "forged" });
+  for (const { kind, bytes, what, reason } of DEPLOYMENT.refused) {
+    if (kind === "keys") await assert.rejects(decodeKeys(fromHex(bytes), task, "shuffler"), { code: reason }, what);
+    if (kind === "task") await assert.rejects(readTask(fromHex(bytes), DEPLOYMENT.task_id), { code: "changed" }, what);
+  }
+  for (const size of [0, 1, 100, 294]) assert.throws(() => decodeTask(fromHex(TASK).subarray(0, size)), { code: "malformed" });
+  assert.throws(() => decodeTask(fromHex(`${TASK}00`)), { code: "malformed" });
+  assert.throws(() => decodeTask(fromHex(`0002${TASK.slice(4)}`)), { code: "version" });
+});
+
+test("limits of the user", async () => {
+  const bytes = fromHex(TASK);
+  await readTask(bytes, DEPLOYMENT.task_id, { maxEpsilon0: 2, leastBatch: 10000 });
+  await assert.rejects(readTask(bytes, DEPLOYMENT.task_id, { maxEpsilon0: 1.9 }), { code: "limits" });
+  await assert.rejects(readTask(bytes, DEPLOYMENT.task_id, { leastBatch: 10001 }), { code: "limits" });
+  await assert.rejects(readTask(bytes, DEPLOYMENT.task_id, { operatorKey: "00" }), { code: "forged" });
+});
+
+test("the analyzer's key of each epoch, and lists that are over", async () => {
+  const task = Object.assign(decodeTask(fromHex(TASK)), { id: fromHex(DEPLOYMENT.task_id) });
+  const analyzer = await decodeKeys(fromHex(DEPLOYMENT.analyzer_keys.bytes), task, "analyzer");
+  for (const [epoch, number] of DEPLOYMENT.analyzer_keys.number_by_epoch) assert.equal(keyFrom(analyzer, epoch, 0).number, number);
+  const shuffler = await decodeKeys(fromHex(DEPLOYMENT.messages.keys), task, "shuffler");
+  assert.throws(() => keyFrom(shuffler, 1, 1), { code: "keys" });
+  requireCurrent({ shuffler }, shuffler.notAfter);
+  assert.throws(() => requireCurrent({ shuffler }, shuffler.notAfter + 1), { code: "keys" });
+});
+
+test("a code gives the report's id", async () => {
+  const task = { id: fromHex(DEPLOYMENT.task_id) };
+  const { SHUFFLEDP_CODE: code, SHUFFLEDP_ID: id } = process.env;
+  assert.equal(toHex(await reportId(task, 3, code)), id);
+  await assert.rejects(reportId(task, 3, `${code.slice(1)}A`), { code: "code" });
+  assert.equal((await reportId(task, 3)).length, 16);
+});
+
+test("nothing is sealed to a key of small order", async () => {
+  const seal = await sealer("x25519");
+  for (const key of ["00".repeat(32), `01${"00".repeat(31)}`]) await assert.rejects(seal(new Uint8Array(1), fromHex(key), new Uint8Array(0)), { code: "browser" });
+});
+
+test("sealed reports, printed for Python to open", async () => {
+  const task = { id: fromHex(DEPLOYMENT.task_id) };
+  for (const seal of (process.env.SHUFFLEDP_SEALS ?? "").split(" ").filter(Boolean)) {
+    const [name, shuffler, analyzer] = seal.split(":");
+    const keys = [shuffler, analyzer].map((key, number) => ({ number, publicKey: fromHex(key) }));
+    const made = { id: new Uint8Array(16).fill(7), epoch: 3, randomized: fromHex("2a01") };
+    console.log(`sealed ${name} ${toHex(await sealReport(task, made, ...keys, await sealer(name)))}`);
+  }
+});
