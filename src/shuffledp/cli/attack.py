@@ -33,10 +33,11 @@ simulation_options = options(
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]  Shuffle within groups by a Mallows model or by noise
         on places.  [default: mallows]
     {GROUPING}
-    --attack-radius R  Neighbours whose rows the attack reads: within this radius, number of hops,
-        or in the groups of this file; by default the groups.
+    --attack-radius R  Neighbours whose rows are read: within this radius, number of hops, or in
+        the groups of this file; by default the groups.
     --public A,B  Public numeric columns by which neighbours are found; by default the
-        columns of --groups-by. The Gaussian process needs them for groups by a graph or a file.
+        columns of --groups-by. Groups by a graph or a file need them, but for
+        the majority vote.
     --trials N  Number of repetitions, over which standard deviations are taken.  [default: 10]
     --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
     {JSON}
