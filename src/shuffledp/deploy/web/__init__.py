@@ -1,0 +1,1 @@
+"""Pages of a deployed collection: a survey for respondents, and a console for the operator."""

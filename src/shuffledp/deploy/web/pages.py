@@ -1,0 +1,84 @@
+"""What the pages share: templates, files of the package, and headers that leave nothing open.
+
+A page loads nothing but files of this package from where it is itself: no code in the page, no
+cookie, no third party. It may speak to the servers of its tasks alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from shuffledp._version import __version__
+from shuffledp.report.formatting import typeset
+
+_KINDS: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FILES: Final = {
+    "survey.css": "static/survey.css",
+    "survey.js": "static/survey.js",
+    "shuffledp.js": "client/shuffledp.js",
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'{}; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+@cache
+def _templates() -> Environment:
+    """Return the templates; whatever is put into them is escaped."""
+    made = Environment(
+        loader=PackageLoader("shuffledp.deploy.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["typeset"] = typeset
+    made.globals["version"] = __version__
+    return made
+
+
+def page_of(template: str, facts: Mapping[str, object], *, servers: Iterable[str] = ()) -> Response:
+    """Return a page, which may speak to its own server and to these URLs' alone."""
+    html = _templates().get_template(template).render(**facts)
+    origins = sorted({f" {each.scheme}://{each.netloc}" for each in map(urlsplit, servers)})
+    policy = _POLICY.format("".join(origins))
+    return HTMLResponse(html, headers=_HEADERS | {"content-security-policy": policy})
+
+
+async def static(request: Request) -> Response:
+    """Return a file of the package."""
+    name = request.path_params["name"]
+    if name not in _FILES:
+        raise HTTPException(404, f"there is no file {name!r}")
+    data = (files("shuffledp.deploy.web") / _FILES[name]).read_bytes()
+    return Response(data, media_type=_KINDS[name.rpartition(".")[2]], headers=_HEADERS)
+
+
+def language_of(request: Request, known: Iterable[str]) -> str:
+    """Return the language that is asked for by ``?lang=``, or that the browser prefers."""
+    found = list(known)
+    wanted = [request.query_params.get("lang", "")]
+    weighted = []
+    for place, each in enumerate(request.headers.get("accept-language", "").split(",")):
+        name, _, weight = each.partition(";q=")
+        try:
+            weighted.append((-float(weight or 1.0), place, name.strip()[:2].lower()))
+        except ValueError:
+            continue
+    wanted += [name for _, _, name in sorted(weighted)]
+    return next((each for each in wanted if each in found), found[0])

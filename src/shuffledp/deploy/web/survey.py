@@ -1,0 +1,191 @@
+"""The survey page: questions of one or several tasks, and what is promised to who answers.
+
+The page comes from here; the answer never does. The browser's client fetches each task from its
+shuffler, verifies it, randomizes, and sends the report to that shuffler.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.web.pages import language_of, page_of, static
+from shuffledp.report.formatting import best_guess, given, odds_factor
+
+#: Kinds of questions that a page can ask.
+KINDS: Final = ("frequencies", "mean", "distribution", "answer-sets")
+
+# Texts that the page says later.
+_SAID: Final = (
+    "missing", "agree", "checking", "sending", "waiting", "again", "done", "some", "receipt",
+    "errors",
+)  # fmt: skip
+
+# Answers that are listed one below the other; more are in a box to choose from.
+_MOST_LISTED: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Tasks that one person answers on one page, one after the other.
+
+    Parameters
+    ----------
+    tasks : tuple of Task
+        Each asks one question; their promises are checked.
+    title : str
+        Heading of the page; by default the first task's name.
+    owner : str
+        Name of who runs the survey, for people; the page shows the operator's key beside it.
+    is_trial : bool
+        Whether one owner runs all servers: each page then says that only epsilon0 holds.
+
+    Raises
+    ------
+    ParameterError
+        If a page cannot ask one of the questions, or a task is there twice.
+    """
+
+    tasks: tuple[Task, ...]
+    title: str = ""
+    owner: str = ""
+    is_trial: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.tasks or len({each.task_id for each in self.tasks}) < len(self.tasks):
+            raise ParameterError("tasks has none, or one twice: give each task of the page once")
+        for task in self.tasks:
+            task.check()
+            name, asked = task.info, task.asked
+            if asked.question.kind not in KINDS:
+                raise ParameterError(
+                    f"task {name!r} asks for {asked.question.kind}, and a page can ask for one of "
+                    f"{', '.join(KINDS)}: use the device client for it"
+                )
+            if math.isinf(asked.randomizer.epsilon0) or task.num_slots > 1:
+                what = "sends answers without noise" if task.num_slots == 1 else "sends dummies"
+                raise ParameterError(
+                    f"task {name!r} {what} from devices, and a page does not: "
+                    "give it a finite epsilon0 and dummies of the shuffler, or none"
+                )
+
+    def promises(self) -> dict[str, str]:
+        """Return both guarantees for all questions together, in numbers that are rounded up.
+
+        Losses of several tasks add up, whatever else is known (basic composition).
+        """
+        losses = [task.asked.randomizer.epsilon0 for task in self.tasks]
+        promised = (float(task.epsilon) for task in self.tasks)
+        epsilon = math.fsum(map(min, promised, losses))
+        delta = min(1.0, math.fsum(float(task.delta) for task in self.tasks))
+        alone = math.fsum(losses)
+        least = min(self.tasks, key=lambda task: task.num_honest)
+        return {
+            "odds": odds_factor(epsilon),
+            "guess": best_guess(epsilon, delta),
+            "exception": _one_in(delta),
+            "local_odds": odds_factor(alone),
+            "local_guess": best_guess(alone, 0.0),
+            "honest": "" if least.adds_dummies else f"{least.num_honest:,}",
+            "least": f"{min(task.min_batch for task in self.tasks):,}",
+        }
+
+
+def _one_in(probability: float) -> str:
+    """Return a probability as a fraction with the numerator 1, rounded up to two digits."""
+    times = (1.0 + 1e-12) / probability
+    power = 10 ** max(0, math.floor(math.log10(times)) - 1)
+    return f"1/{math.floor(times / power) * power:,}"
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """Return the texts of the page by language; the first language is the default."""
+    written = (files("shuffledp.deploy.web") / "texts.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(written)
+    return found
+
+
+def question_facts(task: Task) -> dict[str, Any]:
+    """Return the question of a task as the page shows it, and where its client finds the task."""
+    asked, particulars = task.asked, task.asked.question.to_json_dict()
+    labels, low, high = list(asked.question.labels), None, None
+    edges: Any = particulars.get("edges")
+    if asked.question.kind in ("mean", "distribution"):
+        low, high = edges[:: len(edges) - 1] if edges else (particulars["low"], particulars["high"])
+        labels = []
+    shown = "number" if not labels else "radio" if len(labels) <= _MOST_LISTED else "select"
+    return {
+        "url": f"{task.shuffler_url.rstrip('/')}/tasks/{task.task_id.hex()}",
+        "text": asked.text or task.info,
+        "labels": labels,
+        "control": "checkbox" if asked.question.kind == "answer-sets" else shown,
+        "most": particulars.get("max_answers", 1),
+        "low": None if low is None else given(low),
+        "high": None if high is None else given(high),
+        # Whose reports are answers, so that the receipt can name one.
+        "is_named": asked.randomizer.name == "k-rr",
+    }
+
+
+def _owners(survey: Survey, words: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return names and values of who runs what, each value once."""
+    hosts = [
+        (
+            words[name],
+            ", ".join(
+                dict.fromkeys(urlsplit(getattr(t, f"{name}_url")).netloc for t in survey.tasks)
+            ),
+        )
+        for name in ("shuffler", "analyzer")
+    ]
+    keys = ", ".join(dict.fromkeys(task.operator_key.hex() for task in survey.tasks))
+    named = [(words["owner"], survey.owner)] if survey.owner else []
+    return [*named, *hosts, (words["key"], keys)]
+
+
+def survey_app(survey: Survey) -> ASGIApp:
+    """Return the page as an application: the page itself, and the files that it loads."""
+    promises, tasks = survey.promises(), survey.tasks
+    questions = [question_facts(task) for task in tasks]
+    servers = [url for task in tasks for url in (task.shuffler_url, task.analyzer_url)]
+    last = min(task.start + task.num_epochs * task.epoch_seconds for task in tasks)
+    until = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+    async def page(request: Request) -> Response:
+        language = language_of(request, texts())
+        words = texts()[language]
+        facts = {
+            "survey": survey,
+            "title": survey.title or tasks[0].info,
+            "language": language,
+            "languages": {name: each["language"] for name, each in texts().items()},
+            "words": words,
+            "messages": json.dumps({name: words[name] for name in _SAID}, ensure_ascii=False),
+            "questions": questions,
+            "promises": promises,
+            "owners": _owners(survey, words),
+            "until": until,
+        }
+        return page_of("survey.html", facts, servers=servers)
+
+    endpoints = {("GET", "/"): page, ("GET", "/static/{name}"): static}
+    return with_compression(http.application(endpoints))
+
+
+def with_compression(app: ASGIApp) -> ASGIApp:
+    """Return an application whose answers are compressed where the browser takes that."""
+    return GZipMiddleware(app, minimum_size=1000)
