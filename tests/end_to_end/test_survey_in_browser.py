@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import shuffledp as sdp
+from deploy.web.test_client import missing
 from deploy.web.test_survey import HOSTILE, task_of
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.survey import Survey, survey_app, texts
@@ -104,7 +105,7 @@ def test_it_fits_says_nothing_to_the_console_and_loads_its_own_files_only(
 @pytest.mark.parametrize("language", sorted(texts()))
 def test_axe_finds_no_violation(visit, language):
     if not AXE.exists():
-        pytest.skip("axe-core is not here; `make node` installs it")
+        missing("axe-core")
     for scheme in ("light", "dark"):
         page = visit(language=language, scheme=scheme)
         page.locator("button").click()  # complaints are shown, too

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "collection/questions/words.py": "collection/test_questions.py",
     "core/labels.py": "collection/source/test_tables.py",
     "deploy/http_client.py": "peers/test_relay_client.py",
+    "deploy/web/pages.py": "deploy/web/test_survey.py",
     "deploy/wire.py": "deploy/test_messages.py",
     "engines/spark_reports.py": "engines/test_spark.py",
     "engines/spark_sessions.py": "engines/test_spark.py",

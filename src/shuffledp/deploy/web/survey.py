@@ -1,4 +1,4 @@
-"""The survey page: questions of one or several tasks, and what is promised to who answers.
+"""The survey page: questions of one or several tasks, and what is promised to respondents.
 
 The page comes from here; the answer never does. The browser's client fetches each task from its
 shuffler, verifies it, randomizes, and sends the report to that shuffler.
@@ -49,7 +49,7 @@ class Survey:
     title : str
         Heading of the page; by default the first task's name.
     owner : str
-        Name of who runs the survey, for people; the page shows the operator's key beside it.
+        Name of the owner of the survey, for people; the page shows the operator's key beside it.
     is_trial : bool
         Whether one owner runs all servers: each page then says that only epsilon0 holds.
 
@@ -142,7 +142,7 @@ def question_facts(task: Task) -> dict[str, Any]:
 
 
 def _owners(survey: Survey, words: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return names and values of who runs what, each value once."""
+    """Return the owners of the servers by name, each value once."""
     hosts = [
         (
             words[name],
