@@ -22,8 +22,9 @@ export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Command-line options of the test run, for example: make pytest ARGS='-k shuffle -x'
 ARGS ?=
+comma := ,
 
-.PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
+.PHONY: help demo survey test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
 	programs browser postgresql java node client spark pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
@@ -35,6 +36,17 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 
 # Set-up takes one core, and so does each check: these run side by side, and tests after them.
 SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && $(MAKE) spark && $(MAKE) --jobs 3 --output-sync=target check
+
+SURVEY := survey-trial
+# A task of one question that people answer within five minutes, in trials: $(1) its name, $(2) the question, $(3) its kind.
+trial = @$(BIN)/shuffledp task create --question $(2) $(3) --epsilon 1 --epsilon0 1 --delta 1e-6 --min-batch 20 \
+	--epoch 5m --grace 10s --info "Working while ill" --out $(SURVEY)/$(1) > /dev/null
+survey: $(VENV)/.dev ## set up, then serve a survey of three questions, to try it in a browser
+	@rm -rf $(SURVEY)
+	$(call trial,1-ill,"Have you worked while ill this year?",--domain "yes$(comma)no")
+	$(call trial,2-way,"How do you come to work?",--domain "on foot$(comma)by bike$(comma)by bus or train$(comma)by car")
+	$(call trial,3-hours,"How many hours did you work last week?",--mean --range "0$(comma)80")
+	@$(BIN)/shuffledp serve pilot $(SURVEY)/*
 
 test: ## set up, then run everything that continuous integration runs
 	@$(SET_UP_AND_CHECK)
@@ -191,4 +203,4 @@ papers: $(VENV)/.dev ## compute the figures of the papers into build/papers; DAT
 	done
 
 clean: ## remove everything that make has made
-	@rm -rf $(VENV) .cache build dist docs/_build docs/api/generated $(DEMO)
+	@rm -rf $(VENV) .cache build dist docs/_build docs/api/generated $(DEMO) $(SURVEY)

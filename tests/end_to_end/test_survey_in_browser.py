@@ -24,7 +24,8 @@ CLIENT = """
 const plan = {plan};
 window.asked = [];
 export async function kept() {{ return plan.kept ?? null; }}
-export async function report(url, value, {{ onState }}) {{
+export async function report(url, value, {{ onState, code }}) {{
+    window.code = code;
     window.asked.push(value === undefined ? "kept" : value);
     onState("checked");
     if (plan.code && !plan.after) throw Object.assign(new Error("why"), {{ code: plan.code }});
@@ -126,6 +127,16 @@ def test_answers_are_handed_to_the_client_and_taken_off_the_page(visit):
     assert page.locator("fieldset :checked:not(option)").count() == 0
     assert page.locator("input[type=number]").input_value() == ""
     assert page.locator("button").is_disabled()
+    assert page.evaluate("window.code") is None
+
+
+def test_a_code_is_taken_from_the_end_of_the_address(visit, url):
+    page = visit()
+    page.goto(f"{url}/?lang=fr#code=abc-def")
+    answer_in_french(page)
+    expect(page.locator("#status")).to_have_text(texts()["fr"]["done"])
+    assert page.evaluate("window.code") == "abc-def"
+    assert "abc-def" not in "".join(each for _, each in page.requests if "#" not in each)
 
 
 def test_the_keyboard_is_enough(visit):

@@ -2,7 +2,6 @@
 
 import math
 import re
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -315,63 +314,9 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     ]
 
 
-@cli.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
-@click.argument("role", type=click.Choice(["shuffler", "analyzer"]))
-@options(
-    """
-    --config PATH  The role's file of settings.  [required]
-    --instance N
-        A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
-    is_check=--check  Open settings, task, keys and store as the server would, compare private keys
-        with the published list, and end. Stop the server first.
-    --accept-clock    Believe the clock, however far it is from when the server ran last, or from
-        the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
-        taking in reports and closing epochs, and keys of an analyzer from being destroyed.
-    """,
-    instance=click.IntRange(min=0),
-)
-def serve(*, role: str, config: Path, instance: int, is_check: bool, accept_clock: bool) -> None:
-    """Run one of the two servers of a task until it is told to end; prints its URL.
-
-    The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
-    The analyzer fetches batches, and keeps estimates with their guarantee. Killed at any moment and
-    started again the one loses no report that it acknowledged, the other spends nothing twice.
-    """
-    require_service()
-    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
-
-    is_shuffler = role == "shuffler"
-    kind = ShufflerSettings if is_shuffler else AnalyzerSettings
-    settings = kind.read(config)
-    if instance and (role == "analyzer" or settings.database is None):
-        raise click.UsageError("--instance is for a shuffler whose settings name a database")
-    if is_check:
-        from shuffledp.deploy.restore import opened
-
-        with opened(settings):
-            click.echo(f"{config} and its task are sound, and the store opens")
-    elif is_shuffler:
-        from shuffledp.deploy.shuffler_server import serve_shuffler
-
-        def read() -> ShufflerSettings:
-            return ShufflerSettings.read(config).of_instance(instance)
-
-        serve_shuffler(read, say_url, accept_clock=accept_clock)
-    else:
-        from shuffledp.deploy.analyzer_server import serve_analyzer
-
-        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url, accept_clock=accept_clock)
-
-
 def _say_waiting(message: str) -> None:
     """Print what a command waits for, unless it prints JSON."""
     click.echo(message, err=True)
-
-
-def say_url(url: str) -> None:
-    """Print where a server is, at once also into a pipe."""
-    click.echo(url)
-    sys.stdout.flush()
 
 
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")

@@ -12,9 +12,9 @@ import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
-from shuffledp.cli.deployment import say_url
 from shuffledp.cli.options import network, options, require_service
 from shuffledp.cli.run import print_estimates
+from shuffledp.cli.serve import say_url
 from shuffledp.collection.output import write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit
 from shuffledp.core.errors import DataError

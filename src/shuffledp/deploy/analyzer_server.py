@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -115,7 +116,16 @@ class AnalyzerWatch(Watch):
 def serve_analyzer(
     read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None], *, accept_clock: bool
 ) -> None:
-    """Serve one task's analyzer until the process is told to end.
+    """Serve one task's analyzer until the process is told to end."""
+    with analyzer_service(read, accept_clock=accept_clock) as service:
+        http.serve(service, on_ready)
+
+
+@contextmanager
+def analyzer_service(
+    read: Callable[[], AnalyzerSettings], *, accept_clock: bool = False
+) -> Iterator[http.Service]:
+    """Hold one task's analyzer, ready to be served.
 
     With ``accept_clock`` the clock is believed, however far it is from where it should be; it is
     noted for who destroys keys.
@@ -182,7 +192,7 @@ def serve_analyzer(
             endpoints, [work, lambda: http.on_hangup(reload, watch)], base=base, watch=watch
         )
         try:
-            http.serve(app, task, watch, settings, on_ready)
+            yield http.Service(app=app, task=task, watch=watch, settings=settings)
         finally:  # who stops it to destroy a key goes by when it ran last
             analyzer.note_time(clock())
 

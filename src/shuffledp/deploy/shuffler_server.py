@@ -7,6 +7,7 @@ disk.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -88,7 +89,16 @@ def serve_shuffler(
     *,
     accept_clock: bool = False,
 ) -> None:
-    """Serve one task's shuffler until the process is told to end.
+    """Serve one task's shuffler until the process is told to end."""
+    with shuffler_service(read, accept_clock=accept_clock) as service:
+        http.serve(service, on_ready)
+
+
+@contextmanager
+def shuffler_service(
+    read: Callable[[], ShufflerSettings], *, accept_clock: bool = False
+) -> Iterator[http.Service]:
+    """Hold one task's shuffler, ready to be served.
 
     With ``accept_clock`` the clock is believed, however far it is from where it should be.
     """
@@ -123,7 +133,7 @@ def serve_shuffler(
             now=clock,
             work=[lambda: http.on_hangup(reload, watch)],
         )
-        http.serve(app, shuffler.task, watch, settings, on_ready)
+        yield http.Service(app=app, task=shuffler.task, watch=watch, settings=settings)
 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:

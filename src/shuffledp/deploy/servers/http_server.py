@@ -539,17 +539,31 @@ def inner_app(watch: Watch) -> Starlette:
     return application({("GET", path): each for path, each in endpoints.items()})
 
 
-def serve(
-    app: Any, task: Task, watch: Watch, settings: Settings, on_ready: Callable[[str], None]
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A server of a task that is ready to be served, alone or with others."""
+
+    app: Any
+    task: Task
+    watch: Watch
+    settings: Settings
+
+    @property
+    def base(self) -> str:
+        """Path below which it answers."""
+        return f"/tasks/{self.task.task_id.hex()}"
+
+
+def serve(service: Service, on_ready: Callable[[str], None]) -> None:
     """Serve until the process is told to end."""
+    app, settings, watch = service.app, service.settings, service.watch
     outer, inner = (listen(*address_of(each)) for each in (settings.listen, settings.inner))
     watcher = make_server(inner_app(watch), Room(ConnectionLimits(most=16, most_from_one=16)))
     thread = threading.Thread(target=watcher.run, args=([inner],), daemon=True)
     thread.start()
     server = make_server(app)
     logging.getLogger("uvicorn").handlers[:] = [EventHandler(watch)]
-    watch.say("started", url=url_of(outer), task=task.task_id.hex())
+    watch.say("started", url=url_of(outer), task=service.task.task_id.hex())
     on_ready(url_of(outer))
     gc.freeze()  # what is loaded stays: looking through it took a tenth of the time
     try:

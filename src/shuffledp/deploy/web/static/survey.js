@@ -6,6 +6,8 @@ const form = document.getElementById("survey");
 const button = form.querySelector("button");
 const status = document.getElementById("status");
 const consent = document.getElementById("consent");
+// Who needs a code has it at the end of the address, which browsers send nobody.
+const code = new URLSearchParams(location.hash.slice(1)).get("code") ?? undefined;
 const questions = [...form.querySelectorAll("fieldset")];
 
 /** The answer that is chosen, or null: a label, a list of labels, or a number as it was typed. */
@@ -58,7 +60,7 @@ async function send(question) {
     if (state === "kept") lock(question);
   };
   try {
-    const receipt = await report(question.dataset.task, isKept ? undefined : answerOf(question), { onState });
+    const receipt = await report(question.dataset.task, isKept ? undefined : answerOf(question), { onState, code });
     complain(question, receipt.answer === "late" ? words.errors.late : "");
     show(question, receipt);
     question.dataset.done = "true";

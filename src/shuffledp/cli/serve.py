@@ -1,0 +1,102 @@
+"""``shuffledp serve``: a server of a task, or pages for respondents."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shuffledp.cli import options as shared
+from shuffledp.cli.options import cli, options, require_service
+
+# Of servers that one file of settings describes, and of pages for one or several tasks.
+_SERVERS = ("shuffler", "analyzer")
+_PAGES = ("survey", "pilot")
+
+
+@cli.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
+@click.argument("role", type=click.Choice([*_SERVERS, *_PAGES]))
+@click.argument("tasks", type=shared.PATH, nargs=-1)
+@options(
+    """
+    --config PATH  For shuffler and analyzer: its file of settings.
+    --instance N
+        A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
+    is_check=--check  Open settings, task, keys and store as the server would, compare private keys
+        with the published list, and end. Stop the server first.
+    --accept-clock    Believe the clock, however far it is from when the server ran last, or from
+        the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
+        taking in reports and closing epochs, and keys of an analyzer from being destroyed.
+    --listen ADDRESS:PORT  For pages: where they are.  [default: 127.0.0.1:8400]
+    --title TEXT      For pages: heading of the survey; by default the first task's name.
+    --owner TEXT      For pages: name of who runs the survey.
+    """,
+    instance=click.IntRange(min=0),
+)
+def serve(
+    *, role: str, tasks: tuple[Path, ...], listen: str, title: str | None, owner: str | None,
+    config: Path | None, **server: Any,
+) -> None:  # fmt: skip
+    """Run a server of a task, or pages for TASKS, until it is told to end; prints its URL.
+
+    The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
+    The analyzer fetches batches, and keeps estimates with their guarantee. Killed at any moment and
+    started again the one loses no report that it acknowledged, the other spends nothing twice.
+
+    survey is the page on which people answer TASKS, files or folders of tasks. pilot runs all of it
+    for folders of tasks in one process, to try it out: shufflers, analyzers, survey.
+    """
+    require_service()
+    if role in _SERVERS:
+        if config is None or tasks:
+            raise click.UsageError(f"{role} needs --config, and no TASKS")
+        _serve_role(role, config, **server)
+        return
+    if config is not None or any(server.values()):
+        raise click.UsageError(f"{role} takes TASKS: leave --config and options of servers out")
+    if not tasks:
+        raise click.UsageError(f"{role} needs TASKS, such as the folder of shuffledp task create")
+    named = {"title": title or "", "owner": owner or ""}
+    from shuffledp.deploy.web import pilot
+
+    def say(survey: str) -> None:
+        click.echo(f"survey: {survey}")
+        sys.stdout.flush()
+
+    run = pilot.serve_pilot if role == "pilot" else pilot.serve_survey
+    run(tasks, say, listen=listen, **named)
+
+
+def _serve_role(
+    role: str, config: Path, *, instance: int, is_check: bool, accept_clock: bool
+) -> None:
+    """Run one of the two servers of a task."""
+    from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
+
+    is_shuffler = role == "shuffler"
+    kind = ShufflerSettings if is_shuffler else AnalyzerSettings
+    settings = kind.read(config)
+    if instance and (role == "analyzer" or settings.database is None):
+        raise click.UsageError("--instance is for a shuffler whose settings name a database")
+    if is_check:
+        from shuffledp.deploy.restore import opened
+
+        with opened(settings):
+            click.echo(f"{config} and its task are sound, and the store opens")
+    elif is_shuffler:
+        from shuffledp.deploy.shuffler_server import serve_shuffler
+
+        def read() -> ShufflerSettings:
+            return ShufflerSettings.read(config).of_instance(instance)
+
+        serve_shuffler(read, say_url, accept_clock=accept_clock)
+    else:
+        from shuffledp.deploy.analyzer_server import serve_analyzer
+
+        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url, accept_clock=accept_clock)
+
+
+def say_url(url: str) -> None:
+    """Print where a server is, at once also into a pipe."""
+    click.echo(url)
+    sys.stdout.flush()

@@ -1,0 +1,120 @@
+"""A whole collection in one process, to try it out: shuffler, analyzer and survey.
+
+One owner runs everything here, so nothing but local noise protects anybody; each page says so.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from socket import socket
+from typing import Any, Self
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from shuffledp.deploy.analyzer_server import analyzer_service
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.settings import (
+    AnalyzerSettings,
+    ShufflerSettings,
+    address_of,
+    read_task,
+)
+from shuffledp.deploy.shuffler_server import shuffler_service
+from shuffledp.deploy.web.survey import Survey, survey_app
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Applications behind one server: the first at the asked port whose path begins that way."""
+
+    places: Mapping[int, Sequence[tuple[str, ASGIApp]]]
+    #: Begins and ends with all of them, and answers where there is none.
+    app: Starlette
+
+    @classmethod
+    def of(cls, places: Mapping[int, Sequence[tuple[str, ASGIApp]]]) -> Self:
+        """Return these applications as one."""
+
+        @asynccontextmanager
+        async def lifespan(app: Starlette) -> AsyncIterator[None]:
+            inner = [_inner(each) for some in places.values() for _, each in some]
+            async with AsyncExitStack() as stack:
+                for each in inner:
+                    await stack.enter_async_context(each.router.lifespan_context(each))
+                yield
+            app.state.is_failed = any(each.state.is_failed for each in inner)
+
+        app = Starlette(lifespan=lifespan)
+        app.state.is_failed = False
+        return cls(places, app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI has it."""
+        if scope["type"] == "http":
+            for prefix, app in self.places.get(scope["server"][1], ()):
+                if scope["path"].startswith(prefix):
+                    return await app(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def _inner(app: Any) -> Starlette:
+    """Return the application that layers are around."""
+    while not isinstance(app, Starlette):
+        app = app.app
+    return app
+
+
+def serve_survey(
+    tasks: Sequence[Path],
+    on_ready: Callable[[str], None],
+    *,
+    listen: str,
+    title: str = "",
+    owner: str = "",
+) -> None:
+    """Serve the page of tasks, files or folders with a task.bin, until told to end."""
+    paths = (each / "task.bin" if each.is_dir() else each for each in tasks)
+    survey = Survey(tasks=tuple(map(read_task, paths)), title=title, owner=owner)
+    listening = http.listen(*address_of(listen))
+    on_ready(http.url_of(listening))
+    app = survey_app(survey)
+    http.make_server(app).run([listening])
+
+
+def serve_pilot(
+    folders: Sequence[Path],
+    on_ready: Callable[[str], None],
+    *,
+    listen: str,
+    title: str = "",
+    owner: str = "",
+) -> None:
+    """Serve tasks, as `write_task` made their folders, until the process is told to end.
+
+    ``on_ready`` is given the address of the survey, at ``listen``. Shufflers and analyzers are
+    where devices expect them; several may share an address.
+    """
+    with ExitStack() as stack:
+        services = []
+        for folder in folders:
+            read = partial(ShufflerSettings.read, folder / "shuffler.toml")
+            services.append(stack.enter_context(shuffler_service(read)))
+            read_other = partial(AnalyzerSettings.read, folder / "analyzer.toml")
+            services.append(stack.enter_context(analyzer_service(read_other)))
+        tasks = tuple(each.task for each in services[::2])
+        survey = Survey(tasks=tasks, title=title, owner=owner, is_trial=True)
+        found = [(each.settings.listen, each.base, each.app) for each in services]
+        found.append((listen, "/", survey_app(survey)))
+        sockets: dict[str, socket] = {}
+        places: dict[int, list[tuple[str, ASGIApp]]] = {}
+        for address, prefix, app in found:
+            if address not in sockets:
+                sockets[address] = http.listen(*address_of(address))
+            places.setdefault(sockets[address].getsockname()[1], []).append((prefix, app))
+        for each in services:
+            each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
+        on_ready(http.url_of(sockets[listen]))
+        http.make_server(Together.of(places)).run(list(sockets.values()))

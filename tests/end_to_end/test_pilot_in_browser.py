@@ -1,0 +1,112 @@
+"""A whole collection in one process: people answer in Chromium, and the estimates are collected."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import polars as pl
+import pytest
+from playwright.sync_api import expect
+
+from end_to_end.clocked import EPOCH, HALF, OVER, Clock
+from golden.net.exchange import free_address
+from shuffledp.cli.main import TERMINATED, main
+
+pytestmark = pytest.mark.browser
+
+# The browser's clock agrees with that of the servers, which the test moves.
+_BEHIND = f"const now = Date.now; Date.now = () => now() - {1000 * OVER};"
+_DONE = "Thank you. Your reports have arrived."
+
+
+@pytest.fixture
+def clock(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Clock(tmp_path, monkeypatch, behind=HALF + OVER)
+
+
+@pytest.fixture
+def pilot(clock):
+    """Return what makes tasks of these questions, serves them, and returns the page's address."""
+    started = []
+
+    def serve(*questions, min_batch):
+        shuffler, analyzer = free_address(), free_address()
+        for place, words in enumerate(questions):
+            clock.run(
+                "task", "create", "--question", f"Question {place}", *words, "--epsilon0", "3",
+                "--epsilon", "3", "--delta", "1e-6", "--min-batch", str(min_batch),
+                "--epoch", EPOCH, "--grace", "1s", "--shuffler", shuffler, "--analyzer", analyzer,
+                "--out", f"task-{place}",
+            )  # fmt: skip
+        clock.move(HALF)
+        folders = [f"task-{place}" for place in range(len(questions))]
+        command = [clock.shuffledp, "serve", "pilot", *folders, "--listen", free_address()]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        word, _, address = started[0].stdout.readline().partition(" ")
+        assert word == "survey:"
+        return address.strip()
+
+    yield serve
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=600)
+        assert process.returncode == TERMINATED
+
+
+def respond(browser, url, *answers):
+    """Answer as a new person, by labels or numbers; return the requests with their bodies."""
+    context = browser.new_context()
+    context.set_default_timeout(0.0)
+    context.add_init_script(_BEHIND)
+    page, sent = context.new_page(), []
+    page.on("request", lambda each: sent.append((each.method, each.url, each.post_data_buffer)))
+    page.goto(url)
+    expect(page.locator("button")).to_be_enabled()
+    for question, answer in zip(page.locator("fieldset").all(), answers, strict=True):
+        if isinstance(answer, str):
+            question.get_by_label(answer, exact=True).check()
+        else:
+            question.locator("input").fill(str(answer))
+    page.locator("#consent").check()
+    page.locator("button").click()
+    expect(page.locator("#status")).to_have_text(_DONE)
+    assert page.locator(".receipt").count() == len(answers)
+    assert context.cookies() == []
+    context.close()
+    return sent
+
+
+def test_people_answer_and_the_operator_collects(browser, pilot, clock):
+    url = pilot(["--domain", "yes,no"], ["--mean", "--range", "0,80", "--randomizer", "duchi"], min_batch=12)
+    sent = respond(browser, url, "yes", 38.5)
+    paths = [f"{method} {urlsplit(each).path.rpartition('/')[2]}" for method, each, _ in sent]
+    own, others = paths[:4], paths[4:]
+    assert own[0] == "GET "
+    assert sorted(own[1:]) == ["GET shuffledp.js", "GET survey.css", "GET survey.js"]
+    for place in range(2):
+        task_id = json.loads(check(place))["task_id"]
+        assert others.count(f"GET {task_id}") == 1
+    assert sorted(each for each in others if len(each) < 60) == sorted(
+        2 * ["GET law", "GET keys", "GET keys", "GET analyzer_keys", "POST reports"]
+    )
+    bodies = [body for method, _, body in sent if method == "POST"]
+    assert all(b"yes" not in body and b"38" not in body for body in bodies)
+    respond(browser, url, "no", 0)
+    pl.DataFrame({"x": ["yes"] * 10, "y": [40.0] * 10}).write_csv("others.csv")
+    for place, column in enumerate("xy"):
+        clock.run("send", f"task-{place}/task.bin", "others.csv", "--column", column)
+    clock.move(OVER)
+    for place in range(2):
+        assert main(["collect", f"task-{place}", "--out", f"results-{place}"]) == 0
+        record = json.loads(Path(f"results-{place}/privacy.json").read_bytes())
+        assert record["num_users"] == 12
+        assert record["collected_by"] == "devices"
+
+
+def check(place):
+    """Return a task as JSON."""
+    command = ["shuffledp", "task", "check", f"task-{place}/task.bin", "--json"]
+    return subprocess.run(command, check=True, capture_output=True).stdout
