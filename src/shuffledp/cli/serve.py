@@ -29,7 +29,7 @@ _PAGES = ("survey", "pilot")
         taking in reports and closing epochs, and keys of an analyzer from being destroyed.
     --listen ADDRESS:PORT  For pages: where they are.  [default: 127.0.0.1:8400]
     --title TEXT      For pages: heading of the survey; by default the first task's name.
-    --owner TEXT      For pages: name of who runs the survey.
+    --owner TEXT      For pages: name of the survey's owner.
     """,
     instance=click.IntRange(min=0),
 )
