@@ -80,7 +80,9 @@ def respond(browser, url, *answers):
 
 
 def test_people_answer_and_the_operator_collects(browser, pilot, clock):
-    url = pilot(["--domain", "yes,no"], ["--mean", "--range", "0,80", "--randomizer", "duchi"], min_batch=12)
+    url = pilot(
+        ["--domain", "yes,no"], ["--mean", "--range", "0,80", "--randomizer", "duchi"], min_batch=12
+    )
     sent = respond(browser, url, "yes", 38.5)
     paths = [f"{method} {urlsplit(each).path.rpartition('/')[2]}" for method, each, _ in sent]
     own, others = paths[:4], paths[4:]
