@@ -9,12 +9,18 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import KINDS
+from groups.attacks.test_attacking import RAW, UNIFORM, households
 from shuffledp.collection import report_files
 from shuffledp.collection.run import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.engines import processes as engine
 from shuffledp.engines.processes import Processes, usable_cores
+from shuffledp.groups.attacks.adversaries import (
+    attack_by_gaussian_process,
+    attack_by_majority_vote,
+    learn_local_laws,
+)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +118,46 @@ def test_blocks_have_words_of_their_own_without_a_seed_too(two):
     # Two blocks of the same words would agree in 500 places; 2,000 draws out of a million
     # are all different but for about two.
     assert len(np.unique(drawn)) > 1950
+
+
+# ------------------------------------------------------------------ simulations and graphs
+def attacks():
+    """Return a survey of households, and what two attacks and learning find by an engine."""
+    survey = households(num=12)
+
+    def found(engine):
+        how = {"num_trials": 3, "engine": engine}
+        return (
+            attack_by_majority_vote(
+                survey, [RAW, UNIFORM], num_resamplings=3, entropy=Entropy.from_seed(1), **how
+            ),
+            attack_by_gaussian_process(survey, [RAW], entropy=Entropy.from_seed(2), **how),
+            learn_local_laws(survey, [UNIFORM], entropy=Entropy.from_seed(3), **how),
+        )
+
+    return found
+
+
+def exact_account(engine):
+    cycle = [(number, (number + step) % 199) for number in range(199) for step in (1, 7, 31)]
+    return sdp.network.account_network(
+        sdp.network.Graph.from_edges(cycle),
+        sdp.LocalProfile(epsilon0=1.0),
+        rounds=[3, 5],
+        delta=1e-6,
+        positions="exact",
+        engine=engine,
+    ).to_json_dict()
+
+
+@pytest.mark.slow
+def test_attacks_and_position_laws_do_not_depend_on_the_number_of_processes():
+    found = attacks()
+    wanted = found(map), exact_account(None)
+    assert len(set(wanted[0][0][0].trials)) > 1  # trials have words of their own
+    for number in (1, 2, 3):
+        with Processes(number) as processes:
+            assert (found(processes.map), exact_account(processes.map)) == wanted
 
 
 def plan_of(num_users, **how):

@@ -39,6 +39,8 @@ simulation_options = options(
         columns of --groups-by. Groups by a graph or a file need them, but for
         the majority vote.
     --trials N  Number of repetitions, over which standard deviations are taken.  [default: 10]
+    --processes N  Number of processes that work on trials; by default the cores that this one may
+        use, after a second of work.
     --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
     {JSON}
     """,
@@ -55,13 +57,17 @@ def _simulate(
     (grouping, alpha), name = required_groups(ways, alpha), asked.pop("shuffler")
     trials, entropy = asked.pop("trials"), sdp.Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
-    with console.progress_bar(_HINTS) as on_progress:
+    with (
+        console.progress_bar(_HINTS) as on_progress,
+        sdp.engines.Processes(asked.pop("processes")) as workers,
+    ):
         how: dict[str, Any] = {"on_progress": on_progress}
         asked |= take_reading(asked)
         survey, opened = open_survey(table, asked.pop("column"), grouping, **asked, **how)
         shuffler = opened.shuffler(alpha, name=name, distance=distance)
         compared = usual_arrangements(shuffler)
-        results = measured(survey, compared, num_trials=trials, entropy=entropy, **how)
+        how |= {"num_trials": trials, "entropy": entropy, "engine": workers.map}
+        results = measured(survey, compared, **how)
     record = {
         "simulation": True,
         "num_users": survey.num_users,

@@ -48,10 +48,18 @@ def _up(value: float | None) -> str:
         epsilon.
     {shared.K}
     {shared.DIMENSION}
+    --processes N  Number of processes that follow reports exactly; by default two threads.
     {shared.JSON}
     """,
 )
-def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **asked: Any) -> None:
+def account(
+    *,
+    graph_file: Path,
+    epsilon0: float,
+    randomizer: str | None,
+    processes: int | None,
+    **asked: Any,
+) -> None:
     """Bound the privacy of reports that walk along a graph before they are handed in.
 
     GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
@@ -66,7 +74,11 @@ def account(*, graph_file: Path, epsilon0: float, randomizer: str | None, **aske
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
     graph = sdp.network.read_graph(graph_file)
-    with console.progress_bar() as on_progress:
+    with (
+        console.progress_bar() as on_progress,
+        sdp.engines.Processes(processes) as workers,
+    ):
+        asked["engine"] = None if processes is None else workers.map
         found = sdp.network.account_network(graph, profile, on_progress=on_progress, **asked)
     rows = (found,) if isinstance(found, NetworkAccount) else found.rows
     best = min(rows, key=lambda each: each.epsilon.upper)

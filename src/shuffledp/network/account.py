@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsFloat, SupportsIndex, Unpack, get_args, overload
 
 from shuffledp.amplification.registry import account_epsilon
+from shuffledp.collection.counting import Engine
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.dummies import DummyLaw
@@ -165,6 +166,7 @@ class _Asked(Terms, total=False):
     users: Users
     with_lower: bool
     on_progress: Progress | None
+    engine: Engine | None
 
 
 @overload
@@ -203,6 +205,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     users: Users = "worst",
     with_lower: bool = True,
     on_progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> NetworkAccount | NetworkAccounts:
     """Bound the central epsilon of reports that walk along a graph before they are handed in.
 
@@ -236,8 +239,8 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         have at most, and with rounds "auto" how few are enough for 99 %.
     with_lower : bool
         False saves the time for the lower ends.
-    on_progress : callable, optional
-        Called with the stage, the steps done and the steps in total.
+    on_progress, engine : callable, optional
+        See `NetworkMixing`.
 
     Returns
     -------
@@ -282,6 +285,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         laziness=laziness,
         positions=positions,
         on_progress=on_progress,
+        engine=engine,
     )
     of_walk: Terms = {
         "delta": require_delta(delta),

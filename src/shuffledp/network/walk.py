@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import SupportsIndex, TypeVar
 
 import numpy as np
@@ -146,7 +147,7 @@ def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
         np.multiply(columns, move[:, None], out=moving)
         fixed = walk.graph.starts, walk.graph.neighbours, stay, columns, moving
         step = partial(kernels.step_laws, *fixed)
-        flushed += sum(found for _, found in over_blocks(walk.num_users, step))
+        flushed += sum(over_blocks(walk.num_users, step))
     return flushed
 
 
@@ -219,20 +220,24 @@ _NUM_THREADS = 2
 # So many rows are worth another thread.
 _ROWS_AT_A_TIME = 1 << 16
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def over_blocks(
-    size: int, work: Callable[[int, int], _Result], width: int = _ROWS_AT_A_TIME
-) -> Iterator[tuple[int, _Result]]:
-    """Yield last and work(first, last) of blocks of rows, on two threads if there are several.
-
-    The blocks depend on ``size`` and ``width`` alone, so that sums which are made block by block do
-    not depend on how many threads there are.
-    """
-    ends = [*range(width, size, width), size]
-    if len(ends) == 1:
-        yield size, work(0, size)
+def threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
+    """Yield the result of the function for each item, on two threads if there are several."""
+    if len(items) == 1:
+        yield function(items[0])
         return
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        yield from zip(ends, pool.map(work, [0, *ends[:-1]], ends), strict=True)
+        yield from pool.map(function, items)
+
+
+def over_blocks(size: int, work: Callable[[int, int], _Result]) -> Iterator[_Result]:
+    """Yield work(first, last) of blocks of rows.
+
+    The blocks depend on ``size`` alone, so that sums which are made block by block do not depend on
+    how many threads there are.
+    """
+    ends = [*range(_ROWS_AT_A_TIME, size, _ROWS_AT_A_TIME), size]
+    return threads(lambda block: work(*block), [*pairwise([0, *ends])])

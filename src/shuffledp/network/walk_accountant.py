@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from shuffledp.amplification.registry import account_epsilon
+from shuffledp.collection.counting import Engine
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
@@ -85,6 +86,9 @@ class NetworkMixing:
         where that takes some 20 seconds at most.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
+    engine : callable, optional
+        Where exact laws are followed, if not by two threads: ``map`` of
+        `~shuffledp.engines.processes.Processes`. Numbers do not depend on it.
 
     Raises
     ------
@@ -104,6 +108,7 @@ class NetworkMixing:
         laziness: SupportsFloat = 0.0,
         positions: Positions = "auto",
         on_progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> None:
         if positions not in get_args(Positions):
             raise ParameterError(f"positions = {positions!r} is not one of {get_args(Positions)}")
@@ -114,7 +119,7 @@ class NetworkMixing:
         self._kept = kept.setdefault(self.walk.laziness, _Kept())
         self.graph = graph
         self.positions: Positions = positions
-        self._report = on_progress or no_progress
+        self._report, self._engine = on_progress or no_progress, engine
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
         self._proved: dict[object, float] = {}  # epsilon, by what `fewest_rounds` was asked
@@ -331,7 +336,10 @@ class NetworkMixing:
         # Asked for, it may take hours; otherwise some seconds.
         hint = " (quicker: positions='spectral')" if self.positions == "exact" else ""
         found = exact_position_bounds(
-            self.walk, rounds, on_progress=lambda stage, *n: self._report(stage + hint, *n)
+            self.walk,
+            rounds,
+            on_progress=lambda stage, *n: self._report(stage + hint, *n),
+            engine=self._engine,
         )
         self._exact.update({each.rounds: each for each in found})
 

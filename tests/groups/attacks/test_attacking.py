@@ -94,7 +94,7 @@ def test_privileged_data_pick_the_household_out_of_the_neighbourhood():
         )[0].mean
         for survey in (blind, told)
     ]
-    assert rates[0] < 0.5
+    assert rates[0] < 0.65  # half of all give each answer
     assert rates[1] > 0.99
 
 

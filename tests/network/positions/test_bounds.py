@@ -1,6 +1,7 @@
 """Bounds on position laws: safe and tight beside exact fractions, on walks of every kind."""
 
-from dataclasses import replace
+import pickle
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -106,6 +107,26 @@ def test_many_blocks_of_starts_with_progress():
         assert bounds.low == pytest.approx((laws / pi).min(axis=1))
         assert bounds.high == pytest.approx((laws / pi).max(axis=1))
         assert bounds.collision == pytest.approx((laws**2).sum(axis=1))
+
+
+def test_blocks_in_other_processes_give_the_same():
+    def elsewhere(function, items):
+        return (pickle.loads(pickle.dumps(function))(item) for item in items)  # noqa: S301  # our own
+
+    seen = np.array([True, False, True, True, True])
+    for name in ("absences", "one"):
+        walk = WALKS[name]
+        how = {"seen": seen[: walk.num_users]}
+        found = [
+            exact_position_bounds(walk, [1, 3], engine=each, **how) for each in (None, elsewhere)
+        ]
+        for one, other in zip(*found, strict=True):
+            for field in fields(one):
+                here, there = getattr(one, field.name), getattr(other, field.name)
+                if field.name != "lowered":
+                    assert np.array_equal(here, there)
+                elif here is not None:
+                    assert np.array_equal(here.tails, there.tails)
 
 
 def test_an_error_in_the_callback_stops_the_work():

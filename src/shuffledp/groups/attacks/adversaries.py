@@ -26,12 +26,14 @@ uniform guess: 0 is perfect, 1 no better than knowing nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Required, SupportsIndex, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.counting import Engine
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.compiled import one_thread
@@ -181,16 +183,23 @@ def _best_prior(points: Floats, targets: Floats, inducing: Floats) -> tuple[floa
     return min(errors, key=lambda prior: errors[prior])
 
 
+class _Trials(TypedDict, total=False):
+    """What `simulate` takes by name: how often, with which words, and who does the work."""
+
+    num_trials: SupportsIndex
+    entropy: Required[Entropy]
+    engine: Engine
+    on_progress: Progress | None
+
+
 def attack_by_majority_vote(
     survey: surveys.AttackedSurvey,
     arrangements: Sequence[surveys.ComparedArrangement],
     *,
     num_neighbours: int = 25,
     num_resamplings: int = 50,
-    num_trials: int = 10,
     success: float = 0.9,
-    entropy: Entropy,
-    on_progress: Progress | None = None,
+    **trials: Unpack[_Trials],
 ) -> tuple[surveys.Measured, ...]:
     """Return the share of people whose answer a majority vote of their neighbours gives away.
 
@@ -200,35 +209,41 @@ def attack_by_majority_vote(
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.
     """
+    how: dict[str, Any] = {"num_neighbours": num_neighbours, "success": success}
+    how["resamplings"] = require_at_least("num_resamplings", num_resamplings, 1)
+    trial = partial(_vote, survey, **how)
+    return surveys.simulate(("majority-vote", "majority vote"), trial, arrangements, **trials)
+
+
+def _vote(
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
+    entropy: Entropy,
+    *,
+    num_neighbours: int,
+    resamplings: int,
+    success: float,
+) -> Iterator[surveys.Found]:
+    """Yield what a trial of the majority vote finds about each arrangement."""
     from shuffledp.groups.group_kernels import vote
 
-    resamplings = require_at_least("num_resamplings", num_resamplings, 1)
-    own = surveys.own_neighbourhoods(survey.neighbourhoods)
-
-    def start() -> surveys.Look:
-        neighbours = choose_neighbours(
-            survey.neighbourhoods,
-            own,
-            num_neighbours=num_neighbours,
-            privileged=survey.privileged,
-            is_category=survey.is_category,
-            entropy=entropy,
-        )
-
-        def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float, ...]]:
-            num_right = np.zeros((2, survey.num_users), dtype=np.int64)
-            for _ in range(resamplings):
-                released = arrangement.arranged(survey.reports(entropy), entropy)
-                codes, word = np.array(released, dtype=np.int32), entropy.words(1)[0]
-                guesses = vote(codes, neighbours, survey.domain_size, word)
-                num_right += survey.codes == np.stack([guesses, released])
-            vulnerable = is_vulnerable(num_right, num_resamplings=resamplings, success=success)
-            return {"share of vulnerable people": tuple(vulnerable.mean(axis=1).tolist())}
-
-        return look
-
-    task = "majority-vote", "majority vote"
-    return surveys.simulate(task, num_trials, arrangements, start, on_progress)
+    neighbours = choose_neighbours(
+        survey.neighbourhoods,
+        surveys.own_neighbourhoods(survey.neighbourhoods),
+        num_neighbours=num_neighbours,
+        privileged=survey.privileged,
+        is_category=survey.is_category,
+        entropy=entropy,
+    )
+    for arrangement in arrangements:
+        num_right = np.zeros((2, survey.num_users), dtype=np.int64)
+        for _ in range(resamplings):
+            released = arrangement.arranged(survey.reports(entropy), entropy)
+            codes, word = np.array(released, dtype=np.int32), entropy.words(1)[0]
+            guesses = vote(codes, neighbours, survey.domain_size, word)
+            num_right += survey.codes == np.stack([guesses, released])
+        vulnerable = is_vulnerable(num_right, num_resamplings=resamplings, success=success)
+        yield {"share of vulnerable people": tuple(vulnerable.mean(axis=1).tolist())}
 
 
 def attack_by_gaussian_process(
@@ -237,9 +252,7 @@ def attack_by_gaussian_process(
     *,
     label_maps: Mapping[str, NDArray[np.integer[Any]]] | None = None,
     num_inducing: int = 400,
-    num_trials: int = 10,
-    entropy: Entropy,
-    on_progress: Progress | None = None,
+    **trials: Unpack[_Trials],
 ) -> tuple[surveys.Measured, ...]:
     """Return the accuracy of guesses by Gaussian-process correlation of public positions.
 
@@ -250,8 +263,22 @@ def attack_by_gaussian_process(
     maps = {"accuracy": np.arange(survey.domain_size)} | {
         f"accuracy, {name}": mapping for name, mapping in (label_maps or {}).items()
     }
+    how: dict[str, Any] = {"positions": positions, "maps": maps, "num_inducing": num_inducing}
+    trial = partial(_correlate, survey, **how)
+    return surveys.simulate(("gaussian-process", "Gaussian process"), trial, arrangements, **trials)
 
-    def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float, ...]]:
+
+def _correlate(
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
+    entropy: Entropy,
+    *,
+    positions: Floats,
+    maps: Mapping[str, NDArray[np.integer[Any]]],
+    num_inducing: int,
+) -> Iterator[surveys.Found]:
+    """Yield what a trial of Gaussian processes finds about each arrangement."""
+    for arrangement in arrangements:
         released = arrangement.arranged(survey.reports(entropy), entropy)
         guesses = gaussian_process_guess(
             positions,
@@ -260,16 +287,13 @@ def attack_by_gaussian_process(
             num_inducing=num_inducing,
             entropy=entropy,
         )
-        return {
+        yield {
             measure: tuple(
                 float((mapping[guess] == mapping[survey.codes]).mean())
                 for guess in (guesses, released)
             )
             for measure, mapping in maps.items()
         }
-
-    task = "gaussian-process", "Gaussian process"
-    return surveys.simulate(task, num_trials, arrangements, lambda: look, on_progress)
 
 
 _FOLDS = 3
@@ -379,10 +403,7 @@ LAMBDA_DEBIASED = "lambda, noise inverted"
 def learn_local_laws(
     survey: surveys.AttackedSurvey,
     arrangements: Sequence[surveys.ComparedArrangement],
-    *,
-    num_trials: SupportsIndex = 10,
-    entropy: Entropy,
-    on_progress: Progress | None = None,
+    **trials: Unpack[_Trials],
 ) -> tuple[surveys.Measured, ...]:
     """Return lambda: how far the learnt local law of the answers is from the true one.
 
@@ -392,22 +413,30 @@ def learn_local_laws(
     predictions as they are lean towards the uniform law by a factor that the randomizer fixes;
     inverting it shows what an analyst who knows the randomizer learns.
     """
+    survey.require_public()
+    return surveys.simulate(
+        ("learnability", "learning"), partial(_learn, survey), arrangements, **trials
+    )
+
+
+def _learn(
+    survey: surveys.AttackedSurvey,
+    arrangements: Sequence[surveys.ComparedArrangement],
+    entropy: Entropy,
+) -> Iterator[surveys.Found]:
+    """Yield what a trial of learning finds about each arrangement."""
     public, groups, domain_size = survey.require_public(), survey.neighbourhoods, survey.domain_size
     own = surveys.own_neighbourhoods(groups)
     truth = local_laws(survey.codes, groups, own, domain_size=domain_size)
     p, q = survey.randomizer.support_probabilities
-
-    def look(arrangement: surveys.ComparedArrangement) -> dict[str, tuple[float]]:
+    for arrangement in arrangements:
         released = arrangement.arranged(survey.reports(entropy), entropy)
         trees = predicted_laws(public, released, domain_size=domain_size, entropy=entropy)
         averages = local_laws(released, groups, own, domain_size=domain_size)
         learnt = {LAMBDA: [trees, averages]}
         if p > q:
             learnt[LAMBDA_DEBIASED] = [debiased_laws(laws, (p, q)) for laws in (trees, averages)]
-        return {
+        yield {
             measure: (min(learnability(laws, truth) for laws in found),)
             for measure, found in learnt.items()
         }
-
-    task = "learnability", "learning"
-    return surveys.simulate(task, num_trials, arrangements, lambda: look, on_progress)

@@ -5,8 +5,9 @@ Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
 """
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.counting import Engine
 from shuffledp.collection.source.tables import Source, open_source, reading
 from shuffledp.collection.uniform_shuffler import Shuffler, UniformShuffler
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import BlockEntropy, Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.labels import holds_numbers, label_series
 from shuffledp.groups.group_rows import EARTH_RADIUS, points_of_people
@@ -311,30 +313,39 @@ def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
 
 #: What a trial finds about an arrangement, by measure: the value of the attack, then of the guess
 #: by own reports, if there is one.
-Look = Callable[[ComparedArrangement], Mapping[str, tuple[float, ...]]]
+Found = Mapping[str, tuple[float, ...]]
 
 
 def simulate(
     task: tuple[str, str],
-    trials: SupportsIndex,
+    trial: Callable[[Sequence[ComparedArrangement], Entropy], Iterable[Found]],
     arrangements: Sequence[ComparedArrangement],
-    start: Callable[[], Look],
-    on_progress: "Progress | None",
+    *,
+    entropy: Entropy,
+    num_trials: SupportsIndex = 10,
+    engine: Engine = map,
+    on_progress: "Progress | None" = None,
 ) -> tuple[Measured, ...]:
-    """Results of independent trials, each over all arrangements.
+    """Results of independent trials, each over all arrangements, wherever an engine has workers.
 
-    ``task`` is its name, and what its progress is called.
+    ``task`` is its name, and what its progress is called. A trial has words of its own, so results
+    do not depend on the engine.
     """
-    num_trials = require_at_least("num_trials", trials, 1)
+    number = require_at_least("num_trials", num_trials, 1)
+    places = map(entropy.spawn().for_block, range(number))
     found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for trial in range(num_trials):
-        look = start()
-        for arrangement in arrangements:
-            for measure, numbers in look(arrangement).items():
+    for done, looks in enumerate(engine(partial(_tried, trial, arrangements), places), 1):
+        for arrangement, look in zip(arrangements, looks, strict=True):
+            for measure, numbers in look.items():
                 found.setdefault((measure, arrangement.name), []).append(numbers)
         if on_progress is not None:
-            on_progress(task[1], trial + 1, num_trials)
+            on_progress(task[1], done, number)
     return tuple(
         Measured(task[0], measure, arrangement, *zip(*numbers, strict=True))
         for (measure, arrangement), numbers in found.items()
     )
+
+
+def _tried(trial: Any, arrangements: Any, place: BlockEntropy) -> list[Found]:
+    """Return what one trial finds."""
+    return list(trial(arrangements, place.open()))

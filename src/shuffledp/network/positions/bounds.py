@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.counting import Engine
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -26,9 +28,9 @@ from shuffledp.network.walk import (
     RandomWalk,
     columns_at_a_time,
     move_laws,
-    over_blocks,
     point_laws,
     relative_error,
+    threads,
 )
 
 #: More than the last few operations on a number can change it by, relative to itself.
@@ -153,6 +155,7 @@ def exact_position_bounds(
     *,
     seen: NDArray[np.bool_] | None = None,
     on_progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> tuple[PositionBounds, ...]:
     """Return bounds on all position laws after some rounds, which meet but for round-off.
 
@@ -172,8 +175,9 @@ def exact_position_bounds(
     non-negative numbers have a relative error of at most n 2^-53 more. The chance to be seen is
     such a sum, and by it laws, and what was set to 0, are divided.
 
-    Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a second on
-    two cores; memory: 35 MB, and 300 bytes for each user and asked round.
+    Blocks of users are followed by two threads, or wherever an ``engine`` has its workers; numbers
+    do not depend on it. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of
+    them a second on two cores; memory: 35 MB, and 300 bytes for each user and asked round.
     """
     asked = [walk.require_rounds(number) for number in rounds]
     if not asked:
@@ -187,21 +191,11 @@ def exact_position_bounds(
     extremes = np.zeros((len(references), 4, num_users))
     tails = np.zeros((len(references), num_users, grid.size - 1), np.float32)
 
-    def note(first: int, last: int) -> None:
-        laws = point_laws(walk, np.arange(first, last))
-        flushed = done = 0
-        for row, (stop, law, given) in enumerate(references):
-            flushed += move_laws(walk, laws, done, stop)
-            done = stop
-            lost = flushed * LEAST_PROBABILITY
-            shown, shares = (laws, 1.0) if given is None else _given(laws, law, given)
-            found = tails_of_laws(shown, law, grid, widened)
-            tails[row, first:last], extremes[row, :3, first:last] = found
-            extremes[row, 0, first:last] *= shares
-            extremes[row, 3, first:last] = lost / np.maximum(shares, lost or 1.0)
-
+    note, width = partial(_noted, walk, references, grid, widened), columns_at_a_time(num_users)
+    blocks = [(first, min(first + width, num_users)) for first in range(0, num_users, width)]
     report = on_progress or no_progress
-    for last, _ in over_blocks(num_users, note, columns_at_a_time(num_users)):
+    for (first, last), found in zip(blocks, (engine or threads)(note, blocks), strict=True):
+        tails[:, first:last], extremes[:, :, first:last] = found
         report("position laws", last, num_users)
     bounds: dict[int, PositionBounds] = {}
     for (stop, law, given), (low, high, squares, lost), above in zip(
@@ -225,14 +219,37 @@ def exact_position_bounds(
             error=4.0 * of_sums,
             lost=float(lost.max(initial=0.0)),
         )
-        first = bounds.setdefault(stop, each)
-        if first is not each:
-            bounds[stop] = replace(first, lowered=each)
+        before = bounds.setdefault(stop, each)
+        if before is not each:
+            bounds[stop] = replace(before, lowered=each)
     return tuple(bounds[number] for number in asked)
 
 
 # What laws are compared with after some rounds, given that reports are at these places.
 _Reference = tuple[int, Floats, NDArray[np.bool_] | None]
+
+
+def _noted(
+    walk: RandomWalk,
+    references: "list[_Reference]",
+    grid: Floats,
+    widened: float,
+    users: tuple[int, int],
+) -> tuple[NDArray[np.float32], Floats]:
+    """Return tails and extremes of the laws of users from the first to below the last."""
+    laws = point_laws(walk, np.arange(*users))
+    tails = np.empty((len(references), laws.shape[1], grid.size - 1), np.float32)
+    extremes = np.empty((len(references), 4, laws.shape[1]))
+    flushed = done = 0
+    for row, (stop, law, given) in enumerate(references):
+        flushed += move_laws(walk, laws, done, stop)
+        done = stop
+        lost = flushed * LEAST_PROBABILITY
+        shown, shares = (laws, 1.0) if given is None else _given(laws, law, given)
+        tails[row], extremes[row, :3] = tails_of_laws(shown, law, grid, widened)
+        extremes[row, 0] *= shares
+        extremes[row, 3] = lost / np.maximum(shares, lost or 1.0)
+    return tails, extremes
 
 
 def _given(laws: Floats, law: Floats, places: NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -319,7 +319,7 @@ def certified_norm(
         factor = 2.0 / beta if step > 1 else 1.0 / beta
         fixed = graph.starts, graph.neighbours, laziness, factor, current, previous
         advance = partial(kernels.chebyshev_step, *fixed)
-        squares = np.sum([found for _, found in over_blocks(num_users, advance)], axis=0)
+        squares = np.sum([*over_blocks(num_users, advance)], axis=0)
         lost_a_step += kappa * (factor * norms + before)
         lost += lost_a_step
         current, previous = previous, current
