@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, MissingPackageError, ParameterError
-from shuffledp.engines import spark, spark_sessions
+from shuffledp.engines import spark, spark_blocks, spark_sessions
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of its sockets and pandas
 
@@ -172,6 +172,19 @@ def test_every_kind_of_report_passes_through(session, name, tmp_path):
     path = tmp_path / "reports.parquet"
     sdp.collection.write_reports(path, [drawn], plan.randomizer)
     assert spark.estimate(session.read.parquet(str(path)), plan).to_json_dict() == wanted
+    # As files of Spark are read on one machine, and by its workers.
+    folder = tmp_path / "shuffled"
+    spark.shuffle(reports, num_files=2).write.parquet(str(folder))
+    for engine in (map, spark.Workers().map):
+        assert sdp.estimate(folder, plan, engine=engine).to_json_dict() == wanted
+
+
+@pytest.mark.slow
+def test_what_is_wrong_in_a_file_is_said_by_workers_too(session, tmp_path):
+    assert session
+    pl.DataFrame({"report": ["what?"]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="never makes"):
+        sdp.estimate(tmp_path, plan_of(), engine=spark.Workers().map)
 
 
 @pytest.mark.slow
@@ -179,7 +192,7 @@ def test_each_block_has_the_reports_of_one_machine(session, monkeypatch):
     """Blocks as Spark forms them, each randomized here in the order of its ids."""
     from pyspark.sql import functions
 
-    monkeypatch.setattr(spark, "_ROWS_A_BLOCK", 100)
+    monkeypatch.setattr(spark_blocks, "_ROWS_A_BLOCK", 100)
     plan, key = plan_of(), key_of(SEED)
     found = reports_in(spark.randomize(frame_of(session), "value", plan, id_column="id", seed=SEED))
     salt = int.from_bytes(derived_key(key, b"blocks", 0)[:8], "big", signed=True)

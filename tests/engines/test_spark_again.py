@@ -8,7 +8,7 @@ import pytest
 
 from engines.test_spark import NUM_USERS, SEED, frame_of, key_of, plan_of, reports_in
 from shuffledp.core.errors import DataError
-from shuffledp.engines import spark
+from shuffledp.engines import spark, spark_blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -67,7 +67,7 @@ def test_the_key_is_in_no_plan_history_log_or_file(cluster, capfd):
     assert any(path.is_relative_to(work) for path in files)
     for text in (said.out.encode(), said.err.encode(), *(path.read_bytes() for path in files)):
         assert not any(form in text for form in forms)
-    assert repr(key) not in repr(spark._with_key(spark._check, key, None))
+    assert repr(key) not in repr(spark_blocks._with_key(spark_blocks._check, key, None))
 
 
 def spark_work(session):
@@ -142,13 +142,15 @@ def by_partition(keyed, table):
     from pyspark import TaskContext
 
     from shuffledp.core.entropy import Entropy
-    from shuffledp.engines import spark
+    from shuffledp.engines import spark_blocks
 
-    values = spark._opened(keyed, table).values
+    values = spark_blocks._opened(keyed, table).values
     entropy = Entropy.from_seed(TaskContext.get().partitionId())
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, entropy).data
-    return pa.table({"report": spark.as_column(drawn, law, keyed.terms.value.question.labels)})
+    return pa.table(
+        {"report": spark_blocks.as_column(drawn, law, keyed.terms.value.question.labels)}
+    )
 
 
 def afresh(keyed, table):
@@ -156,12 +158,14 @@ def afresh(keyed, table):
     import pyarrow as pa
 
     from shuffledp.core.entropy import Entropy
-    from shuffledp.engines import spark
+    from shuffledp.engines import spark_blocks
 
-    values = spark._opened(keyed, table).values
+    values = spark_blocks._opened(keyed, table).values
     law = keyed.terms.value.randomizer
     drawn = law.randomize(values, Entropy.from_operating_system()).data
-    return pa.table({"report": spark.as_column(drawn, law, keyed.terms.value.question.labels)})
+    return pa.table(
+        {"report": spark_blocks.as_column(drawn, law, keyed.terms.value.question.labels)}
+    )
 
 
 @pytest.mark.parametrize("name", ["fails", "dies", "slow", "loses"])
@@ -169,7 +173,7 @@ def afresh(keyed, table):
 def test_rows_are_randomized_once_whatever_runs_again(cluster, tmp_path, monkeypatch, name, where):
     """Each row has one report, the same as undisturbed; none is lost and none is twice."""
     session, folder = cluster
-    monkeypatch.setattr(spark, "_ROWS_A_BLOCK", 100)
+    monkeypatch.setattr(spark_blocks, "_ROWS_A_BLOCK", 100)
     plan = plan_of()
     rows = frame_of(session)
     wanted = reports_in(spark.randomize(rows, "value", plan, id_column="id", seed=SEED))
@@ -188,7 +192,7 @@ def test_rows_are_randomized_once_whatever_runs_again(cluster, tmp_path, monkeyp
 def test_planted_errors_are_seen(cluster, monkeypatch, planted):
     """The same comparison, over how many tasks there are, tells laws that draw by place apart."""
     session, _ = cluster
-    monkeypatch.setattr(spark, "_ROWS_A_BLOCK", 100)
+    monkeypatch.setattr(spark_blocks, "_ROWS_A_BLOCK", 100)
 
     def both():
         found = []
@@ -203,7 +207,7 @@ def test_planted_errors_are_seen(cluster, monkeypatch, planted):
 
     one, other = both()
     assert one == other
-    monkeypatch.setattr(spark, "_report", planted)
+    monkeypatch.setattr(spark_blocks, "_report", planted)
     one, other = both()
     assert one != other
 

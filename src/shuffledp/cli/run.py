@@ -290,12 +290,11 @@ def estimate(
         console.progress_bar() as on_progress,
         sdp.engines.Processes(processes) as workers,
     ):
-        how = {**given, **intervals, **ways}
-        if is_on_spark:
-            result = sdp.spark.estimate_files(reports, planned, **how)
-        else:
-            how |= {"engine": workers.map, "on_progress": on_progress}
-            result = sdp.estimate(reports, planned, **how)
+        how = {**given, **intervals, **ways, "on_progress": on_progress, "engine": workers.map}
+        path = reports
+        if is_on_spark:  # whose workers may be in another folder
+            path, how["engine"] = reports.absolute(), sdp.spark.Workers().map
+        result = sdp.estimate(path, planned, **how)
         result = replace(result, about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
         files |= ways

@@ -65,11 +65,19 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
             f"column {COLUMN!r} has {count} rows without a report, or with one that the plan's "
             "randomizer never makes: pass missing='drop' to leave empty rows out"
         )
+    if column.dtype == pl.Binary:  # packed bits as Apache Spark stores them
+        return _packed(column, fingerprint)
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()
         smallest = np.min_scalar_type(max(len(column.dtype.categories) - 1, 0))
         return Reports(data=codes.astype(smallest), fingerprint=fingerprint)
     return Reports(data=np.ascontiguousarray(column.to_numpy()), fingerprint=fingerprint)
+
+
+def _packed(column: "pl.Series", fingerprint: str) -> Reports:
+    """Return the reports of rows of bytes, as many in each."""
+    data = np.frombuffer(b"".join(column), dtype=np.uint8)
+    return Reports(data=data.reshape(len(column), -1), fingerprint=fingerprint)
 
 
 def write_reports(
@@ -313,5 +321,8 @@ def as_encoded(source: tables.Source, question: Any, randomizer: Any) -> "pl.Exp
     if randomizer.name == "k-rr":
         return source.label().cast(pl.Enum(list(question.labels)), strict=False)
     drawn = to_frame(randomizer.randomize(question.no_values, Entropy.from_seed(0)))
-    column = source.label() if source.dtypes[0] == pl.String else pl.col(COLUMN)
-    return column.cast(drawn.schema[COLUMN], strict=False)
+    dtype, held = drawn.schema[COLUMN], source.dtypes[0]
+    column = source.label() if held == pl.String else pl.col(COLUMN)
+    if held == pl.Binary and isinstance(dtype, pl.Array):
+        return pl.when(column.bin.size() == randomizer.num_report_bytes).then(column)
+    return column.cast(dtype, strict=False)

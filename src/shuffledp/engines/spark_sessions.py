@@ -49,7 +49,8 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
         require_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("shuffledp")
-        for name, value in (settings or {}).items():
+        alone = {"spark.executorEnv.POLARS_MAX_THREADS": "1"}  # of many workers
+        for name, value in (alone | dict(settings or {})).items():
             builder = builder.config(name, value)
         found = builder.getOrCreate()
     return found
@@ -89,11 +90,12 @@ def session_of(frame: Any) -> "SparkSession":
 @contextmanager
 def told() -> Iterator[None]:
     """Turn an error of ours in a task into the same error here."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PythonException
 
     try:
         yield
-    except PythonException as error:
+    except (PythonException, Py4JJavaError) as error:
         found = re.findall(r"^shuffledp\.core\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
         if not found:
             raise
@@ -102,7 +104,9 @@ def told() -> Iterator[None]:
 
 
 class Workers:
-    """Spark's workers as an engine for pieces of work, such as pages of sealed reports.
+    """Spark's workers as an engine for pieces of work: files of reports, pages of sealed ones.
+
+    Each worker reads the files itself, by their absolute paths.
 
     Examples
     --------
@@ -121,4 +125,6 @@ class Workers:
         waiting = iter(items)
         each = 2 * self._context.defaultParallelism
         while some := list(islice(waiting, each)):
-            yield from self._context.parallelize(some, len(some)).map(function).collect()
+            with told():
+                found = self._context.parallelize(some, len(some)).map(function).collect()
+            yield from found

@@ -1,0 +1,289 @@
+"""Rows of Apache Spark in blocks by their ids, each randomized the same however often it is read.
+
+Spark runs tasks again: after a lost executor, a failed fetch, or to be quicker. Whatever is drawn
+by place or partition then gives a person a second report. Here no task draws: rows belong to blocks
+by a hash of an id that the caller names, and the words of a block are the AES-256 keystream of a
+key of its own, derived from one that the driver asks the operating system for. Before anything is
+randomized one job notes a keyed digest of each block, its ids and values; a block that is read
+again, and is not the same to the byte, ends the job. So a row has the same report in each attempt.
+
+The key travels in the serialized function of the tasks, as the true answers do in their rows: in no
+column, literal, plan, property or variable broadcast by this program, which are written down.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.plan import Plan, require_plan
+from shuffledp.collection.questions.question import require_column
+from shuffledp.collection.report_files import COLUMN, to_frame
+from shuffledp.collection.shuffling import UNIFORM
+from shuffledp.collection.source.columns import Column, cautions_of_missing
+from shuffledp.collection.source.tables import Source, require_users
+from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.lazy_polars import pl
+from shuffledp.core.reports import Reports
+from shuffledp.engines.spark_sessions import session_of, told
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# Rows of a block of ids, and how many blocks there are at most.
+_ROWS_A_BLOCK: Final = 1 << 16
+_MOST_BLOCKS: Final = 1 << 17
+_DIGEST_BYTES: Final = 16
+
+# The share of different ids, told within 2 %, below which nothing else is looked at.
+_FEW_IDS: Final = 0.8
+
+_ID: Final = "__id"
+_BLOCK: Final = "__block"
+
+_WIDER: Final = {"UInt8": "Int16", "UInt16": "Int32", "UInt32": "Int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What tasks know of a collection; nothing of it is secret, and it may be large."""
+
+    question: Any
+    randomizer: Any
+    names: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    digests: dict[int, bytes] = field(default_factory=dict)
+
+
+def prepared(  # noqa: PLR0917  # as its two callers
+    frame: "DataFrame",
+    column: str | None,
+    plan: Plan[Any],
+    id_column: str | None,
+    seed: SupportsIndex | None,
+    reading: dict[str, Any],
+) -> "tuple[DataFrame, int, tuple[str, ...]]":
+    """Return the frame of reports, once all rows are checked, the number of users, and cautions."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    require_plan(plan)
+    context = session_of(frame).sparkContext
+    names = _names(frame, column, plan, id_column, reading)
+    if plan.dummies or plan.shuffling != UNIFORM or plan.question.has_rounds:
+        raise ParameterError(
+            f"plan of {plan.question.kind} with the {plan.shuffling.name} shuffler: on Spark "
+            "reports are shuffled once, uniformly and without dummies; run it on one machine"
+        )
+    key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
+    terms = _Terms(plan.question, plan.randomizer, names, reading)
+    blocks = _in_blocks(frame, id_column, names, key)
+    with told():
+        checked = (
+            blocks.applyInArrow(_with_key(_check, key, context.broadcast(terms)), _CHECKED)
+            .toArrow()
+            .to_pydict()
+        )
+    if repeated := sum(checked["repeated"]):
+        raise DataError(
+            f"column {id_column!r} has {repeated:,} ids that were there before: name a column with "
+            "an id of each row, and one row a person"
+        )
+    num_users = sum(checked["num_users"])
+    require_users(num_users, f"the frame has {num_users} rows with a value")
+    has_category = "other" in plan.question.reads
+    how: Any = {"has_category": has_category}
+    cautions = cautions_of_missing(sum(checked["num_missing"]), num_users, **how)
+    said = (each for block in checked["cautions"] for each in block)
+    cautions = (*dict.fromkeys(said), *cautions)
+    digests = dict(zip(checked["block"], checked["digest"], strict=True))
+    terms = replace(terms, digests=digests)
+    nobody = plan.randomizer.randomize(plan.question.no_values, Entropy.from_seed(0)).data
+    kind = as_column(nobody, plan.randomizer, plan.question.labels).type
+    schema = StructType([StructField(COLUMN, from_arrow_type(kind))])
+    drawn = blocks.applyInArrow(_with_key(_report, key, context.broadcast(terms)), schema)
+    return drawn, num_users, cautions
+
+
+def _names(
+    frame: "DataFrame", column: str | None, plan: Plan[Any], id_column: str | None, reading: Any
+) -> tuple[str, ...]:
+    """Return the columns of the values; raise unless they and the ids can be read."""
+    from pyspark.sql.types import IntegralType, StringType
+
+    if id_column is None:
+        raise ParameterError(
+            "id_column is missing: Spark may run a task again, and only a row that has an id of "
+            "its own is randomized once; give id_column=..., a primary key; without one add it "
+            "(monotonically_increasing_id), and store the frame before, as ids computed anew change"
+        )
+    if unfit := [name for name in reading if name not in plan.question.reads]:
+        raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
+    names = plan.question.table_columns or ((column,) if column else ())
+    if not names:
+        raise ParameterError("column is missing: name the column with the values")
+    for name in (id_column, *names):
+        if name not in frame.columns:
+            shown = ", ".join(frame.columns)
+            raise DataError(f"the frame has no column {name!r} (its columns: {shown})")
+    dtype = frame.schema[id_column].dataType
+    if not isinstance(dtype, IntegralType | StringType):
+        raise ParameterError(
+            f"id_column = {id_column!r} is of type {dtype.simpleString()}: give whole numbers or "
+            "text, such as CAST(... AS STRING)"
+        )
+    return tuple(names)
+
+
+def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: bytes) -> Any:
+    """Return the rows grouped into blocks by a hash of their ids; raise for ids that cannot be."""
+    from pyspark.sql import functions as F  # noqa: N812  # as Spark's own pages call it
+
+    def named(name: str) -> Any:
+        return F.col("`" + name.replace("`", "``") + "`")
+
+    ids = named(id_column)
+    counts = (F.count(F.lit(1)), F.count(ids), F.approx_count_distinct(ids, 0.02))
+    num_rows, num_ids, num_different = frame.select(*counts).collect()[0]
+    where = f"column {id_column!r}"
+    if num_ids < num_rows:
+        missing = num_rows - num_ids
+        raise DataError(f"{where} is null in {missing:,} of {num_rows:,} rows: give each an id")
+    if num_different < _FEW_IDS * num_rows:
+        raise DataError(
+            f"{where} has about {num_different:,} different ids in {num_rows:,} rows: name a "
+            "column with an id of each row, and one row a person"
+        )
+    number = min(-(-num_rows // _ROWS_A_BLOCK), _MOST_BLOCKS) or 1
+    # Which rows meet in a block is no secret, but nobody who chose ids could foresee it.
+    salt = int.from_bytes(derived_key(key, b"blocks", 0)[:WORD_BYTES], "big", signed=True)
+    block = F.pmod(F.xxhash64(ids, F.lit(salt)), F.lit(number)).cast("bigint")
+    columns = (named(name) for name in names)
+    return frame.select(ids.alias(_ID), *columns, block.alias(_BLOCK)).groupBy(_BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A secret for tasks, which is printed nowhere, and terms that are none."""
+
+    key: bytes = field(repr=False)
+    terms: Any
+
+
+def _with_key(function: Callable[..., Any], key: bytes, terms: Any) -> Callable[..., Any]:
+    """Return a function of tables for tasks, small enough to stay out of files.
+
+    Spark writes a serialized function of more than a megabyte to a disk; this one has a key, and of
+    all else a reference.
+    """
+    return partial(function, _Keyed(key, terms))
+
+
+_CHECKED: Final = (
+    "block bigint, num_users bigint, num_missing bigint, repeated bigint, digest binary, "
+    "cautions array<string>"
+)
+
+
+def _check(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
+    """Return the number of users of a block, of repeated ids, its digest, and its cautions."""
+    import pyarrow as pa
+
+    block = _opened(keyed, table)
+    num_users, num_missing = len(block.values), block.column.num_missing
+    own = cautions_of_missing(num_missing, num_users, has_category="other" in block.reads)
+    row = {
+        "block": block.number,
+        "num_users": num_users,
+        "num_missing": num_missing,
+        "repeated": block.repeated,
+        "digest": block.digest,
+        "cautions": [each for each in block.column.cautions if each not in own],
+    }
+    names = ("block", "num_users", "num_missing", "repeated")
+    schema = [*((name, pa.int64()) for name in names), ("digest", pa.binary())]
+    schema += [("cautions", pa.list_(pa.string()))]
+    return pa.Table.from_pylist([row], schema=pa.schema(schema))
+
+
+def _report(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
+    """Return the reports of a block, which is the one that was checked."""
+    import pyarrow as pa
+
+    terms, block = keyed.terms.value, _opened(keyed, table)
+    if terms.digests.get(block.number) != block.digest:
+        raise DataError(
+            "rows are not those that were checked before: the frame changes when it is computed "
+            "again; store it first, and randomize what is stored"
+        )
+    law = terms.randomizer
+    entropy = Entropy.from_key(derived_key(keyed.key, b"rows", block.number))
+    data = law.randomize(block.values, entropy).data
+    return pa.table({COLUMN: as_column(data, law, terms.question.labels)})
+
+
+class _Block(NamedTuple):
+    """A block's values in the order of its ids, how many ids repeat, and a keyed digest."""
+
+    number: int
+    values: Any
+    repeated: int
+    digest: bytes
+    column: Column
+    reads: tuple[str, ...]
+
+
+def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
+    """Return a block of rows, its values checked."""
+    terms, number = keyed.terms.value, table[_BLOCK][0].as_py()
+    frame: Any = pl.from_arrow(table)
+    frame = frame.sort(_ID)
+    source = Source(frame.lazy().select(terms.names), terms.names, "the frame")
+    column = terms.question.read(source, **terms.reading)
+    require_column(terms.question, column)
+    blocks = list(column.blocks())
+    is_array = isinstance(blocks[0], np.ndarray)
+    values = np.concatenate(blocks) if is_array else pl.concat(blocks)
+    key = derived_key(keyed.key, b"digest", number)
+    digest = hashlib.blake2b(key=key, digest_size=_DIGEST_BYTES)
+    for each in (frame[_ID], values):
+        digest.update(_content(each))
+    repeated = frame.height - frame[_ID].n_unique()
+    return _Block(number, values, repeated, digest.digest(), column, terms.question.reads)
+
+
+def _content(values: Any) -> bytes:
+    """Return bytes that tell values from all others: numbers, or texts after their lengths."""
+    if isinstance(values, np.ndarray):
+        return repr((values.dtype, values.shape)).encode() + values.tobytes()
+    if values.dtype == pl.String:
+        return _content(values.str.len_bytes().to_numpy()) + "".join(values).encode()
+    return _content(values.to_numpy())
+
+
+def as_column(data: NDArray[Any], law: Any, labels: tuple[str, ...]) -> "pa.Array":
+    """Return reports as a column of a type that Spark has: packed bits are bytes."""
+    import pyarrow as pa
+
+    if data.ndim == 2 and data.dtype == np.uint8:
+        width = pa.binary(data.shape[1])
+        packed = [None, pa.py_buffer(np.ascontiguousarray(data))]
+        return pa.FixedSizeBinaryArray.from_buffers(width, len(data), packed).cast(pa.binary())
+    reports = Reports(data=data, fingerprint=law.fingerprint)
+    series = to_frame(reports, labels=labels if law.name == "k-rr" else None)[COLUMN]
+    if isinstance(series.dtype, pl.Enum):
+        series = series.cast(pl.String)
+    elif series.dtype == pl.UInt64:
+        series = series.cast(pl.Decimal(20, 0))
+    elif name := _WIDER.get(str(series.dtype)):
+        series = series.cast(getattr(pl, name))
+    found = series.to_arrow()
+    if isinstance(series.dtype, pl.Array):
+        return found.cast(pa.list_(found.type.value_type))
+    return found.cast(pa.string()) if series.dtype == pl.String else found
