@@ -1,8 +1,16 @@
-"""Counting and opening many reports: one process, all cores, Apache Spark.
+"""Counting many reports: one process, all cores, Apache Spark.
 
-Beside each the count without privacy of the same column in the same run: by polars, and by plain
-PySpark. ``extra_info`` has reports a second. Start-up of processes and of the session is apart.
+Beside each the count without privacy of the same column in the same run: by polars, by DuckDB where
+it is installed, and by plain PySpark. ``extra_info`` has reports a second. Start-up of processes
+and of the session is apart.
 """
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -58,6 +66,14 @@ def test_spark(benchmark, collected, session):
 
 
 @pytest.mark.benchmark(group="count reports")
+def test_files_by_workers_of_spark(benchmark, collected, session):
+    assert session
+    plan, path = collected
+    engine = sdp.spark.Workers().map
+    measure(benchmark, lambda: sdp.estimate(path, plan, engine=engine).num_users)
+
+
+@pytest.mark.benchmark(group="count reports")
 def test_spark_without_privacy(benchmark, collected, session):
     frame = session.read.parquet(str(collected[1]))
 
@@ -71,6 +87,39 @@ def test_spark_without_privacy(benchmark, collected, session):
 def test_polars_without_privacy(benchmark, collected):
     counted = pl.scan_parquet(collected[1]).group_by("report").len()
     measure(benchmark, lambda: int(np.sum(counted.collect(engine="streaming")["len"])))
+
+
+@pytest.mark.benchmark(group="count reports")
+def test_duckdb_without_privacy(benchmark, collected):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    counted = duckdb.read_parquet(str(collected[1])).aggregate("report, count(*)")
+    measure(benchmark, lambda: sum(number for _, number in counted.fetchall()))
+
+
+@pytest.mark.benchmark(group="a thousand million reports")
+@pytest.mark.parametrize("number", sorted({1, usable_cores()}))
+def test_a_thousand_million_in_a_program(benchmark, collected, tmp_path, number):
+    """The command, start-up and all; the promise is 60 seconds and 1 GB for one process."""
+    plan, path = collected
+    (tmp_path / "reports").mkdir()
+    for copy in range(10):
+        shutil.copyfile(path, tmp_path / "reports" / f"{copy}.parquet")
+    plan.save(tmp_path / "plan.json")
+    program = [
+        Path(sys.executable).with_name("shuffledp"),
+        "estimate",
+        tmp_path / "reports",
+        "--overwrite",
+    ]
+    program += ["--plan", tmp_path / "plan.json", "--out", tmp_path / "out"]
+    program += ["--processes", str(number)]
+
+    def count():
+        subprocess.run(program, check=True, capture_output=True, env=os.environ)
+
+    benchmark.pedantic(count, rounds=1)
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    benchmark.extra_info["largest process, MB"] = largest // 1024
 
 
 @pytest.mark.benchmark(group="randomize rows")
