@@ -75,7 +75,7 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
 
 
 def _packed(column: "pl.Series", fingerprint: str) -> Reports:
-    """Return the reports of rows of bytes, as many in each."""
+    """Return the reports of rows of bytes, all of one length."""
     data = np.frombuffer(b"".join(column), dtype=np.uint8)
     return Reports(data=data.reshape(len(column), -1), fingerprint=fingerprint)
 

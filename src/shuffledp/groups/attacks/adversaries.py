@@ -224,7 +224,7 @@ def _vote(
     resamplings: int,
     success: float,
 ) -> Iterator[surveys.Found]:
-    """Yield what a trial of the majority vote finds about each arrangement."""
+    """Yield the findings of a trial of the majority vote, by arrangement."""
     from shuffledp.groups.group_kernels import vote
 
     neighbours = choose_neighbours(
@@ -277,7 +277,7 @@ def _correlate(
     maps: Mapping[str, NDArray[np.integer[Any]]],
     num_inducing: int,
 ) -> Iterator[surveys.Found]:
-    """Yield what a trial of Gaussian processes finds about each arrangement."""
+    """Yield the findings of a trial of Gaussian processes, by arrangement."""
     for arrangement in arrangements:
         released = arrangement.arranged(survey.reports(entropy), entropy)
         guesses = gaussian_process_guess(
@@ -424,7 +424,7 @@ def _learn(
     arrangements: Sequence[surveys.ComparedArrangement],
     entropy: Entropy,
 ) -> Iterator[surveys.Found]:
-    """Yield what a trial of learning finds about each arrangement."""
+    """Yield the findings of a trial of learning, by arrangement."""
     public, groups, domain_size = survey.require_public(), survey.neighbourhoods, survey.domain_size
     own = surveys.own_neighbourhoods(groups)
     truth = local_laws(survey.codes, groups, own, domain_size=domain_size)

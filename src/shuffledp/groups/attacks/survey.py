@@ -311,7 +311,7 @@ def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
     )
 
 
-#: What a trial finds about an arrangement, by measure: the value of the attack, then of the guess
+#: Findings of a trial about an arrangement, by measure: the value of the attack, then of the guess
 #: by own reports, if there is one.
 Found = Mapping[str, tuple[float, ...]]
 
@@ -347,5 +347,5 @@ def simulate(
 
 
 def _tried(trial: Any, arrangements: Any, place: BlockEntropy) -> list[Found]:
-    """Return what one trial finds."""
+    """Return the findings of one trial."""
     return list(trial(arrangements, place.open()))
