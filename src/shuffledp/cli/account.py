@@ -45,10 +45,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     schedule=_FILE,
 )
 def account(*, certify: bool, **asked: Any) -> None:
-    """Bound the privacy of shuffled collections.
+    """Compute the privacy of shuffled collections: epsilon at a delta, or delta at an epsilon.
 
-    Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
-    a smaller one. The upper bound is proved.
+    The upper bound is proved. Without --randomizer it holds for every randomizer with that
+    epsilon0; naming one gives a smaller bound.
     """
     from shuffledp.accounting.account import Terms
     from shuffledp.accounting.channel_files import open_channel

@@ -28,7 +28,7 @@ LOWER_END = "no analysis can go below"
 def bounds(**asked: Any) -> None:
     """Compare every bound on the privacy of a shuffled collection.
 
-    Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
+    Smallest first, then the lower bound that explicit data prove. For the smallest alone, use
     account.
     """
     from shuffledp.accounting import compare

@@ -26,10 +26,9 @@ from shuffledp.report.wording import guarantee_facts, main_estimates, trust_fact
     """,
 )
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
-    """Ask the sensitive questions of two real surveys again, privately.
+    """Run `shuffledp run` on two real surveys and print the true shares beside the estimates.
 
-    Prints the private estimates beside the true frequencies, which only a demo can know. Needs
-    statsmodels: pip install 'shuffledp[datasets]'.
+    Needs statsmodels: pip install 'shuffledp[datasets]'.
     """
     from shuffledp.collection.leakage import json_of_run
 

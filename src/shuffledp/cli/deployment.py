@@ -80,9 +80,9 @@ def create(
 ) -> None:
     """Write a task, its keys, and one file of settings for each of the two servers.
 
-    task.bin is public; hand shuffler.toml and the folder shuffler to whoever runs the shuffler,
-    analyzer.toml and the folder analyzer to whoever runs the analyzer, and keep operator.key. Only
-    if they are not one and the same does the shuffler protect anybody. Epochs begin now.
+    task.bin is public. Give shuffler.toml and the folder shuffler to the shuffler's operator,
+    analyzer.toml and the folder analyzer to the analyzer's, and keep operator.key. The shuffler
+    protects only if the two are different people. Epochs begin now.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -208,10 +208,10 @@ def _planned(
     """,
 )
 def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) -> None:
-    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers.
+    """Recompute the guarantee of a task and print what a device is asked; refuse untrue numbers.
 
-    With --dap: what the smallest batch of a DAP task keeps if each device runs k-ary randomized
-    response and hands the outcome in.
+    With --dap: the guarantee of the smallest batch of a DAP task whose devices submit the outcome
+    of k-ary randomized response.
     """
     from shuffledp.deploy.servers.settings import read_task
 

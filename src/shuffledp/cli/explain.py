@@ -24,11 +24,11 @@ from shuffledp.collection.output import whole_file
 def explain(
     *, results: Path, form: str, out: Path | None, collected_by: str | None, **about: str
 ) -> None:
-    """Say what the collection in RESULTS promises, in a form that others ask for.
+    """Write a notice, a privacy label or a registry entry for the collection in RESULTS.
 
-    RESULTS is the folder of `shuffledp run --out`, or its privacy.json; before anything is
-    collected, a file of `shuffledp plan --out`. What only you can know is marked TO BE FILLED IN;
-    --title, --question, --organisation and --contact leave less of that.
+    RESULTS is the folder of `shuffledp run --out`, its privacy.json, or before a collection a file
+    of `shuffledp plan --out`. TO BE FILLED IN marks what only you can know; --title,
+    --question, --organisation and --contact fill in some of it.
     """
     from shuffledp.report.explain import FORMS, read_record
 

@@ -30,7 +30,7 @@ from shuffledp.cli.options import JSON, cli, options
 def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **guessed: Any) -> None:
     """Bound the success probability of guessing one person's answer, before and after a collection.
 
-    Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
+    Compares the randomizer alone, the shuffler alone, and both together.
     """
     from shuffledp.report.leakage import account_facts, account_rows
 

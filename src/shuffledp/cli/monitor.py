@@ -38,7 +38,7 @@ _CONFIDENCE = """
 def monitor() -> None:
     """Track how many users have a value, period by period, as values change.
 
-    plan says beforehand what that costs and how exact it is; simulate does it to a table of
+    plan states accuracy and privacy beforehand; simulate runs clients and server on a table of
     histories.
     """
 
@@ -69,13 +69,13 @@ def monitor() -> None:
     """,
 )
 def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
-    """Say how exact running counts will be, how private, and whether to monitor at all.
+    """State the accuracy and privacy of running counts, and whether to monitor at all.
 
     The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
     --epsilon (central; the largest epsilon0 that meets it is found).
 
-    The plan is compared with one-shot collections. Either everybody answers in every period; or
-    "few answers each": every user draws a few periods, tells nobody which, and answers only then.
+    Compares with one-shot collections: everybody answers in every period, or every user draws a few
+    periods in secret and answers only in those.
     """
     require_target(epsilon=asked["epsilon"], delta=asked["delta"])
     if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
@@ -146,11 +146,10 @@ def _up(value: float) -> str:
 def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.
 
-    A row says that a user has a value from a time on, until the user's next row. A table with a
-    row for each user and period will do, too.
+    A row says that a user has a value from a time on, until the user's next row.
 
-    Writes estimates.csv, result.json and report.html into the folder of --out: running counts with
-    bands, and the true ones beside them, which only a simulation knows.
+    Writes the estimated counts with bands into the folder of --out, with a report, and in a file of
+    their own the true counts, which are not private.
     """
     from shuffledp.monitoring.simulation import write_monitor_result
     from shuffledp.report.monitor import MonitorView

@@ -163,8 +163,8 @@ def relay(
 ) -> None:
     """Pass sealed messages between the peers of TERMS, round by round.
 
-    Prints its URL and serves until it is stopped. Killed at any moment and started again with the
-    same store it loses nothing.
+    Prints its URL and serves until it is stopped. Started again with the same store it loses
+    nothing.
     """
     require_service()
     from shuffledp.peers.preparing import read_terms
@@ -209,9 +209,9 @@ def relay(
 def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> None:
     """Take part in the collection of TERMS, as one user or several.
 
-    Says first what is asked, what a report tells, and what taking part costs; refuses more than the
-    limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
-    started again with the same state, it goes on where it was.
+    Prints the question, what a report reveals and the costs first; refuses terms beyond the limits.
+    Each value is randomized once, before anything is sent. Started again with the same state,
+    it goes on where it was.
     """
     user, answer = given.pop("user"), given.pop("answer")
     table, ways = shared.taken(given, "table", "column", "id_column"), shared.take_reading(given)
@@ -346,8 +346,8 @@ def collect(
 ) -> None:
     """Fetch what was handed in to the collection of TERMS, and estimate.
 
-    Waits until the collection is over. Keeps what was fetched in a file beside --key, from which it
-    can be run again, and has the relay delete it. Writes estimates.csv, privacy.json and
+    Waits until the collection is over. Stores what was fetched in a file beside --key, from which
+    the command can run again, and has the relay delete it. Writes estimates.csv, privacy.json and
     report.html into the folder of --out: all of them, or nothing.
     """
     require_service()

@@ -16,7 +16,7 @@ _CONFIG = "--config PATH  The server's file of settings.  [required]"
 
 @cli.group()
 def keys() -> None:
-    """Make the next keys of a task, or destroy one that has served."""
+    """Make the next keys of a task, or destroy an old one."""
 
 
 @keys.command(epilog="Example: shuffledp keys rotate task/")
@@ -32,10 +32,10 @@ def keys() -> None:
 def rotate(*, folder: Path, first_epoch: int | None) -> None:
     """Make new keys for the task in FOLDER, which has operator.key, and sign the new lists.
 
-    The analyzer gets a key under the next number, used from a later epoch on, unless one waits for
-    its epoch already; older ones open what is under way until they are destroyed. The shuffler gets
-    a key for each epoch to come that has none, as far as there are numbers: 256 epochs from the
-    present one. Keys of epochs are never replaced.
+    The analyzer gets a key under the next number, used from a later epoch on, unless one is waiting
+    already; older keys open what is under way until they are destroyed. The shuffler gets a key
+    for each coming epoch without one, up to 256 epochs ahead. Keys of epochs are never
+    replaced.
     """
     require_service()
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
@@ -64,11 +64,10 @@ def rotate(*, folder: Path, first_epoch: int | None) -> None:
     ),
 )
 def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
-    """Destroy a key: what is still sealed to it is noise from then on.
+    """Destroy a key: what is sealed to it can no longer be opened.
 
-    A running shuffler does this by itself for each epoch whose reports are all released or
-    dropped. Refused while reports are stored that the key opens, or of an analyzer while devices
-    use it or the clock is far from when the analyzer ran last; stop the server first.
+    Stop the server first. A running shuffler destroys the key of an epoch once its reports are
+    released or dropped. Refused while the key is needed, or while the clock has jumped.
     """
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer
@@ -129,10 +128,10 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     """,
 )
 def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str | None) -> None:
-    """Open sealed BATCHES of a task, a file or a folder of files batch-*.sdp, and count them.
+    """Open and count sealed BATCHES of a task: a file, or a folder of files batch-*.sdp.
 
-    The same as the analyzer does that `shuffledp serve` runs, and with its store: its results,
-    records that were in an earlier batch, and the budget. That server must not run meanwhile.
+    Checks, guarantee, budget and results are those of the analyzer of `shuffledp serve`, with its
+    store. Stop that server first.
     """
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer, publish

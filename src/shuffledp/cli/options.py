@@ -72,17 +72,17 @@ class _Commands(_Group):
 def cli() -> None:
     """Collect answers to a sensitive question privately, in the shuffle model.
 
-    Each user randomizes the own answer, a shuffler mixes the reports, and the analyst sees
-    nothing else.
+    Each user randomizes their own answer, a shuffler mixes the reports, and the analyst sees only
+    those.
     """
 
 
 @cli.group(cls=_Commands)
 def network() -> None:
-    """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
+    """Shuffle without a shuffler: reports are passed on from user to user along a graph.
 
-    account says how private that is after how many rounds; prepare, relay, peer and collect do
-    it. `shuffledp run --shuffler network` simulates it on one machine.
+    account computes the privacy after a number of rounds; prepare, relay, peer and collect run an
+    exchange. `shuffledp run --shuffler network` simulates one on a table.
     """
 
 

@@ -87,14 +87,12 @@ def run(
 ) -> None:
     """Randomize, shuffle and estimate the values in TABLE (CSV or Parquet).
 
-    Values are answers out of a domain, each user's one; --mean, --vector, --dictionary and
-    --max-answers are for numbers, vectors, texts and several answers.
+    Each row is one user. Values are answers from a domain unless another question is asked, such as
+    --mean.
 
-    Writes estimates.csv, privacy.json and report.html into the folder of --out, and with
-    --save-reports also reports.parquet: all of them, or nothing. With --shuffler mallows or
-    displacement also rows.csv or rows.parquet, where each report lies near its user. With
-    --shuffler network reports are passed on along the edges of a graph, so that nobody need be
-    trusted.
+    Writes estimates.csv, privacy.json and report.html into the folder of --out, all of them or
+    nothing; with --save-reports also reports.parquet, and with --shuffler mallows or
+    displacement rows.csv or rows.parquet.
     """
     from shuffledp.collection.leakage import json_of_run
 
@@ -271,12 +269,12 @@ def estimate(
     overwrite: bool,
     **given: Any,
 ) -> None:
-    """Estimate from REPORTS that users made under a plan; the guarantee is for those that arrived.
+    """Estimate from REPORTS that users randomized under a plan.
 
     REPORTS is a Parquet or CSV file with a column `report`, one row a user, in any order, or a
-    folder of Parquet files. Writes what `shuffledp run` writes. That nobody saw whose report is
-    whose, and that each user made one with randomness of its own, is assumed: it cannot be seen
-    from reports.
+    folder of Parquet files. Writes what `shuffledp run` writes. The guarantee is for the reports
+    that arrived. It assumes that nobody saw whose report is whose, and that each was drawn once
+    with its own randomness.
     """
     from shuffledp.collection.leakage import json_of_run
 

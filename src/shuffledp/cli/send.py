@@ -61,10 +61,10 @@ def send(
 ) -> None:
     """Answer the task in TASK_FILE as one device, or send the answers in TABLE as a fleet of them.
 
-    A device says first what is asked, what its report tells and what is promised; then it
-    randomizes the answer once, keeps that report, and sends it. Started again it sends that one.
+    Prints the question, what the report reveals and the guarantees; then randomizes the answer
+    once, stores that report, and sends it. Started again it sends the same report.
 
-    With TABLE, for pilots and load tests: one report a row, and the true answers in one file.
+    TABLE is for pilots and load tests: one report a row, with the true answers in one file.
     """
     require_service()
     ways = shared.take_reading(device)

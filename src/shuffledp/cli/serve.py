@@ -37,11 +37,11 @@ def serve(
     *, role: str, tasks: tuple[Path, ...], listen: str, title: str | None, owner: str | None,
     config: Path | None, **server: Any,
 ) -> None:  # fmt: skip
-    """Run a server of a task, or pages for TASKS, until it is told to end; prints its URL.
+    """Run a server of a task, or pages for TASKS, until it is told to end; print its URL.
 
-    The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
-    The analyzer fetches batches, and keeps estimates with their guarantee. Killed at any moment and
-    started again the one loses no report that it acknowledged, the other spends nothing twice.
+    The shuffler accepts sealed reports and releases them in batches, sorted and without names. The
+    analyzer fetches batches and stores estimates with their guarantee. After a crash the shuffler
+    has every report that it acknowledged, and the analyzer spends nothing twice.
 
     survey is the page on which people answer TASKS, files or folders of tasks. pilot runs all of it
     for folders of tasks in one process, to try it out: shufflers, analyzers, survey.
