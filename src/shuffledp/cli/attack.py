@@ -164,8 +164,8 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
 def learnability(*, table: Path, **asked: Any) -> None:
     """Measure what a model learns from simulated reports of the true answers in TABLE.
 
-    lambda is the error of a learnt local distribution of the answers, divided by that of the
-    uniform guess: 0 is perfect, 1 as good as no data. Compares raw local reports, a shuffle
+    lambda is the error of a learnt local distribution of the answers, divided by the error of
+    the uniform guess: 0 is perfect, 1 as good as no data. Compares raw local reports, a shuffle
     within groups and a uniform shuffle. It needs the true answers and releases nothing; what it
     prints is not private.
     """

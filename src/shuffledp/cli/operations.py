@@ -130,7 +130,7 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
 def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str | None) -> None:
     """Open and count sealed BATCHES of a task: a file, or a folder of files batch-*.sdp.
 
-    Checks, guarantee, budget and results are those of the analyzer of `shuffledp serve`, with its
+    Has the checks, guarantee, budget and results of the analyzer of `shuffledp serve`, and uses its
     store. Stop that server first.
     """
     require_service()
