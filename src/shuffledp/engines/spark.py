@@ -226,7 +226,9 @@ def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "D
 
     Notes
     -----
-    For an adversary this is a uniform shuffle: both show the multiset of reports, and no more.
+    For an adversary this is a uniform shuffle: both show the multiset of reports, and no more, for
+    a uniform order is this one after a permutation that depends on nobody. Equal reports stand
+    together, so draw samples at random, not from the first rows.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as Spark's own pages call it
 

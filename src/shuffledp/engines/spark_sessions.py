@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # The oldest Java that pyspark 4 runs on.
 _JAVA: Final = 17
 
+# A task of Spark costs a fifth of a second, and so does several items.
+_ITEMS_A_TASK: Final = 16
+
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     """Return the running session of Spark, or start one on what is set up here.
@@ -122,9 +125,9 @@ class Workers:
 
         Items may lie in scratch files of Spark, and what the function brings along does not.
         """
-        waiting = iter(items)
-        each = 2 * self._context.defaultParallelism
-        while some := list(islice(waiting, each)):
+        waiting, tasks = iter(items), 2 * self._context.defaultParallelism
+        while some := list(islice(waiting, _ITEMS_A_TASK * tasks)):
             with told():
-                found = self._context.parallelize(some, len(some)).map(function).collect()
+                spread = self._context.parallelize(some, min(len(some), tasks))
+                found = spread.map(function).collect()
             yield from found
