@@ -32,12 +32,15 @@ def test_pages_and_commands_are_the_same():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_page_names_every_option(name):
+def test_groups_of_a_page_have_every_option_once(name):
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    options = {
+    groups = re.findall(r"^```\{options\} (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+    options = [
         spelling
         for parameter in COMMANDS[name].params
         for spelling in (*parameter.opts, *parameter.secondary_opts)
         if spelling.startswith("--")
-    }
-    assert options - set(re.findall(r"--[\w-]*\w", page)) == set()
+    ]
+    assert [command.replace(" ", "-") for command, _ in groups] == [name] * bool(options)
+    listed = re.findall(r"--[\w-]*\w", " ".join(body for _, body in groups))
+    assert sorted(listed) == sorted(options)
