@@ -139,8 +139,9 @@ node: ## install Node and what bundles the browser's client, where that is ours 
 		|| { rm -f $(NODE)/package-lock.json; echo "npm could not install it: its tests are skipped."; }; }
 
 client: ## build the browser's client from its sources
-	@NODE_PATH=$(NODE)/node_modules $(NODE)/node_modules/.bin/esbuild $(CLIENT)/src/index.js --bundle --minify \
-		--format=esm --target=es2022 --charset=utf8 --log-level=warning --outfile=$(CLIENT_OUT)/shuffledp.js
+	@NODE_PATH=$(NODE)/node_modules $(NODE)/node_modules/.bin/esbuild shuffledp=$(CLIENT)/src/index.js \
+		shuffledp-hybrid=$(CLIENT)/src/hybrid.js --external:./shuffledp-hybrid.js --bundle --minify --format=esm \
+		--target=es2022 --charset=utf8 --log-level=warning --outdir=$(CLIENT_OUT)
 
 # One after the other: only one program at a time may install packages.
 programs:

@@ -9,8 +9,7 @@ def take(shuffler, body, now):
     """Take in an upload; return what became of each report."""
     task = shuffler.task
     shuffler.prepare(now)
-    sizes = task.asked.codec.num_report_bytes, task.num_slots
-    return shuffler.take(decode_upload(body, *sizes), now)
+    return shuffler.take(decode_upload(body, *task.sizes), now)
 
 
 def advance(shuffler, now):

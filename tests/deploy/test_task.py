@@ -15,6 +15,7 @@ from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.messages import report_size
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque, uint
 
@@ -130,6 +131,19 @@ def test_a_task_with_a_question_that_is_none_is_refused(old, new):
         other = data.replace(old, new)
     with pytest.raises(ProtocolError):
         Task.decode(other)
+
+
+def test_a_hybrid_seal_is_an_extension_that_makes_another_task():
+    task = make_task(seal="hybrid")
+    extension = uint(2, 2) + opaque(b"hybrid", 2)
+    assert task.encode() == make_task().encode()[:-2] + opaque(extension, 2)
+    assert Task.decode(task.encode()) == task
+    assert report_size(*task.sizes) == report_size(*make_task().sizes) + 2 * 1088
+    for text in (b"x25519", b"hybrid2", b""):
+        with pytest.raises(ProtocolError):
+            Task.decode(task.encode()[:-12] + opaque(uint(2, 2) + opaque(text, 2), 2))
+    with pytest.raises(ParameterError, match="seal = 'rsa' is not one of"):
+        make_task(seal="rsa")
 
 
 class TestDummies:

@@ -26,8 +26,6 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.collection.counting import Engine
 from shuffledp.collection.plan import plan
@@ -40,6 +38,7 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
+from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch, workers
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
@@ -124,7 +123,7 @@ class Analyzer(Keeper):
         folder: Path,
         *,
         shuffler_key: bytes,
-        opening_keys: Mapping[int, X25519PrivateKey],
+        opening_keys: Mapping[int, MailKey],
         ledger: Path | None = None,
         database: str | None = None,
         engine: Engine | None = None,
@@ -139,10 +138,10 @@ class Analyzer(Keeper):
         self._ledger, self._shuffler_key = ledger, shuffler_key
         self._engine = engine
         self.replace_keys(opening_keys)
-        self._record_size = sealed_size(task.asked.codec.num_report_bytes)
+        self._record_size = sealed_size(task.asked.codec.num_report_bytes, task.seal)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
 
-    def replace_keys(self, opening_keys: Mapping[int, X25519PrivateKey]) -> None:
+    def replace_keys(self, opening_keys: Mapping[int, MailKey]) -> None:
         """Open with other keys from now on."""
         self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
 
@@ -306,7 +305,7 @@ class Analyzer(Keeper):
                 sealed = [each[1:] for each in records if each[0] == number]
                 pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))
                 # The key goes along with the function: an engine may store the pages.
-                opened = engine(partial(open_texts, key, info), pages)
+                opened = engine(partial(open_texts, key, info, kind=self.task.seal), pages)
                 found = [text for page in opened for text in page]
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))

@@ -16,13 +16,10 @@ from typing import Final, Literal, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import is_mail_key, is_signed, seal
+from shuffledp.deploy.sealing import SIZES, Seal, is_mail_key, is_signed, seal
 from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
 
 REPORT_ID_BYTES: Final = 16
-
-#: What HPKE adds to a text: a public key and a tag.
-SEAL_BYTES: Final = 48
 
 #: Seconds before and after the time of a signed request in which it is taken.
 REQUEST_SECONDS: Final = 300
@@ -37,8 +34,7 @@ _COUNT_BYTES: Final = 2
 #: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
 NUM_KEYS: Final = 256
 
-# DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
-_SUITE: Final = bytes.fromhex("002000010001")
+_LONG_KEY: Final = SIZES["hybrid"].public_key
 _BATCH_MAGIC: Final = b"sdpB\x00\x02"
 _DUMMIES_MAGIC: Final = b"sdpB\x00\x03"  # with one more number, of the true reports
 _KEYS_LABEL: Final = b"sdp1 keys "
@@ -75,17 +71,19 @@ class SealKey:
 
     def encode(self) -> bytes:
         """Return it as DAP's HpkeConfig, behind the epoch."""
-        config = uint(self.number, 1) + _SUITE + opaque(self.public_key, 2)
+        kind: Seal = "hybrid" if len(self.public_key) == _LONG_KEY else "x25519"
+        config = uint(self.number, 1) + SIZES[kind].suite + opaque(self.public_key, 2)
         return uint(self.first_epoch, 4) + config
 
     @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one from a message."""
+    def read(cls, reader: Reader, kind: Seal) -> Self:
+        """Take one from a message of a task whose texts are sealed in this way."""
         first_epoch, number = reader.uint(4), reader.uint(1)
-        reader.expect(_SUITE, "a key is of another suite: update shuffledp", Reason.MISMATCH)
+        wrong = f"a key is of another suite than {kind}, the task's"
+        reader.expect(SIZES[kind].suite, wrong, Reason.MISMATCH)
         public_key = reader.opaque(2)
-        if len(public_key) != wire.KEY_BYTES or not is_mail_key(public_key):
-            raise reader.error("a key is no X25519 public key that can be sealed to")
+        if len(public_key) != SIZES[kind].public_key or not is_mail_key(public_key):
+            raise reader.error(f"a key is no {kind} public key that can be sealed to")
         return cls(number=number, public_key=public_key, first_epoch=first_epoch)
 
 
@@ -111,7 +109,9 @@ class SignedKeys:
         return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
     @classmethod
-    def decode(cls, data: bytes, operator_key: bytes, role: Role, task_id: bytes) -> Self:
+    def decode(
+        cls, data: bytes, operator_key: bytes, role: Role, task_id: bytes, kind: Seal = "x25519"
+    ) -> Self:
         """Return the list if the operator has signed it for a server of a task; raise else."""
         reader = Reader(data, "list of keys", Fault.OPERATOR)
         serial, not_after = reader.uint(8), reader.uint(8)
@@ -124,7 +124,7 @@ class SignedKeys:
             raise reader.error(reason, Reason.FORGED)
         keys = []
         while not inner.is_at_end:
-            keys.append(SealKey.read(inner))
+            keys.append(SealKey.read(inner, kind))
         if not len(keys) == len({k.number for k in keys}) == len({k.first_epoch for k in keys}) > 0:
             raise reader.error("it has no key, or two of one number or epoch")
         return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
@@ -201,20 +201,20 @@ class Report:
         return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
 
 
-def report_size(report_bytes: int, num_slots: int = 1) -> int:
+def report_size(report_bytes: int, num_slots: int = 1, kind: Seal = "x25519") -> int:
     """Return the size of a `Report` of a task in bytes."""
-    text = sealed_size(report_bytes) * num_slots + _COUNT_BYTES * (num_slots > 1)
-    return REPORT_ID_BYTES + 4 + 1 + text + SEAL_BYTES
+    text = sealed_size(report_bytes, kind) * num_slots + _COUNT_BYTES * (num_slots > 1)
+    return REPORT_ID_BYTES + 4 + 1 + text + SIZES[kind].added
 
 
-def most_reports(report_bytes: int, num_slots: int = 1) -> int:
+def most_reports(report_bytes: int, num_slots: int = 1, kind: Seal = "x25519") -> int:
     """Return the largest number of reports in an upload of a task."""
-    return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes, num_slots))
+    return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes, num_slots, kind))
 
 
-def sealed_size(report_bytes: int) -> int:
+def sealed_size(report_bytes: int, kind: Seal = "x25519") -> int:
     """Return the size of a record of a batch in bytes: key's number, seal and report."""
-    return 1 + report_bytes + SEAL_BYTES
+    return 1 + report_bytes + SIZES[kind].added
 
 
 def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]:
@@ -274,9 +274,12 @@ def split(text: bytes, size: int) -> list[bytes]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def decode_upload(body: bytes, report_bytes: int, num_slots: int = 1) -> list[Report]:
+def decode_upload(
+    body: bytes, report_bytes: int, num_slots: int = 1, kind: Seal = "x25519"
+) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for any other size of it."""
-    size, most = report_size(report_bytes, num_slots), most_reports(report_bytes, num_slots)
+    sizes = report_bytes, num_slots, kind
+    size, most = report_size(*sizes), most_reports(*sizes)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= most:
         what = f"upload: {len(body):,} bytes are not 1 to {most:,} reports of {size} bytes"

@@ -56,12 +56,13 @@ class Server(HttpClient):
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
         role = self._role if name == "keys" else "analyzer"
         data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
-        return SignedKeys.decode(data, self._task.operator_key, role, self._task.task_id)
+        task = self._task
+        return SignedKeys.decode(data, task.operator_key, role, task.task_id, task.seal)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
         answers = self._ask("POST", "/reports", MOST_SHORT_BYTES, body)
-        size = messages.report_size(self._task.asked.codec.num_report_bytes, self._task.num_slots)
+        size = messages.report_size(*self._task.sizes)
         return messages.decode_answers(answers, len(body) // size)
 
     def sealed(self) -> list[int]:
@@ -130,7 +131,7 @@ def send_values(
     """
     asked, task_id, num_slots = task.asked, task.task_id, task.num_slots
     entropy = Entropy.from_operating_system()
-    at_once = messages.most_reports(asked.codec.num_report_bytes, num_slots)
+    at_once = messages.most_reports(*task.sizes)
     counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
     with (
         Server(task, task.shuffler_url, "shuffler") as shuffler,

@@ -40,7 +40,7 @@ def opened(settings: ShufflerSettings | AnalyzerSettings) -> Any:
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:
     """Check that sealed batches are there, and that what waits can be opened."""
     task, public = shuffler.task, signing_key(settings.signing_key).public_key().public_bytes_raw()
-    size, wrong = sealed_size(task.asked.codec.num_report_bytes), []
+    size, wrong = sealed_size(task.asked.codec.num_report_bytes, task.seal), []
     sealed, unreleased = shuffler.sealed_after(0), shuffler.unreleased()
     for number in sealed:
         try:

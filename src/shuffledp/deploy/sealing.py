@@ -1,38 +1,127 @@
 """Encryption and signatures, each used in one way only.
 
-HPKE (RFC 9180) in base mode with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and AES-128-GCM, a fresh
-key pair for each text; Ed25519 (RFC 8032) for signatures. Both take their randomness from the
-operating system, also where routes come from a seed. Between two users who share a key: AES-128 in
-SIV mode (RFC 5297), which needs no nonce, and HKDF-SHA256 (RFC 5869) for new keys.
+HPKE (RFC 9180) in base mode with HKDF-SHA256 and AES-128-GCM, a fresh key pair for each text; keys
+are encapsulated by DHKEM(X25519, HKDF-SHA256), or by the hybrid of ML-KEM-768 and X25519 (X-Wing,
+draft-connolly-cfrg-xwing-kem), which stays closed unless both are broken. Ed25519 (RFC 8032) for
+signatures. All take their randomness from the operating system, also where routes come from a seed.
+Between two users who share a key: AES-128 in SIV mode (RFC 5297), which needs no nonce, and
+HKDF-SHA256 (RFC 5869) for new keys.
 """
 
-from typing import Final
+import hashlib
+from typing import Final, Literal, NamedTuple
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from cryptography.hazmat.primitives.hpke import (
+    AEAD,
+    KDF,
+    KEM,
+    MLKEM768X25519PrivateKey,
+    MLKEM768X25519PublicKey,
+    Suite,
+)
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+
+from shuffledp.core.entropy import Entropy
+
+#: How texts are sealed. A seal that is recorded today is opened by whoever breaks X25519 later, or,
+#: of the hybrid, X25519 and ML-KEM-768.
+Seal = Literal["x25519", "hybrid"]
 
 #: Of a key that two owners of mail keys share.
 SHARED_KEY_BYTES: Final = 32
 
+
+class Sizes(NamedTuple):
+    """What a way to seal costs in bytes, and how RFC 9180 numbers it (KEM, KDF, AEAD)."""
+
+    suite: bytes
+    public_key: int
+    #: What is added to a text: the encapsulated key and a tag.
+    added: int
+
+
+SIZES: Final[dict[Seal, Sizes]] = {
+    "x25519": Sizes(bytes.fromhex("002000010001"), 32, 48),
+    "hybrid": Sizes(bytes.fromhex("647a00010001"), 1216, 1136),
+}
+
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+_HYBRID: Final = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+_SEED_BYTES: Final = 32
+_LATTICE_BYTES: Final = 1184  # of a public key, before those of X25519
 
 # Any scalar: it is only asked whether a public key has a small order.
 _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
+class HybridKey:
+    """A private key of ML-KEM-768 and X25519: both follow from 32 bytes, as X-Wing has them."""
+
+    __slots__ = ("_public", "_seed", "opener")
+
+    def __init__(self, seed: bytes) -> None:
+        both = hashlib.shake_256(seed).digest(96)
+        lattice = MLKEM768PrivateKey.from_seed_bytes(both[:64])
+        curve = X25519PrivateKey.from_private_bytes(both[64:])
+        public = (each.public_key().public_bytes_raw() for each in (lattice, curve))
+        self._seed, self._public = seed, b"".join(public)
+        self.opener = MLKEM768X25519PrivateKey(lattice, curve)
+
+    def private_bytes_raw(self) -> bytes:
+        """Return the bytes from which it is made."""
+        return self._seed
+
+    def public_key(self) -> "HybridKey":
+        """Return what has the public bytes, as keys of one kind do."""
+        return self
+
+    def public_bytes_raw(self) -> bytes:
+        """Return the public key: that of ML-KEM-768, then that of X25519."""
+        return self._public
+
+
+#: A private key to which texts are sealed; both kinds are kept as 32 bytes.
+MailKey = X25519PrivateKey | HybridKey
+
+
+def new_mail_key(kind: Seal) -> MailKey:
+    """Return a new private key."""
+    if kind == "x25519":
+        return X25519PrivateKey.generate()
+    return HybridKey(Entropy.from_operating_system().words(_SEED_BYTES // 8).tobytes())
+
+
+def mail_key(kind: Seal, private: bytes) -> MailKey:
+    """Return the private key of 32 bytes."""
+    return X25519PrivateKey.from_private_bytes(private) if kind == "x25519" else HybridKey(private)
+
+
 def seal(text: bytes, public_key: bytes, info: bytes) -> bytes:
     """Return a text encrypted to a public key; it opens only with the same ``info``."""
+    if len(public_key) == SIZES["hybrid"].public_key:
+        return _HYBRID.encrypt(text, _hybrid_public(public_key), info=info)
     return _SUITE.encrypt(text, X25519PublicKey.from_public_bytes(public_key), info=info)
 
 
-def open_seal(sealed: bytes, private_key: X25519PrivateKey, info: bytes) -> bytes | None:
+def _hybrid_public(public_key: bytes) -> MLKEM768X25519PublicKey:
+    """Return a public key of the hybrid; `ValueError` for bytes that are none."""
+    lattice, curve = public_key[:_LATTICE_BYTES], public_key[_LATTICE_BYTES:]
+    return MLKEM768X25519PublicKey(
+        MLKEM768PublicKey.from_public_bytes(lattice), X25519PublicKey.from_public_bytes(curve)
+    )
+
+
+def open_seal(sealed: bytes, private_key: MailKey, info: bytes) -> bytes | None:
     """Return the text, or ``None`` if it was made for another key or ``info``, or changed."""
     try:
+        if isinstance(private_key, HybridKey):
+            return _HYBRID.decrypt(sealed, private_key.opener, info=info)
         return _SUITE.decrypt(sealed, private_key, info=info)
     except (InvalidTag, ValueError):
         return None
@@ -75,6 +164,9 @@ def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
 def is_mail_key(public_key: bytes) -> bool:
     """Return True if texts can be sealed to a key; False for keys of small order."""
     try:
+        if len(public_key) == SIZES["hybrid"].public_key:
+            _hybrid_public(public_key)
+            public_key = public_key[_LATTICE_BYTES:]
         _PROBE.exchange(X25519PublicKey.from_public_bytes(public_key))
     except ValueError:
         return False

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import BudgetError, ParameterError
@@ -37,6 +36,7 @@ from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
+from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batch_store import open_batches
 from shuffledp.deploy.servers.batches import (
     PAGE,
@@ -87,7 +87,7 @@ class Shuffler(Keeper):
         folder: Path,
         *,
         signing_key: Ed25519PrivateKey,
-        sealing_keys: Mapping[int, X25519PrivateKey],
+        sealing_keys: Mapping[int, MailKey],
         grace_seconds: float = GRACE_SECONDS,
         admission: Codes | None = None,
         ledger: Path | None = None,
@@ -119,7 +119,7 @@ class Shuffler(Keeper):
         self._num_in = Counter[int]()
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
-        self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes)
+        self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes, task.seal)
         #: The analyzer's keys by number: what is sealed to another is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
@@ -175,9 +175,7 @@ class Shuffler(Keeper):
         first, last = (self.task.nth_epoch(each) for each in (now - self._grace, now))
         return range(max(self._known_closed, first), min(self.task.num_epochs, last + 2))
 
-    def replace_keys(
-        self, sealing_keys: Mapping[int, X25519PrivateKey], admission: Codes | None
-    ) -> None:
+    def replace_keys(self, sealing_keys: Mapping[int, MailKey], admission: Codes | None) -> None:
         """Open with other keys, and admit by other codes, from now on."""
         self._sealing_keys, self._admission = dict(sealing_keys), admission
 
@@ -380,7 +378,8 @@ class Shuffler(Keeper):
         last = b""
         while rows := self._store.rows(query, (last, PAGE)):
             infos = (messages.outer_info(self._task_id, epoch, report_id) for report_id, _ in rows)
-            yield Page(key, list(zip(infos, (sealed for _, sealed in rows), strict=True)))
+            texts = list(zip(infos, (sealed for _, sealed in rows), strict=True))
+            yield Page(key, texts, self.task.seal)
             last = rows[-1][0]
 
     def seal_dummies(

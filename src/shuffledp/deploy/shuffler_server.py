@@ -257,7 +257,7 @@ class Intake:
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
         task = shuffler.task
-        size = report_size(task.asked.codec.num_report_bytes, task.num_slots)
+        size = report_size(*task.sizes)
         self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
@@ -322,7 +322,7 @@ def shuffler_app(
     """Return the shuffler's application, with its clock, and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
-    sizes = task.asked.codec.num_report_bytes, task.num_slots
+    sizes = task.sizes
 
     async def reports(request: Request) -> Response:
         body = await http.body_of(request, most_reports(*sizes) * report_size(*sizes))

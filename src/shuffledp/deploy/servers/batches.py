@@ -10,12 +10,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
 from shuffledp.deploy.messages import Batch
-from shuffledp.deploy.sealing import open_seal
+from shuffledp.deploy.sealing import Seal, mail_key, open_seal
 from shuffledp.deploy.task import Task
 from shuffledp.engines.processes import start_processes, usable_cores
 
@@ -65,19 +63,22 @@ class Page(NamedTuple):
 
     key: bytes | None  # none where it is gone: then nothing opens
     texts: Sequence[tuple[bytes, bytes]]  # what each is bound to, and the sealed text
+    kind: Seal = "x25519"
 
 
 def open_page(page: Page) -> list[bytes | None]:
     """Return the texts of a page, None for what does not open."""
     if page.key is None:
         return [None] * len(page.texts)
-    key = X25519PrivateKey.from_private_bytes(page.key)
+    key = mail_key(page.kind, page.key)
     return [open_seal(sealed, key, info) for info, sealed in page.texts]
 
 
-def open_texts(key: bytes, info: bytes, sealed: Sequence[bytes]) -> list[bytes | None]:
+def open_texts(
+    key: bytes, info: bytes, sealed: Sequence[bytes], *, kind: Seal = "x25519"
+) -> list[bytes | None]:
     """Return the texts that are sealed to one key and bound to one thing, None for others."""
-    return open_page(Page(key, [(info, each) for each in sealed]))
+    return open_page(Page(key, [(info, each) for each in sealed], kind))
 
 
 def workers(number: int) -> Executor:

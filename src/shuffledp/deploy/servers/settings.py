@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, get_args
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError, OutputError
 from shuffledp.core.files import sync_folder
@@ -29,6 +28,7 @@ from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
+from shuffledp.deploy.sealing import MailKey, Seal, mail_key, new_mail_key
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
@@ -211,13 +211,10 @@ def signing_key(path: Path) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(_key_of(path))
 
 
-def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
+def sealing_keys(folder: Path, kind: Seal = "x25519") -> dict[int, MailKey]:
     """Read the keys of a folder: the shuffler's by epoch, the analyzer's by number."""
     numbers = sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
-    return {
-        number: X25519PrivateKey.from_private_bytes(_key_of(key_path(folder, number)))
-        for number in numbers
-    }
+    return {number: mail_key(kind, _key_of(key_path(folder, number))) for number in numbers}
 
 
 def key_path(folder: Path, number: int) -> Path:
@@ -227,7 +224,7 @@ def key_path(folder: Path, number: int) -> Path:
 
 def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
     """Read a server's list of keys, which the task's operator has signed."""
-    return SignedKeys.decode(bytes_of(path), task.operator_key, role, task.task_id)
+    return SignedKeys.decode(bytes_of(path), task.operator_key, role, task.task_id, task.seal)
 
 
 def _key_of(path: Path) -> bytes:
@@ -253,7 +250,7 @@ def write_task(
     """Write a task with new keys and one file of settings a role, into a new folder."""
     shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     epochs = range(min(task.num_epochs, NUM_KEYS))
-    sealing, opening = {n: X25519PrivateKey.generate() for n in epochs}, X25519PrivateKey.generate()
+    sealing, opening = {n: new_mail_key(task.seal) for n in epochs}, new_mail_key(task.seal)
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
     opening_list = signer.signed("analyzer", [SealKey(number=0, public_key=_public(opening))], 1)
@@ -312,7 +309,7 @@ def write_key(path: Path, key: Any) -> None:
     write_new(path, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
 
 
-def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
+def sealed_to(keys: Mapping[int, MailKey]) -> list[SealKey]:
     """Return the public keys of epochs, newest first."""
     return [
         SealKey(number=epoch % NUM_KEYS, public_key=_public(key), first_epoch=epoch)
@@ -404,7 +401,7 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
         folder = settings.opening_keys
     listed = read_list(settings.public_keys, task, role)
     public = {each.number: each.public_key for each in listed.keys}
-    keys = sealing_keys(folder)
+    keys = sealing_keys(folder, task.seal)
     for number, key in keys.items():
         is_listed = role == "analyzer" or listed.serial - NUM_KEYS <= number < listed.serial
         said = public.get(number % NUM_KEYS) if is_listed else None
@@ -437,7 +434,7 @@ def rotate(
     before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, task.nth_epoch(now - grace))
     epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
-    made = {epoch: X25519PrivateKey.generate() for epoch in epochs}
+    made = {epoch: new_mail_key(task.seal) for epoch in epochs}
     _write_keys(shuffler / "keys", made)
     if made:
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
@@ -446,7 +443,7 @@ def rotate(
     used_from = max(0, present + 2) if first_epoch is None else first_epoch
     if not last < used_from < task.num_epochs:
         return epochs, None
-    opening, number = X25519PrivateKey.generate(), listed.serial % NUM_KEYS
+    opening, number = new_mail_key(task.seal), listed.serial % NUM_KEYS
     _write_keys(analyzer / "keys", {number: opening})
     key = SealKey(number=number, public_key=_public(opening), first_epoch=used_from)
     keys = [key, *(each for each in listed.keys if each.number != number)]
@@ -456,7 +453,7 @@ def rotate(
     return epochs, key
 
 
-def _write_keys(folder: Path, keys: dict[int, X25519PrivateKey]) -> None:
+def _write_keys(folder: Path, keys: dict[int, MailKey]) -> None:
     """Write keys that no list names yet: what a run that was stopped left is replaced."""
     folder.mkdir(mode=0o700, exist_ok=True)
     for number, key in keys.items():

@@ -23,6 +23,7 @@ _FILES: Final = {
     "survey.css": "static/survey.css",
     "survey.js": "static/survey.js",
     "shuffledp.js": "client/shuffledp.js",
+    "shuffledp-hybrid.js": "client/shuffledp-hybrid.js",
 }
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; "

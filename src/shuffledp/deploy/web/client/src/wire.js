@@ -104,6 +104,7 @@ export function decodeTask(bytes) {
     if (type <= last || type > 2) throw reader.fault("this page is too old for it", "version");
     task[type === 1 ? "dummies" : "seal"] = new TextDecoder().decode(extensions.opaque(2));
     last = type;
+    if (type === 2 && task.seal !== "hybrid") throw reader.fault("this page is too old for it", "version");
   }
   const sane = task.epochSeconds >= 1 && task.numEpochs >= 1 && task.minBatch >= 1 && task.shortBatch < 2 &&
     task.honestPpm >= 1 && task.honestPpm <= 1e6 && task.info && Array.isArray(task.asked?.labels) &&
