@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from shuffledp.core.entropy import Entropy
 
-#: How texts are sealed. A seal that is recorded today is opened by whoever breaks X25519 later, or,
+#: How texts are sealed. A seal that is recorded today is opened by breaking X25519 later, or,
 #: of the hybrid, X25519 and ML-KEM-768.
 Seal = Literal["x25519", "hybrid"]
 
@@ -78,11 +78,11 @@ class HybridKey:
         return self._seed
 
     def public_key(self) -> "HybridKey":
-        """Return what has the public bytes, as keys of one kind do."""
+        """Return itself, for callers that take private keys of both kinds."""
         return self
 
     def public_bytes_raw(self) -> bytes:
-        """Return the public key: that of ML-KEM-768, then that of X25519."""
+        """Return the public key of ML-KEM-768, followed by the X25519 public key."""
         return self._public
 
 
