@@ -11,6 +11,7 @@ import shuffledp as sdp
 from oracles import profiles
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.randomizers import registry
+from shuffledp.report.precedents import PRECEDENTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +48,17 @@ def test_the_number_of_randomizers():
     kinds = [registry.RANDOMIZERS, registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS]
     alone = sum(map(len, [*kinds, registry.STRING_RANDOMIZERS]))
     assert (alone, alone + 2 * len(registry.RANDOMIZERS)) == (10, 22)
-    assert says("README.md", "ten randomizers to choose from (22 names, with those for several")
+    assert says(
+        "docs/explanation/randomizers.md", "ten randomizers (22 names, with those for several"
+    )
+
+
+def test_all_known_deployments_are_on_the_page_about_epsilon():
+    page = "docs/guides/choosing-epsilon.md"
+    for each in PRECEDENTS:
+        delta = f", delta {each.delta:g}".replace("e-0", "e-") if each.delta else ""
+        model = "local" if each.is_local else "central"
+        assert says(page, f"| {each.title} | {each.epsilon:g}{delta} | {model} | {each.unit} |")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted((DOCS / "results").glob("*.md"))
 
 
+def test_the_picture_of_the_model_is_what_its_script_draws():
+    spec = importlib.util.spec_from_file_location("model_picture", DOCS / "model_picture.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.FILE.read_text(encoding="utf-8") == module.picture()
+    assert module.FILE.stat().st_size < 4_000
+
+
 @pytest.fixture(scope="module")
 def figures():
     spec = importlib.util.spec_from_file_location("docs_figures", DOCS / "figures.py")
