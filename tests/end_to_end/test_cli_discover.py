@@ -113,11 +113,16 @@ def test_refusals(invoke, table, tmp_path, words, message):
     assert message.replace("_", "-") in said.replace("_", "-")
 
 
-def test_devices_do_not_answer_rounds(invoke, tmp_path):
+def test_tasks_of_rounds_that_cannot_be(invoke, tmp_path):
     saved, out = tmp_path / "plan.json", tmp_path / "task"
     assert invoke("plan", *ASKED, *TARGET, "--num-users", 4000, "--out", saved)[0] == 0
-    for how in ([*ASKED, *TARGET, "--epsilon0", "2"], ["--plan", saved]):
+    given = [*ASKED, *TARGET, "--epsilon0", "2"]
+    for how, words in (
+        (given, "--discover needs --bits here"),
+        ([*given, "--bits", "8", "--dummies", "laplace:2:20"], "leave them out"),
+        (["--plan", saved, "--honest-fraction", "0.01"], "is too small for"),
+    ):
         status, said, _ = invoke("task", "create", *how, "--min-batch", "4000", "--out", out)
         assert status != 0
-        assert "asked in rounds" in said
+        assert words in said
         assert not out.exists()

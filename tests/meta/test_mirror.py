@@ -22,6 +22,7 @@ ELSEWHERE = {
     "collection/questions/mean.py": "collection/test_bit_sums.py",
     "collection/questions/mean_by_group.py": "collection/test_mean_by_group.py",
     "collection/questions/question.py": "collection/test_questions.py",
+    "collection/questions/rounds.py": "deploy/test_search_tasks.py",
     "collection/questions/vector_mean.py": "collection/test_questions.py",
     "collection/questions/words.py": "collection/test_questions.py",
     "core/labels.py": "collection/source/test_tables.py",

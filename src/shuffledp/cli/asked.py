@@ -5,6 +5,7 @@ A list of answers is the default; one option of each other kind asks for that.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +159,7 @@ class Asked:
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+        question = begun(question)
         name, of = randomizer or next(iter(question.candidates())), sdp.deploy.AskedTerms.of
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
@@ -192,6 +194,21 @@ class Asked:
         if self._kind == "columns":
             return sdp.Columns.of(values), values
         return question, values
+
+
+def begun(question: Any) -> Any:
+    """Return a question as devices get it: a search for popular texts at its first round."""
+    if not question.has_rounds:
+        return question
+    from shuffledp.collection.questions.rounds import Search
+    from shuffledp.randomizers.keyed_hash import new_key
+
+    if question.bits is None:
+        raise click.UsageError(
+            "--discover needs --bits here, 4, 8, 12 or 16, or --plan: `shuffledp plan` finds those "
+            "that find the smallest share"
+        )
+    return replace(question, search=Search(new_key(sdp.Entropy.from_operating_system()).hex()))
 
 
 def _weighted(

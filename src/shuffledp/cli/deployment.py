@@ -12,7 +12,7 @@ import click
 import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.asked import QUESTION, Asked
+from shuffledp.cli.asked import QUESTION, Asked, begun
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
@@ -20,6 +20,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import finite
+from shuffledp.report import discovery
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
@@ -106,6 +107,8 @@ def create(
         promise = _promised(asked, text, **promised)
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
+    if promise["asked"].search:  # the devices of a round must not be parted
+        fields["num_epochs"] = 1
     operator = Ed25519PrivateKey.generate()
     made = sdp.deploy.Task(
         **fields,
@@ -128,7 +131,7 @@ def create(
         )
     listen, codes = (given["shuffler"], given["analyzer"]), new_codes(num_codes)
     write_task(out, made, operator, listen=listen, grace_seconds=given["grace"], codes=codes)
-    _say_task(made, out / "task.bin")
+    say_task(made, out / "task.bin")
 
 
 def _promised(
@@ -188,7 +191,8 @@ def _planned(
         )
     loss = found.asked_epsilon0
     name, is_bare = found.randomizer.name, math.isinf(loss)
-    terms = sdp.deploy.AskedTerms.of(found.question, name, loss, text, no_local_noise=is_bare)
+    asks = begun(found.question)
+    terms = sdp.deploy.AskedTerms.of(asks, name, loss, text, no_local_noise=is_bare)
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
@@ -230,7 +234,7 @@ def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) 
     else:
         made = read_task(task_file)
         made.check()
-        _say_task(made, task_file)
+        say_task(made, task_file)
 
 
 def _check_dap(path: Path, **numbers: float) -> None:
@@ -263,7 +267,7 @@ def _check_dap(path: Path, **numbers: float) -> None:
         console.print_facts(facts)
 
 
-def _say_task(made: "sdp.deploy.Task", path: Path) -> None:
+def say_task(made: "sdp.deploy.Task", path: Path) -> None:
     """Print what a task asks and promises."""
     from shuffledp.deploy.messages import report_size
 
@@ -300,7 +304,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     least = counted(made.min_batch, "report")
     shuffled = [("with a shuffler", proved)]
     if (law := made.dummies) is not None:
-        number = len(made.asked.question.labels) * law.mean
+        number = made.asked.num_answers * law.mean
         added = f"added by the shuffler: about {number:,.0f} reports of nobody"
         if made.num_slots > 1:
             added = f"{brief(number)} reports of nobody that each device sends on average, and "
@@ -316,9 +320,14 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     if made.seal != "x25519":
         size = f"{report_size(*made.sizes):,} bytes a report"
         sealed = [("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}")]
+    search = []
+    if made.asked.search:
+        which = f"{made.round} of {made.asked.question.num_rounds}"
+        search = [("round", f"{which}; the promise is for all of them together")]
     return [
         ("task", re.sub(r"\s+", " ", made.info)),
         *made.asked.facts(),
+        *search,
         ("least batch", least),
         *shuffled,
         ("without one", without_shuffler_line(made.asked.randomizer.profile)),
@@ -380,6 +389,7 @@ def collect(
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
+    facts.extend(discovery.rows(record))
     console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
 
 

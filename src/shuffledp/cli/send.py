@@ -30,6 +30,11 @@ _ANSWERED = (
     "person's answer give a --store of their own"
 )
 
+_MISSED = (
+    "no report of this device is known to be in {} of the {} earlier rounds: what it sends in the "
+    "others is hidden by fewer devices than the task says"
+)
+
 
 @cli.command(epilog="Example: shuffledp send task/task.bin --value yes")
 @click.argument("task_file", type=PATH)
@@ -116,6 +121,8 @@ def _answer(
         no_local_noise=agreed["no_local_noise"],
     )
     with sdp.deploy.Client(made, store, limits=limits) as client:
+        if client.num_missed:
+            console.print_warnings([_MISSED.format(client.num_missed, made.round - 1)])
         code = codes[0] if codes else None
         was_sent = client.is_done
         if client.kept() is None:
@@ -141,16 +148,18 @@ def _send_table(
     made: "sdp.deploy.Task", table: Path, column: str | None, codes: list[bytes] | None, **ways: Any
 ) -> None:
     """Send the answers of a file, one report a row."""
+    from shuffledp.deploy.client import fleet_values
     from shuffledp.deploy.remote import send_values
 
     values = sdp.collection.open_column(table, column, made.asked.question, **ways)
     number = values.num_users
     if codes is not None and len(codes) < number:
         raise click.UsageError(f"--codes has {len(codes):,} codes for {number:,} rows")
+    blocks: Any = values.blocks()
+    if made.asked.search:
+        blocks = fleet_values(made, blocks, number)
     with console.progress_bar() as on_progress:
-        counts = send_values(
-            made, values.blocks(), num_values=number, codes=codes, on_progress=on_progress
-        )
+        counts = send_values(made, blocks, num_values=number, codes=codes, on_progress=on_progress)
     if console.print_json(_record(made, counts, number)):
         return
     said = [(name.replace("_", " "), f"{each:,}") for name, each in counts.items() if each]

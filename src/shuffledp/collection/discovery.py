@@ -11,17 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.questions.heavy_hitters import codes, extensions, whole_text
+from shuffledp.collection.questions.heavy_hitters import codes
 from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.questions.rounds import LEAST_USERS
 from shuffledp.collection.source.columns import Column
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DataError
-from shuffledp.estimation.discovery import Discovery, FoundTexts, left_by
-from shuffledp.estimation.intervals import simultaneous_confidence
-from shuffledp.estimation.sampling import for_all_users
-
-# Users a round, in the mean: then no round is left without any.
-_LEAST_USERS = 100
+from shuffledp.estimation.discovery import FoundTexts, left_by
 
 # Users whose bins are looked up, and reports drawn, together.
 _BLOCK = 2**20
@@ -52,10 +48,8 @@ def discover(
     turns = None if dummies else _turns(num_users, asked.num_rounds, entropy)
     left, depth, rounds, released = [b""], 0, [], Released(0, 0, 0)
     for number, step in enumerate(asked.steps):
-        bins = extensions(left, depth, step)
+        bins = asked.bins_of(left, number)
         depth += step
-        if is_last := number == last:  # without characters that would need more bytes
-            bins = bins[[whole_text(each) is not None for each in bins.tolist()]]
         own = texts if turns is None else texts[turns == number]
         blocks = (
             codes(own[start : start + _BLOCK], bins, depth, asked.num_bins)
@@ -67,33 +61,22 @@ def discover(
         before, dummies_before, _ = released
         released = Released(before + len(own), dummies_before + more, len(own))
         law = asked.bin_law(randomizer, len(own), dummies)
-        kept, facts = left_by(counts.support[: len(bins)], law, asked.most, is_last=is_last)
+        support = counts.support[: len(bins)]
+        kept, facts = left_by(support, law, asked.most, is_last=number == last)
         rounds.append((law, facts))
         left = bins[kept].tolist()
         if not left:
             break
-    found = tuple(map(whole_text, left))
-    each = simultaneous_confidence(options.confidence, len(bins))
-    estimates = randomizer.estimate(counts, confidence=each, interval=options.interval)
-    estimates = for_all_users(estimates, num_users)
-    arrays: Any = {name: each[kept] for name, each in estimates.given().items()}
-    shares = FoundTexts(
-        **arrays,
-        num_users=num_users,
-        confidence=options.confidence,
-        interval=options.interval,
-        is_simultaneous=True,
-        num_compared=len(bins),
-        discovery=Discovery.of(rounds),
-    )
-    return replace(plan, question=replace(asked, found=found)), shares, released
+    how: Any = {"num_users": num_users, "options": options}
+    shares = asked.found_in(randomizer, counts, bins, kept, rounds, **how)
+    return replace(plan, question=replace(asked, found=shares.texts)), shares, released
 
 
 def _turns(num_users: int, num_rounds: int, entropy: Entropy) -> NDArray[np.uint64]:
     """Return the round of each user, whose own secret it is."""
-    if num_users < _LEAST_USERS * num_rounds:
+    if num_users < LEAST_USERS * num_rounds:
         raise DataError(
-            f"{num_users:,} users are too few for {num_rounds} rounds of {_LEAST_USERS}: ask more "
+            f"{num_users:,} users are too few for {num_rounds} rounds of {LEAST_USERS}: ask more "
             "people, or for shorter texts with max_bytes=..."
         )
     return draw_below(entropy.spawn(), num_users, num_rounds)

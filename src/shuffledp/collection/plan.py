@@ -34,7 +34,7 @@ from shuffledp.collection.questions.question import (
     chosen_candidates,
 )
 from shuffledp.collection.result import ModelComparison, central_model
-from shuffledp.collection.shuffling import UNIFORM, Shuffling
+from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
@@ -505,7 +505,8 @@ def plan(  # noqa: PLR0913  # one keyword an option
         raise ParameterError(
             f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
-    if question.has_rounds and (rounds != 1 or shuffling != UNIFORM):
+    is_over = isinstance(shuffling, FinishedShuffling)  # of a round's reports
+    if question.has_rounds and (rounds != 1 or not (is_over or shuffling == UNIFORM)):
         raise ParameterError(
             f"rounds = {rounds}, shuffling = {shuffling.name}: {question.kind} has rounds of its "
             "own, of uniform shuffles; leave both out"

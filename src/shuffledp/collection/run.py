@@ -340,7 +340,11 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    if plan.question.has_rounds:  # what is found are the answers
+        asked: Any = plan.question
+        plan = replace(plan, question=replace(asked, found=getattr(estimates, "texts", ())))
     drawn = (_drawn_by_users(plan.randomizer),) if from_table is None else from_table.assumptions
+    drawn += getattr(plan.randomizer, "assumptions", ())
     guarantee = guarantee.assuming(*drawn)
     how = {"what": "estimate", "interval_about": options.interval_about}
     if dishonest is not None:

@@ -39,7 +39,7 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
     asked, law = task.asked, task.dummies
     if law is None or not task.adds_dummies:
         return []
-    num_answers = len(asked.question.labels)
+    num_answers = asked.num_answers
     answers = np.arange(num_answers, dtype=asked.codec.dtype)
     made = Reports(data=answers, fingerprint=asked.randomizer.fingerprint)
     texts, info = asked.codec.encode(made), inner_info(task.task_id)

@@ -397,7 +397,7 @@ def _cautions(task: Task, opened: Opened) -> Iterator[str]:
         )
     if task.num_slots > 1:
         law: Any = task.dummies
-        usual = opened.num_users * law.mean * len(task.asked.question.labels)
+        usual = opened.num_users * law.mean * task.asked.num_answers
         if abs(opened.num_dummies - usual) > _UNUSUAL * (1.0 + math.sqrt(usual)):
             yield (
                 f"Devices sent {opened.num_dummies:,} dummies, where their law gives {usual:,.0f}, "

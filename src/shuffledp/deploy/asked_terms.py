@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.questions.rounds import Search
 from shuffledp.core.checks import require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
@@ -140,17 +141,27 @@ class AskedTerms:
 
         With ``no_local_noise`` it may be infinite: then a report of ``k-rr`` is the answer itself.
         """
-        if question.has_rounds:
+        if question.has_rounds and (getattr(question, "search", None) is None or question.labels):
             raise ParameterError(
-                f"question = {question.kind}: it is asked in rounds, each after the results of "
-                "those before, which devices do not answer; run it on a table, or list texts with "
-                "dictionary=..."
+                f"question = {question.kind}: devices answer one of its rounds at a time; give "
+                "search=..., which says of which"
             )
         if not (no_local_noise and epsilon0 == math.inf):
             require_positive("epsilon0", epsilon0)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
         codec, loss = ReportCodec.of(made, question.no_values), float(epsilon0)
         return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)
+
+    @property
+    def search(self) -> Search | None:
+        """Where the search stands of which a round is asked; None for other questions."""
+        return getattr(self.question, "search", None)
+
+    @property
+    def num_answers(self) -> int:
+        """Number of possible answers of which each has dummies."""
+        law: Any = self.randomizer
+        return int(law.domain_size) if self.search else len(self.question.labels)
 
     def require_dummies(self, law: DummyLaw) -> None:
         """Raise unless reports are the possible answers, some of which may belong to nobody."""
@@ -163,7 +174,7 @@ class AskedTerms:
     def dummies(self, law: DummyLaw, entropy: Entropy) -> list[bytes]:
         """Return the dummies of one user, their number drawn for each possible answer."""
         self.require_dummies(law)
-        answers = np.arange(len(self.question.labels), dtype=self.codec.dtype)
+        answers = np.arange(self.num_answers, dtype=self.codec.dtype)
         data = answers.repeat(law.draw(len(answers), entropy))
         return self.codec.encode(Reports(data=data, fingerprint=self.randomizer.fingerprint))
 
@@ -201,6 +212,7 @@ class AskedTerms:
             shown += f" and {len(labels) - _MOST_SHOWN:,} more"
         numbers = (each for each in particulars.items() if isinstance(each[1], int | float))
         shown += "".join(f"; {name} = {json.dumps(number)}" for name, number in numbers)
+        shown = self.question.describe() if self.search else shown
         return [
             ("question", json.dumps(self.text)[:_LONGEST_TEXT] if self.text else "not in words"),
             ("choices", shown[:_LONGEST_TEXT]),
@@ -213,11 +225,14 @@ class AskedTerms:
         if math.isinf(loss):
             return "is your answer, without noise: shuffler and analyst together would see it"
         guess = 1.0 / (1.0 + math.exp(-loss))
+        where = ""
+        if self.search:
+            where = "in one round, drawn in secret, and says nothing in the others, "
         said = f"lets a guess between two answers be right with probability {guess:.6g} at most"
         if self.randomizer.name == "k-rr":
-            truth = 1.0 / (1.0 + (len(self.question.labels) - 1) * math.exp(-loss))
+            truth = 1.0 / (1.0 + (self.num_answers - 1) * math.exp(-loss))
             said = f"is the truth with probability {truth:.6g}"
-        return f"{said} (epsilon0 = {loss:.6g})"
+        return f"{where}{said} (epsilon0 = {loss:.6g})"
 
     def to_json_dict(self) -> dict[str, object]:
         """Return JSON values from which `from_json_dict` makes the same terms."""

@@ -6,11 +6,15 @@ it is to send by itself.
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from shuffledp.core.entropy import Entropy
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.entropy import KEY_BYTES, Entropy, draw_below
 from shuffledp.core.errors import DataError, MissingPackageError
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
@@ -138,11 +142,55 @@ class Client(Keeper):
     ) -> None:
         task.check()
         (limits or Limits()).require(task)
-        self.task = task
+        self.task, self._round = task, task.round
+        # Facts of a task of its own; those of a search's rounds lie in one store.
+        self._of_round = f" of round {task.round}" if task.asked.search else ""
         if store is None:
             store = default_store(task)
             store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._store = Database(Path(store), _STORE, collection=task.task_id)
+        self._store = Database(Path(store), _STORE, collection=task.collection_id)
+        try:
+            self._require_round()
+        except BaseException:
+            self.close()
+            raise
+
+    def _require_round(self) -> None:
+        """Raise for a round of a search whose secret coin was not tossed here, or of two tasks."""
+        if self.task.asked.search is None:
+            return
+        if self._round > 1 and self._fact("turn", "") is None:
+            raise DataError(
+                f"this is round {self._round} of a search, and the store knows none before with "
+                "the same promise: a device that did not answer round 1, or lost its store, cannot "
+                "join, for it would answer twice; leave it out, or give the store of round 1 with "
+                "store=..."
+            )
+        if self._fact("task") not in {None, self.task.task_id}:
+            raise DataError(
+                f"round {self._round} of this search was answered here in another task: a device "
+                "answers each round once; send nothing"
+            )
+
+    def _fact(self, name: str, of: str | None = None) -> Any:
+        """Return the fact of this task, or of the whole search, under a name."""
+        return self._store.fact(name + (self._of_round if of is None else of))
+
+    def _note(self, name: str, value: int | bytes) -> None:
+        """Note something of this task."""
+        self._store.set_fact(name + self._of_round, value)
+
+    @property
+    def num_missed(self) -> int:
+        """Number of earlier rounds of a search that no report of this device is known to be in.
+
+        What it sends in others is hidden by fewer than the task says.
+        """
+        if self.task.asked.search is None:
+            return 0
+        sent = (Answer.ACCEPTED, Answer.REPLAYED)
+        answers = (self._fact("answer", f" of round {each}") for each in range(1, self._round))
+        return sum(each not in sent for each in answers)
 
     def report(
         self,
@@ -173,29 +221,46 @@ class Client(Keeper):
             reason = Reason.EARLY if now < self.task.start else Reason.LATE
             raise Fault.CALLER.error(self.task.state_at(now), reason)
         asked, entropy = self.task.asked, entropy or Entropy.from_operating_system()
-        reports = asked.randomizer.randomize(asked.question.value_of_one(value), entropy)
+        question: Any = asked.question
+        values, turn = question.value_of_one(value), None
+        if asked.search is not None:
+            turn = self._turn(entropy)
+            values = question.round_codes(values, turn)
+        reports = asked.randomizer.randomize(values, entropy)
         report_id = report_id_of(code, self.task.task_id, epoch)
         texts = self.task.with_own_dummies(asked.codec.encode(reports)[0], entropy)
         found = Kept(report_id, epoch, b"".join(texts))
         with self._store.transaction():
-            self._store.change("INSERT INTO reports VALUES (1, ?, ?, ?, 0)", found)
+            self._store.change("INSERT INTO reports VALUES (?, ?, ?, ?, 0)", (self._round, *found))
+            if turn is not None:
+                self._store.set_fact("turn", int(turn[0]))
+                self._note("task", self.task.task_id)
         return found
+
+    def _turn(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Return the round that this device answers, drawn once for the whole search."""
+        known, question = self._fact("turn", ""), self.task.asked.question
+        if known is None:
+            known = draw_below(entropy, 1, question.num_rounds)[0]
+        return np.array([known], dtype=np.int64)
 
     def _with_code(self, kept: Kept, code: bytes) -> Kept:
         """Return the kept report, under the id of a code if it was refused under another.
 
         A report that may have arrived keeps its id: under another one it would count twice.
         """
-        if self._store.fact("answer") != Answer.NOT_ADMITTED:
+        if self._fact("answer") != Answer.NOT_ADMITTED:
             return kept
         report_id = report_id_of(code, self.task.task_id, kept.epoch)
         with self._store.transaction():
-            self._store.change("UPDATE reports SET id = ? WHERE round = 1", (report_id,))
+            changed = report_id, self._round
+            self._store.change("UPDATE reports SET id = ? WHERE round = ?", changed)
         return kept._replace(report_id=report_id)
 
     def kept(self) -> Kept | None:
         """Return the report that was made, also once it is done."""
-        rows = self._store.rows("SELECT id, epoch, report FROM reports WHERE round = 1")
+        query = "SELECT id, epoch, report FROM reports WHERE round = ?"
+        rows = self._store.rows(query, (self._round,))
         return Kept(*rows[0]) if rows else None
 
     def _kept_to_send(self) -> Kept:
@@ -216,11 +281,11 @@ class Client(Keeper):
         """
         lists = {"shuffler_serial": shuffler, "analyzer_serial": analyzer}
         for name, each in lists.items():
-            each.require_current(now, self._store.fact(name) or 0)
+            each.require_current(now, self._fact(name) or 0)
         kept = self._kept_to_send()
         with self._store.transaction():
             for name, each in lists.items():
-                self._store.set_fact(name, each.serial)
+                self._note(name, each.serial)
         return shuffler.key_of_epoch(kept.epoch), analyzer.key_from(kept.epoch)
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
@@ -252,7 +317,7 @@ class Client(Keeper):
             If a server gives no answer for so long: nothing is lost, send again later.
         """
         if self.is_done:
-            return Answer(self._store.fact("answer"))
+            return Answer(self._fact("answer"))
         self._kept_to_send()  # before anybody is asked for keys
         try:
             from shuffledp.deploy.remote import Server, fetch_keys
@@ -276,17 +341,48 @@ class Client(Keeper):
     @property
     def is_done(self) -> bool:
         """Whether there is nothing left to send."""
-        return bool(self._store.value("SELECT is_done FROM reports WHERE round = 1"))
+        query = "SELECT is_done FROM reports WHERE round = ?"
+        return bool(self._store.value(query, (self._round,)))
 
     def done(self, answer: Answer = Answer.ACCEPTED) -> None:
         """Note what became of the report, after which it may not have to be sent any more."""
         with self._store.transaction():
             if answer in _FINAL:
-                self._store.change("UPDATE reports SET is_done = 1 WHERE round = 1")
-            self._store.set_fact("answer", int(answer))
+                change = "UPDATE reports SET is_done = 1 WHERE round = ?"
+                self._store.change(change, (self._round,))
+            self._note("answer", int(answer))
 
 
 def default_store(task: Task) -> Path:
-    """Return the default path of a user's report of a task."""
+    """Return the default path of a user's report of a task, or of all rounds of a search."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "shuffledp" / f"{task.task_id.hex()}.db"
+    return Path(home) / "shuffledp" / f"{task.collection_id.hex()}.db"
+
+
+def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
+    """Return the round that each simulated device answers, from a secret of this user's own.
+
+    Kept in the default store, so that later rounds have the same ones.
+    """
+    path = default_store(task)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with Database(path, _STORE, collection=task.collection_id) as store:
+        if (key := store.fact("fleet")) is None:
+            if task.round > 1:
+                raise DataError(
+                    f"{path} has no secret of a fleet that answered round 1 of this search: start "
+                    "with that round, as the same user"
+                )
+            key = Entropy.from_operating_system().words(KEY_BYTES // 8).tobytes()
+            with store.transaction():
+                store.set_fact("fleet", key)
+    return draw_below(Entropy.from_key(key), num_values, task.asked.question.num_rounds)
+
+
+def fleet_values(task: Task, texts: Iterable[Any], num_values: int) -> Iterator[NDArray[np.int32]]:
+    """Yield the values of simulated devices in a round of a search, each with its own drawn."""
+    question: Any = task.asked.question
+    turns, done = fleet_turns(task, num_values), 0
+    for block in texts:
+        yield question.round_codes(block, turns[done : done + len(block)])
+        done += len(block)

@@ -125,7 +125,8 @@ def send_values(
 ) -> dict[str, int]:
     """Send the answers of simulated devices, each randomized once; return the counts of answers.
 
-    ``values`` are blocks as a checked column yields them, ``codes`` one each if there are any. What
+    ``values`` are blocks as a checked column yields them, of a search's round as
+    `client.fleet_values` does; ``codes`` one each if there are any. What
     is on its way when this is killed may be sent twice by another run: real devices keep their
     report, see `client.Client`.
     """

@@ -15,17 +15,19 @@ from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
+from shuffledp.collection.questions.rounds import LEAST_USERS, Search
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
+from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.sealing import SIZES, Seal
 from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
+from shuffledp.estimation.discovery import Round
 
 VERSION: Final = 1
 
@@ -117,7 +119,8 @@ class Task:
     Raises
     ------
     ParameterError
-        If a field is out of range; if dummies do not go with the randomizer, or are too many.
+        If a field is out of range; if dummies do not go with the randomizer, or are too many; if a
+        round of a search has several epochs, or too few honest reports.
 
     Examples
     --------
@@ -168,6 +171,7 @@ class Task:
             ("bytes of operator_key", len(self.operator_key), KEY_BYTES, KEY_BYTES),
         ):
             wire.require_whole(name, value, first, last + 1)
+        self._require_round()
         if self.short_batch not in _SHORT:
             raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
         if self.seal not in SIZES:
@@ -189,13 +193,84 @@ class Task:
             return
         self.asked.require_dummies(law)
         most, whose = (MOST_DUMMIES, "batch") if self.adds_dummies else (MOST_OWN_DUMMIES, "device")
-        if (number := len(self.asked.question.labels) * law.mean) > most:
+        if (number := self.asked.num_answers * law.mean) > most:
             raise ParameterError(
                 f"dummies = {law} are {number:,.0f} a {whose} for "
-                f"{len(self.asked.question.labels):,} answers, above {most:,}: ask for fewer "
+                f"{self.asked.num_answers:,} answers, above {most:,}: ask for fewer "
                 "answers (group the rare ones), promise a larger epsilon, which needs fewer "
                 "dummies, or leave dummies out"
             )
+
+    def _require_round(self) -> None:
+        """Raise for a round of a search that takes devices apart, or has too few of them."""
+        if self.asked.search is None:
+            return
+        if self.dummies is not None:
+            raise ParameterError(
+                f"dummies = {self.dummies} do not go with rounds that devices draw: leave them out"
+            )
+        if self.num_epochs != 1:
+            raise ParameterError(
+                f"num_epochs = {self.num_epochs} parts the devices of a round, all of which hide "
+                "each other: give num_epochs = 1, and longer epochs"
+            )
+        rounds: int = self.asked.question.num_rounds
+        if (least := LEAST_USERS * rounds) > self.num_honest:
+            raise ParameterError(
+                f"min_batch = {self.min_batch:,} with {self.num_honest:,} honest reports is too "
+                f"small for {rounds} rounds of {LEAST_USERS}: ask for batches of at least "
+                f"{math.ceil(least * _MILLION / self.honest_ppm):,}, or for shorter texts with "
+                "max_bytes=..."
+            )
+
+    @property
+    def round(self) -> int:
+        """Number of the round of a search that this is, counted from 1; 1 of other tasks."""
+        return 1 + (len(self.asked.search.done) if self.asked.search else 0)
+
+    @property
+    def collection_id(self) -> bytes:
+        """What a device takes part in: the task, or a search under one promise, all its rounds."""
+        search = self.asked.search
+        if search is None:
+            return self.task_id
+        question: Any = self.asked.question
+        first = replace(question, search=Search(search.key))
+        same = {"info": "a search", "shuffler_url": "of all", "analyzer_url": "rounds", "start": 0}
+        whole: Any = same | {"asked": replace(self.asked, question=first), "epoch_seconds": 1}
+        return wire.digest(b"search", replace(self, **whole).encode())
+
+    def after(self, record: Any, **fields: Any) -> Self:
+        """Return the task of the next round of a search, from the JSON of this one's result.
+
+        ``fields`` are others of the next task: its start, and what else is to change.
+
+        Raises
+        ------
+        DataError
+            If the result is another task's, or no round is left.
+        """
+        search = self.asked.search
+        question: Any = self.asked.question
+        if search is None:
+            raise DataError("the task is no round of a search: make one with discover")
+        try:
+            of, found = record["parameters"]["task_id"], record["discovery"]
+            left, rounds = found.get("left", ()), [Round(**each) for each in found["rounds"]]
+        except (KeyError, TypeError, AttributeError):
+            raise DataError("it is no result of a search's round: give one of collect") from None
+        if of != self.task_id.hex():
+            raise DataError(
+                f"the result is of task {of}, and this is {self.task_id.hex()}, round {self.round}:"
+                " give the folder of the same round's result"
+            )
+        if not left:
+            raise DataError(
+                f"the search is over after round {self.round} of {question.num_rounds}: its result "
+                "is that of the whole search"
+            )
+        after = replace(question, search=search.after(left, rounds))
+        return replace(self, asked=replace(self.asked, question=after), **fields)
 
     @property
     def adds_dummies(self) -> bool:
@@ -207,7 +282,7 @@ class Task:
         """Largest number of records that a device may send, the report among them."""
         if self.dummies is None or self.adds_dummies:
             return 1
-        return self.dummies.rare_number(len(self.asked.question.labels))
+        return self.dummies.rare_number(self.asked.num_answers)
 
     @property
     def sizes(self) -> tuple[int, int, Seal]:

@@ -99,14 +99,19 @@ class Discovery:
         is. Of a plan, where no more than ``most`` prefixes have more users.
     false_probability : float
         Upper bound on the probability that any text is reported that nobody has.
+    left : tuple of str
+        Prefixes that are left, in hexadecimal digits, of a search with rounds to come.
     """
 
     rounds: tuple[Round, ...]
     found_share: float
     false_probability: float = FALSE_PROBABILITY
+    left: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, rounds: Sequence[tuple["BinLaw", Round]]) -> "Discovery":
+    def of(
+        cls, rounds: Sequence[tuple["BinLaw", Round]], left: tuple[str, ...] = ()
+    ) -> "Discovery":
         """Return the facts of rounds with these laws of a bin.
 
         The sum of the rounds' chances of failure is an upper bound, however they depend on each
@@ -124,7 +129,7 @@ class Discovery:
             share = last_above_first_below(failure, allowed, *ends, relative_tolerance=_TOLERANCE)[
                 1
             ]
-        return cls(rounds=tuple(each for _, each in rounds), found_share=share)
+        return cls(rounds=tuple(each for _, each in rounds), found_share=share, left=left)
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name, rounds as objects."""
@@ -132,6 +137,7 @@ class Discovery:
             "found_share": self.found_share,
             "false_probability": self.false_probability,
             "rounds": [each._asdict() for each in self.rounds],
+            **({"left": list(self.left)} if self.left else {}),
         }
 
 
@@ -163,12 +169,15 @@ class FoundTexts(FrequencyEstimates):
 
     Parameters
     ----------
+    texts : tuple of str
+        What was found; of a search with rounds to come prefixes.
     num_compared : int
         Number of these bins. That texts were picked for their size is accounted for.
     discovery : Discovery
         How they were found.
     """
 
+    texts: tuple[str, ...]
     num_compared: int
     discovery: Discovery
 

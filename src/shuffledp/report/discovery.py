@@ -20,6 +20,12 @@ def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
         said = f"each text that {percent}% of the users have, with probability 0.95 at least"
         if not any(each["num_left"] for each in rounds):  # of a plan
             said += ", unless too many prefixes have more"
+    if left := found.get("left"):  # of a search among devices
+        return [
+            ("rounds", f"{len(rounds)} done, of {numbers} users and up to {max(bins):,} bins each"),
+            ("left", f"{len(left):,} prefixes, some of which nobody may have; not yet texts"),
+            ("next round", "shuffledp task next makes its task from this result"),
+        ]
     return [
         ("rounds", f"{len(rounds)}, of {numbers} users and up to {max(bins):,} bins each"),
         ("found", said),

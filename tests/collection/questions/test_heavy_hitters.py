@@ -141,9 +141,10 @@ def test_json_keeps_the_question_and_what_was_found():
 def test_one_value_is_checked_as_a_column_is():
     asked = sdp.HeavyHitters(max_bytes=3)
     assert asked.value_of_one("日").tolist() == ["日".encode()]
-    for text in ("日本", "a\0"):
-        with pytest.raises(DomainError, match="holds a value"):
-            asked.value_of_one(text)
+    for text in ("日本", "a\0"):  # "other"
+        assert asked.value_of_one(text).tolist() == [b"\xff"]
+    with pytest.raises(DataError, match="no answer"):
+        asked.value_of_one("")
 
 
 def test_nothing_of_a_single_histogram_but_its_blanket_is_accounted():

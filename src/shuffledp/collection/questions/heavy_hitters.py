@@ -17,13 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
-from shuffledp.collection.source import columns, tables
+from shuffledp.collection.questions.rounds import DrawnRound, OneRound, Search
+from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.lazy_polars import pl
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.estimation.discovery import BinLaw, Discovery, Round, least_count
+from shuffledp.estimation.discovery import (
+    BinLaw,
+    Discovery,
+    FoundTexts,
+    Round,
+    least_count,
+    left_by,
+)
+from shuffledp.estimation.intervals import simultaneous_confidence
+from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import registry
 
 #: Lengths of a step of the search, in bits.
@@ -43,34 +52,6 @@ _ANSWERED_BY = {"k-rr": math.inf, "hadamard-response": math.inf, "optimized-loca
 _OUTSIDE = b"\xff"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class OneRound:
-    """A randomizer with which each user answers one of several rounds, drawn in secret.
-
-    Its blanket hides a report among those of all rounds, whatever bins later rounds have (see
-    docs/results/worst-pairs.md). What is known of a single histogram beyond that is left out.
-    """
-
-    base: Any
-
-    assumptions: ClassVar[tuple[str, ...]] = (
-        "Each user answers one round, drawn by an independent secret coin: nobody who sees the "
-        "reports knows who answers which.",
-    )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.base, name)
-
-    def __repr__(self) -> str:
-        return repr(self.base)
-
-    @property
-    def profile(self) -> LocalProfile:
-        """The law of a report, by its blanket alone."""
-        law: LocalProfile = self.base.profile
-        return replace(law, family=RandomizerFamily.OTHER, attack=(), channel=None)
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class HeavyHitters(question.Shares):
     """Each user has one text, any text; those that many users have are asked for.
@@ -87,6 +68,8 @@ class HeavyHitters(question.Shares):
         the smallest share; with dummies, of which each bin costs some, 4.
     found : iterable of str
         The texts that a collection found.
+    search : Search, optional
+        Where a search among devices stands: then this asks for its next round, and needs ``bits``.
 
     Raises
     ------
@@ -111,6 +94,7 @@ class HeavyHitters(question.Shares):
     most: int
     bits: int | None
     found: tuple[str, ...]
+    search: Search | None
 
     def __init__(
         self,
@@ -119,6 +103,7 @@ class HeavyHitters(question.Shares):
         most: SupportsIndex = 100,
         bits: SupportsIndex | None = None,
         found: Iterable[str] = (),
+        search: Search | None = None,
     ) -> None:
         object.__setattr__(self, "max_bytes", require_at_least("max_bytes", max_bytes, 1, _LONGEST))
         object.__setattr__(self, "most", require_at_least("most", most, 1, MOST_BINS // 16 - 1))
@@ -131,12 +116,35 @@ class HeavyHitters(question.Shares):
                 f"above {MOST_BINS:,}: give at most bits = {self._fitting[-1]}, or a smaller most"
             )
         object.__setattr__(self, "found", tuple(found))
+        object.__setattr__(self, "search", search)
+        if search is not None:
+            self._require_search(search)
+
+    def _require_search(self, search: Search) -> None:
+        """Raise unless a round is to come, and texts begin with the prefixes that are left."""
+        if self.bits is None:
+            raise ParameterError("bits is missing: devices need it; give bits = 4, 8, 12 or 16")
+        if len(search.done) >= self.num_rounds:
+            raise ParameterError(f"the search has {self.num_rounds} rounds, and all are done")
+        if not 1 <= len(search.left) <= self.most:
+            raise ParameterError(
+                f"left has {len(search.left):,} prefixes, not 1 to most = {self.most:,}"
+            )
+        size, is_half = (self._depth + 1) // 2, self._depth % 2 == 1
+        for each, prefix in zip(search.left, map(bytes.fromhex, search.left), strict=True):
+            ends = (prefix[:-1] + bytes([prefix[-1] | low]) for low in range(16)) if is_half else ()
+            is_right = len(prefix) == size and each == prefix.hex()
+            if is_half:
+                is_right &= prefix[-1] % 16 == 0 and any(map(_is_possible, ends))
+            if not (is_right and (is_half or _is_possible(prefix))):
+                raise ParameterError(f"left has {each!r}, with which no text of this round begins")
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
         """Return the question that `to_json_dict` wrote."""
         numbers = {name: particulars[name] for name in ("max_bytes", "most", "bits")}
-        return cls(**numbers, found=labels)
+        search = particulars.get("search")
+        return cls(**numbers, found=labels, search=search and Search.from_json(search))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -175,6 +183,34 @@ class HeavyHitters(question.Shares):
         """Number of rounds, each of which depends on those before."""
         return len(self.steps)
 
+    @property
+    def number(self) -> int:
+        """Number of the round of a search that is asked for, counted from 0."""
+        return len(self.search.done) if self.search else 0
+
+    @property
+    def _depth(self) -> int:
+        """Length in half bytes of the prefixes that are left of a search."""
+        return sum(self.steps[: self.number])
+
+    def bins_of(self, left: Iterable[bytes], number: int) -> NDArray[np.bytes_]:
+        """Return the bins of a round but "other": extensions of what is left, at the end texts."""
+        steps = self.steps
+        bins = extensions(left, sum(steps[:number]), steps[number])
+        if number < len(steps) - 1:
+            return bins
+        # Without characters that would need more bytes.
+        return bins[[whole_text(each) is not None for each in bins.tolist()]]
+
+    def round_codes(
+        self, texts: NDArray[np.bytes_], turns: NDArray[np.integer[Any]] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the values of a search's round: bins, and for those with another turn no part."""
+        left: Any = self.search and self.search.left
+        bins = self.bins_of(map(bytes.fromhex, left), self.number)
+        found = codes(texts, bins, sum(self.steps[: self.number + 1]), self.num_bins)
+        return found if turns is None else np.where(turns == self.number, found, self.num_bins)
+
     def users_a_round(self, num_users: int, dummies: question.Laws = ()) -> int:
         """Return the number of users who answer a round: all with dummies, else each only one."""
         return num_users if dummies else max(num_users // self.num_rounds, 1)
@@ -185,7 +221,14 @@ class HeavyHitters(question.Shares):
         def maker(name: str) -> Callable[[float], Any]:
             make, size = registry.RANDOMIZERS[name], self.num_bins
             most = _ANSWERED_BY[name]
-            return lambda epsilon0: OneRound(make(domain_size=size, epsilon0=min(epsilon0, most)))
+
+            def drawn(epsilon0: float) -> Any:
+                law = make(domain_size=size, epsilon0=min(epsilon0, most))
+                if self.search is None:
+                    return OneRound(law)
+                return law if self.search.is_for_all else DrawnRound(OneRound(law))
+
+            return drawn
 
         return {name: maker(name) for name in _ANSWERED_BY}
 
@@ -212,9 +255,13 @@ class HeavyHitters(question.Shares):
 
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the largest change of a share by one user, who may choose the last round."""
-        is_split = isinstance(randomizer, OneRound)
+        is_split = isinstance(randomizer, OneRound | DrawnRound)
         users = self.users_a_round(num_users) if is_split else num_users
-        share: float = randomizer.influence / (users if counts is None else counts.num_users)
+        if isinstance(randomizer, DrawnRound) and counts is not None:
+            users = randomizer.of_part(counts).num_reports
+        elif counts is not None:
+            users = getattr(counts, "num_users", num_users)
+        share: float = randomizer.influence / users
         return share
 
     def bin_law(self, randomizer: Any, num_users: int, dummies: question.Laws) -> BinLaw:
@@ -238,11 +285,54 @@ class HeavyHitters(question.Shares):
                 f"post_processing = {', '.join(steps)}: shares of found texts are left as estimated"
             )
 
-    def estimate(self, *_: Any) -> Any:
-        """Raise: one round's reports are about prefixes."""
-        raise ParameterError(
-            f"question = {self.kind}: its texts are found round by round, each of which needs the "
-            "one before; give the values to shuffledp.run"
+    def estimate(
+        self, randomizer: Any, aggregate: Any, options: question.EstimateOptions
+    ) -> FoundTexts:
+        """Return the prefixes that a search's round leaves, or texts; raise without a search."""
+        if self.search is None:
+            raise ParameterError(
+                f"question = {self.kind}: its texts are found round by round, each of which needs "
+                "the one before; give the values to shuffledp.run"
+            )
+        counts, law, laws = aggregate, randomizer, aggregate.dummies
+        if isinstance(randomizer, DrawnRound):
+            counts, law = randomizer.of_part(aggregate), randomizer.base
+        bins = self.bins_of(map(bytes.fromhex, self.search.left), self.number)
+        is_last = self.number == self.num_rounds - 1
+        here = self.bin_law(law, counts.num_reports, laws)
+        kept, facts = left_by(counts.support[: len(bins)], here, self.most, is_last=is_last)
+        done = [(self.bin_law(law, each.num_users, laws), each) for each in self.search.done]
+        how: Any = {"num_users": aggregate.num_reports, "options": options}
+        return self.found_in(law, counts, bins, kept, [*done, (here, facts)], **how)
+
+    def found_in(
+        self,
+        randomizer: Any,
+        counts: Any,
+        bins: NDArray[np.bytes_],
+        kept: NDArray[np.int64],
+        rounds: list[tuple[BinLaw, Round]],
+        *,
+        num_users: int,
+        options: question.EstimateOptions,
+    ) -> FoundTexts:
+        """Return the shares of what the last of these rounds left, among all users."""
+        each = simultaneous_confidence(options.confidence, len(bins))
+        estimates = randomizer.estimate(counts, confidence=each, interval=options.interval)
+        estimates = for_all_users(estimates, num_users)
+        arrays: Any = {name: each[kept] for name, each in estimates.given().items()}
+        depth, left = sum(self.steps[: len(rounds)]), bins[kept].tolist()
+        is_over = len(rounds) == self.num_rounds or not left
+        whole = [each.ljust((depth + 1) // 2, b"\0") for each in left]  # arrays strip zeros
+        return FoundTexts(
+            **arrays,
+            texts=tuple(str(whole_text(each)) if is_over else shown(each, depth) for each in whole),
+            num_users=num_users,
+            confidence=options.confidence,
+            interval=options.interval,
+            is_simultaneous=True,
+            num_compared=len(bins),
+            discovery=Discovery.of(rounds, left=() if is_over else tuple(x.hex() for x in whole)),
         )
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
@@ -281,9 +371,10 @@ class HeavyHitters(question.Shares):
         )
 
     def value_of_one(self, answer: object) -> NDArray[np.bytes_]:
-        """Return one user's text, shape (1,)."""
-        text: NDArray[np.bytes_] = next(self.column([answer, answer]).blocks())[:1]
-        return text
+        """Return one user's text, shape (1,); one that is too long stands for "other"."""
+        text = single.label_of_one(answer, ())
+        is_none = "\0" in text or len(text.encode()) > self.max_bytes
+        return np.array([_OUTSIDE if is_none else text.encode()], dtype=f"S{self.max_bytes}")
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -292,15 +383,17 @@ class HeavyHitters(question.Shares):
 
     def describe(self) -> str:
         """Return the longest text and the number of rounds."""
+        which = f", this is round {self.number + 1}" * bool(self.search and not self.found)
         return (
             f"any text of up to {self.max_bytes} bytes, the {self.most:,} most popular asked for "
-            f"in {self.num_rounds} rounds"
+            f"in {self.num_rounds} rounds{which}"
         )
 
     def to_json_dict(self) -> dict[str, object]:
         """Return kind and numbers; the texts found stand apart, as ``domain``."""
         names = ("kind", "max_bytes", "most", "bits")
-        return {name: getattr(self, name) for name in names}
+        search = {} if self.search is None else {"search": self.search.to_json_dict()}
+        return {name: getattr(self, name) for name in names} | search
 
 
 # ---------------------------------------------------------------- prefixes
@@ -330,6 +423,15 @@ def whole_text(prefix: bytes) -> str | None:
     """Return the text of a prefix of full length, None if it breaks off in a character."""
     text = prefix.rstrip(b"\0")
     return text.decode() if _is_possible(text, is_whole=True) else None
+
+
+def shown(prefix: bytes, depth: int) -> str:
+    """Return a prefix of ``depth`` half bytes as text, with dots where more may follow."""
+    text = prefix.rstrip(b"\0").decode(errors="backslashreplace")
+    is_open = 0 not in prefix[: depth // 2]
+    if depth % 2 and is_open:  # the last half byte
+        text = prefix[:-1].decode(errors="backslashreplace") + f"\\x{prefix[-1] >> 4:x}?"
+    return text + "\u2026" * is_open
 
 
 def _grown(prefix: bytes, is_half: bool, step: int) -> Iterable[bytes]:

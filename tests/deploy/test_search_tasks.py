@@ -1,0 +1,227 @@
+"""Rounds of a search as tasks: what leads from one to the next, and what a device keeps."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from deploy.make_vectors import ANALYZER_KEY, make_task
+from deploy.roles import SHUFFLER_KEY, at
+from shuffledp.collection.questions.rounds import Search
+from shuffledp.core.entropy import Entropy, draw_below
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.deploy.analyzer import Opened, batch_facts, result_of
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.client import Client, default_store, fleet_turns
+from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.task import Task
+
+NUM_USERS = 3_000
+ASKED = sdp.HeavyHitters(max_bytes=3, most=12, bits=8, search=Search("0" * 32))
+COUNTS = ("released", "held", "repeated", "unopened", "invalid", "kept", "earlier")
+
+
+def task_of(asked=ASKED, **changes):
+    """Return a task of a search's round."""
+    terms = AskedTerms.of(asked, "k-rr", 7.0)
+    fields = {"num_epochs": 1, "min_batch": NUM_USERS, "honest_ppm": 1_000_000}
+    return make_task(**fields | {"asked": terms, "epsilon": "2", "delta": "1e-6"} | changes)
+
+
+FIRST = task_of()
+
+
+def result_in(task, texts, turns, entropy):
+    """Return the result of a round that all these devices send in, as JSON."""
+    codes = task.asked.question.round_codes(texts, turns)
+    sent = task.asked.codec.encode(task.asked.randomizer.randomize(codes, entropy))
+    opened = Opened(
+        number=1,
+        root=bytes(32),
+        reports=task.asked.codec.decode_valid(sent)[0],
+        guarantee=task.guarantee(),
+        counts={f"num_{name}": 0 for name in COUNTS},
+        num_honest=task.num_honest,
+    )
+    found = result_of(task, opened)
+    facts = {"parameters": batch_facts(task, opened)}
+    return found, json.loads(json.dumps(found.to_json_dict() | facts))
+
+
+@pytest.fixture(scope="module")
+def search():
+    """The tasks of a search, and the result of each, as an object and in JSON."""
+    texts = np.array(["one", "日", "xy"] * (NUM_USERS // 3))
+    texts = np.array([each.encode() for each in texts], dtype="S3")
+    entropy = Entropy.from_seed(3)
+    turns = draw_below(entropy.spawn(), NUM_USERS, ASKED.num_rounds)
+    tasks, results = [FIRST], []
+    while True:
+        results.append(result_in(tasks[-1], texts, turns, entropy.spawn()))
+        if not results[-1][1]["discovery"].get("left"):
+            return tasks, results
+        tasks.append(tasks[-1].after(results[-1][1], start=tasks[-1].start + 1))
+
+
+def test_the_last_result_has_the_texts_and_all_rounds(search):
+    tasks, results = search
+    assert [each.round for each in tasks] == [1, 2, 3]
+    found, record = results[-1]
+    assert set(found.domain) == {"one", "日", "xy"}
+    assert np.all(np.abs(found.estimates.frequency - 1 / 3) < 7 * found.estimates.standard_error)
+    assert sum(each["num_users"] for each in record["discovery"]["rounds"]) == NUM_USERS
+    assert record["num_users"] == NUM_USERS
+    assert found.estimates.discovery.found_share < 0.05
+    assert any("sends in every round" in each for each in found.guarantee.bound.assumptions)
+    assert "not yet texts" in str(results[0][0])
+
+
+def test_each_round_states_the_guarantee_of_the_whole_search(search):
+    whole = sdp.HeavyHitters(max_bytes=3, most=12, bits=8)
+    plan = sdp.plan(whole, num_users=NUM_USERS, epsilon0=7.0, delta=1e-6, randomizer="k-rr")
+    for task, (found, _) in zip(*search, strict=True):
+        task.check()
+        assert Task.decode(task.encode()) == task
+        assert task.guarantee().epsilon_upper == pytest.approx(plan.guarantee.epsilon_upper)
+        assert found.guarantee.epsilon_upper == pytest.approx(plan.guarantee.epsilon_upper)
+    one_round = FIRST.asked.randomizer.profile
+    # A third of the devices, of which it were known that they answer this round, hide less.
+    known = sdp.account(one_round, num_users=NUM_USERS // 3, delta=1e-6)
+    assert known.epsilon_upper > 1.2 * plan.guarantee.epsilon_upper
+
+
+def test_a_device_cannot_be_told_by_the_size_of_its_reports():
+    codec, law = FIRST.asked.codec, FIRST.asked.randomizer
+    both = law.randomize(np.array([0, law.domain_size]), Entropy.from_seed(1))
+    assert [len(each) for each in codec.encode(both)] == [codec.num_report_bytes] * 2
+    assert both.data[0, 0] == 1
+    assert both.data[1].tolist() == [0, 0]
+
+
+def test_every_other_spelling_of_a_report_is_invalid():
+    codec = FIRST.asked.codec
+    wrong = [b"\2\0\0\0", b"\0\0\1\0", b"\1\0\xff\xff"]  # what part, and of which bin
+    assert codec.decode_valid([b"\0\0\0\0", b"\1\0\1\0", *wrong])[1] == 3
+
+
+def test_wrong_order(search):
+    tasks, results = search
+    with pytest.raises(DataError, match=r"is of task .*round 2: give the folder"):
+        tasks[1].after(results[0][1])
+    with pytest.raises(DataError, match="over after round 3 of 3"):
+        tasks[2].after(results[2][1])
+    with pytest.raises(DataError, match="is no round of a search"):
+        make_task().after(results[0][1])
+    for record in ({}, [], {"parameters": {"task_id": "a"}, "discovery": {}}):
+        with pytest.raises(DataError, match="no result of a search's round"):
+            FIRST.after(record)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ((), "left has 0 prefixes"),
+        (("6f6", "6f70"), "no text"),
+        (("6f71",), "no text"),  # a half byte too many
+        (("ff70",), "no text"),
+        (("C380",), "no text"),
+        (("6f70", "6f70"), "twice"),
+    ],
+)
+def test_prefixes_with_which_no_text_begins(search, left, words):
+    done = search[0][1].asked.search.done
+    with pytest.raises((ParameterError, ValueError), match=f"{words}|hexadecimal"):
+        replace(ASKED, search=Search("0" * 32, left=left, done=done))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_epochs": 2}, "num_epochs = 2 parts the devices"),
+        ({"min_batch": 299}, "too small for 3 rounds of 100"),
+        ({"honest_ppm": 10_000}, "batches of at least 30,000"),
+    ],
+)
+def test_tasks_whose_devices_would_not_hide_each_other(changes, words):
+    with pytest.raises(ParameterError, match=words):
+        task_of(**changes)
+
+
+# ---------------------------------------------------------------- devices
+def answered(client, text, seed):
+    """Return whether a device takes part in a round."""
+    kept = client.report(text, at(0), entropy=Entropy.from_seed(seed))
+    assert len(kept.report) == client.task.asked.codec.num_report_bytes
+    client.done(Answer.ACCEPTED)
+    return kept.report[0] == 1
+
+
+def test_a_device_takes_part_in_one_round_that_it_drew_before(search, tmp_path):
+    drawn = []
+    for seed in range(30):
+        store = tmp_path / f"{seed}.db"
+        parts = []
+        for task in search[0]:
+            with Client(replace(task, start=FIRST.start), store) as client:
+                assert client.num_missed == 0
+                parts.append(answered(client, "one", seed))
+            with Client(replace(task, start=FIRST.start), store) as client:  # the same one again
+                assert client.is_done
+                assert client.report("xy", at(0)) == client.kept()
+        assert sum(parts) == 1
+        drawn.append(parts.index(True))
+    assert set(drawn) == {0, 1, 2}  # of 30; seeds are fixed
+
+
+def test_a_device_without_its_store_or_at_another_promise_does_not_join(search, tmp_path):
+    second = search[0][1]
+    with pytest.raises(DataError, match="did not answer round 1, or lost its store"):
+        Client(second, tmp_path / "new.db")
+    with Client(FIRST, tmp_path / "a.db") as client:
+        answered(client, "one", 1)
+    for changes in ({"epsilon": "2.1"}, {"min_batch": NUM_USERS + 1}, {"delta": "2e-6"}):
+        with pytest.raises(DataError, match="other terms"):
+            Client(replace(second, **changes), tmp_path / "a.db")
+    assert default_store(second) == default_store(FIRST)
+    assert default_store(replace(second, epsilon="2.1")) != default_store(FIRST)
+
+
+def test_a_round_that_is_missed_is_said_and_one_in_two_tasks_refused(search, tmp_path):
+    _, second, third = (replace(each, start=FIRST.start) for each in search[0])
+    with Client(FIRST, tmp_path / "a.db") as client:
+        answered(client, "one", 1)
+    with Client(third, tmp_path / "a.db") as client:
+        assert client.num_missed == 1
+        answered(client, "one", 1)
+    with Client(third, tmp_path / "a.db") as client:
+        keys = {"shuffler": SHUFFLER_KEY, "analyzer": ANALYZER_KEY}
+        assert client.sealed(**keys)[:16] == client.kept().report_id
+    with pytest.raises(DataError, match="was answered here in another task"):
+        Client(replace(third, info="once more"), tmp_path / "a.db")
+    with Client(second, tmp_path / "a.db") as client:
+        assert client.num_missed == 0
+
+
+def test_a_late_report_is_in_no_round(search, tmp_path):
+    second = replace(search[0][1], start=FIRST.start)
+    with Client(FIRST, tmp_path / "a.db") as client:
+        client.report("one", at(0))
+        client.done(Answer.LATE)
+    with Client(second, tmp_path / "a.db") as client:
+        assert client.num_missed == 1
+
+
+def test_a_long_text_is_another(search, tmp_path):
+    with Client(FIRST, tmp_path / "a.db") as client:
+        answered(client, "far too long", 2)  # and the device sends as everybody
+
+
+def test_a_simulated_fleet_draws_once(search, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(DataError, match="no secret of a fleet"):
+        fleet_turns(search[0][1], 50)
+    turns = fleet_turns(FIRST, 50)
+    assert np.array_equal(turns, fleet_turns(search[0][2], 50))
+    assert set(turns.tolist()) == {0, 1, 2}  # but once in 10^8 runs
