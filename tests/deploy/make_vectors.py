@@ -16,7 +16,7 @@ from shuffledp import Categories
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.sealing import open_seal
+from shuffledp.deploy.sealing import HybridKey, open_seal
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError, uint
 
@@ -172,6 +172,29 @@ def own_dummies():
     }
 
 
+HYBRID_TASK = make_task(seal="hybrid")
+HYBRID = {name: HybridKey(SEEDS[name]) for name in SEEDS}
+
+
+def hybrid():
+    """Return a task with the other seal, a list of keys and a report; seeds are `SEEDS`."""
+    task_id = HYBRID_TASK.task_id
+    outer, inner = (
+        m.SealKey(number=number, public_key=public(HYBRID[name]), first_epoch=epoch)
+        for name, number, epoch in (("shuffler", 2, 2), ("analyzer", 9, 0))
+    )
+    keys = m.SignedKeys(serial=3, not_after=1_900_000_000, keys=(outer,))
+    report = m.Report.sealed_for(
+        task_id, b"\1", report_id=bytes(16), epoch=2, shuffler=outer, analyzer=inner
+    )
+    return {
+        "task": HYBRID_TASK.encode().hex(),
+        "keys": keys.signed(SIGNING["operator"], "shuffler", task_id).encode().hex(),
+        "upload": report.encode().hex(),
+        "report": "01",
+    }
+
+
 def honest():
     """Return, of batches, how many reports of each part are honest for certain."""
     rows = (
@@ -232,6 +255,7 @@ def main():
         },
         "honest": honest(),
         "own_dummies": own_dummies(),
+        "hybrid": hybrid(),
         "refused": refused,
     }
     TARGET.parent.mkdir(exist_ok=True)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from deploy.make_vectors import (
     ANALYZER_KEY,
+    HYBRID,
+    HYBRID_TASK,
     RECORD_SIZE,
     REPORT_BYTES,
     SEALING,
@@ -48,6 +50,22 @@ def test_kept_messages_are_read_and_written_alike(kind):
         assert b"".join(found.encode()) == bytes_of(kind)
     else:
         assert found.encode() == bytes_of(kind)
+
+
+def test_kept_messages_of_the_hybrid_seal_are_read_and_the_report_opens():
+    kept = {name: bytes.fromhex(each) for name, each in VECTORS["hybrid"].items()}
+    task = Task.decode(kept["task"])
+    assert task == HYBRID_TASK
+    named = task.operator_key, "shuffler", task.task_id
+    keys = m.SignedKeys.decode(kept["keys"], *named, task.seal)
+    assert keys.encode() == kept["keys"]
+    assert [each.public_key for each in keys.keys] == [public(HYBRID["shuffler"])]
+    with pytest.raises(ProtocolError) as caught:  # a list of the other seal
+        m.SignedKeys.decode(kept["keys"], *named, "x25519")
+    assert caught.value.reason is Reason.MISMATCH
+    (report,) = m.decode_upload(kept["upload"], *task.sizes)
+    record = open_outer(report, task.task_id, HYBRID["shuffler"])
+    assert open_record(task.task_id, record, {9: HYBRID["analyzer"]}) == kept["report"]
 
 
 def test_kept_reports_open_to_what_was_randomized():

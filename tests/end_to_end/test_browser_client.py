@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from deploy.make_vectors import SEALING, SIGNING, make_task, public
-from deploy.roles import ANALYZER_KEY, SMALL, shuffler_for
+from deploy.make_vectors import HYBRID, SEALING, SIGNING, make_task, public
+from deploy.roles import SMALL, shuffler_for
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -107,9 +107,14 @@ class Servers:
     def __init__(self, folder, **changes):
         now = int(time.time())
         self.task = make_task(**SMALL, start=now - 100, **changes)
+        self.keys = KEYS[self.task.seal]
+        outer, self.inner = (
+            m.SealKey(number=number, public_key=public(self.keys[role]))
+            for number, role in enumerate(("shuffler", "analyzer"))
+        )
         self.lists = {
-            "shuffler": self.signed("shuffler", m.SealKey(number=0, public_key=SHUFFLER)),
-            "analyzer": self.signed("analyzer", ANALYZER_KEY),
+            "shuffler": self.signed("shuffler", outer),
+            "analyzer": self.signed("analyzer", self.inner),
         }
         self.asked, self.bodies, self.failures = [], [], []
         self.copies = None  # what the shuffler says of the analyzer's keys, if it is not the same
@@ -167,7 +172,7 @@ class Servers:
         return route.fulfill(status=said.status_code, body=said.content, headers=dict(said.headers))
 
 
-SHUFFLER = public(SEALING["shuffler"])
+KEYS = {"x25519": SEALING, "hybrid": HYBRID}
 ANY_PAGE = {"access-control-allow-origin": "*"}
 REPORT = """async ([url, value, options]) => {
   const client = await import("/shuffledp.js");
@@ -182,8 +187,8 @@ REPORT = """async ([url, value, options]) => {
 
 
 @pytest.fixture
-def servers(tmp_path, page):
-    servers = Servers(tmp_path)
+def servers(request, tmp_path, page):
+    servers = Servers(tmp_path, seal=getattr(request, "param", "x25519"))
     page.context.route("https://*er.example/**", servers.answer)
     yield servers
     servers.thread.submit(servers.stop).result()
@@ -192,15 +197,16 @@ def servers(tmp_path, page):
 
 def opened(servers, body):
     """Return the randomized report in an upload."""
-    (report,) = m.decode_upload(body, servers.task.asked.codec.num_report_bytes)
+    (report,) = m.decode_upload(body, *servers.task.sizes)
     task_id = servers.task.task_id
     info = m.outer_info(task_id, report.epoch, report.report_id)
-    record = open_seal(report.sealed, SEALING["shuffler"], info)
+    record = open_seal(report.sealed, servers.keys["shuffler"], info)
     return report.report_id.hex(), open_seal(
-        record[1:], SEALING["analyzer"], m.inner_info(task_id)
+        record[1:], servers.keys["analyzer"], m.inner_info(task_id)
     ).hex()
 
 
+@pytest.mark.parametrize("servers", sorted(KEYS), indirect=True)
 def test_a_report_arrives_once_and_the_page_asks_for_task_keys_and_law_only(page, servers):
     found = page.evaluate(REPORT, [servers.url, "yes", {}])
     assert found["answer"] == "accepted", found
@@ -286,7 +292,7 @@ def test_keys_that_are_over_old_or_different_are_refused(page, servers):
         return found.get("code") or found["answer"], found.get("message", "")
 
     first, second, over = (
-        servers.signed("analyzer", ANALYZER_KEY, serial=serial, seconds=seconds)
+        servers.signed("analyzer", servers.inner, serial=serial, seconds=seconds)
         for serial, seconds in ((1, 1000), (2, 1000), (3, -10))
     )
     forged = second[:-1] + bytes([second[-1] ^ 1])

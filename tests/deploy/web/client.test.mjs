@@ -1,5 +1,6 @@
 // The vectors of tests/vectors in Node; test_client.py runs this.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { checkedLaw, encode, randomize, requireKnown } from "../../../src/shuffledp/deploy/web/client/src/randomize.js";
@@ -75,6 +76,20 @@ test("tasks and lists of keys that must be refused", async () => {
   for (const size of [0, 1, 100, 294]) assert.throws(() => decodeTask(fromHex(TASK).subarray(0, size)), { code: "malformed" });
   assert.throws(() => decodeTask(fromHex(`${TASK}00`)), { code: "malformed" });
   assert.throws(() => decodeTask(fromHex(`0002${TASK.slice(4)}`)), { code: "version" });
+});
+
+test("tasks and keys of the hybrid seal, which are not of the other", async () => {
+  const [task, keys] = [DEPLOYMENT.hybrid.task, DEPLOYMENT.hybrid.keys].map(fromHex);
+  const read = decodeTask(task);
+  read.id = new Uint8Array(createHash("sha256").update(task).digest());
+  assert.equal(read.seal, "hybrid");
+  const [key] = (await decodeKeys(keys, read, "shuffler")).keys;
+  assert.equal(key.publicKey.length, 1216);
+  await assert.rejects(decodeKeys(keys, { ...read, seal: "x25519" }, "shuffler"), { code: "malformed" });
+  for (const text of ["x25519", "hybrid2"]) {
+    const other = fromHex(toHex(task).replace("000a000200066879627269" + "64", toHex(Uint8Array.of(0, 4 + text.length, 0, 2, 0, text.length)) + toHex(new TextEncoder().encode(text))));
+    assert.throws(() => decodeTask(other), { code: "version" });
+  }
 });
 
 test("limits of the user", async () => {
