@@ -45,9 +45,9 @@ def pilot(clock):
         folders = [f"task-{place}" for place in range(len(questions))]
         command = [clock.shuffledp, "serve", "pilot", *folders, "--listen", free_address()]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        word, _, address = started[0].stdout.readline().partition(" ")
-        assert word == "survey:"
-        return address.strip()
+        said = [started[0].stdout.readline().split() for _ in range(2)]
+        assert [word for word, _ in said] == ["survey:", "console:"]
+        return [address for _, address in said]
 
     yield serve
     for process in started:
@@ -80,7 +80,7 @@ def respond(browser, url, *answers):
 
 
 def test_people_answer_and_the_operator_collects(browser, pilot, clock):
-    url = pilot(
+    url, console = pilot(
         ["--domain", "yes,no"], ["--mean", "--range", "0,80", "--randomizer", "duchi"], min_batch=12
     )
     sent = respond(browser, url, "yes", 38.5)
@@ -100,12 +100,28 @@ def test_people_answer_and_the_operator_collects(browser, pilot, clock):
     pl.DataFrame({"x": ["yes"] * 10, "y": [40.0] * 10}).write_csv("others.csv")
     for place, column in enumerate("xy"):
         clock.run("send", f"task-{place}/task.bin", "others.csv", "--column", column)
+    context = browser.new_context()
+    context.set_default_timeout(0.0)
+    page, complaints = context.new_page(), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(console)
+    expect(page.locator("#tasks tbody")).to_contain_text("12 of 12")  # renewed until it is
+    page.get_by_text("Question 0").click()
+    expect(page.locator(".key-figures")).to_contain_text("12")
+    assert page.locator(".banner.alert").inner_text().startswith("This is a trial.")
     clock.move(OVER)
     for place in range(2):
         assert main(["collect", f"task-{place}", "--out", f"results-{place}"]) == 0
         record = json.loads(Path(f"results-{place}/privacy.json").read_bytes())
         assert record["num_users"] == 12
         assert record["collected_by"] == "devices"
+    expect(page.locator("#results")).to_contain_text("Batch 1")
+    found = Path("results-0/privacy.json").read_bytes()
+    share = next(each for each in json.loads(found)["estimates"] if each["value"] == "yes")
+    assert f"{100.0 * share['frequency']:.0f}" in page.locator("#results").inner_text()
+    assert complaints == []
+    context.close()
 
 
 def check(place):

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
-from shuffledp.report.page import _templates
+from shuffledp.report.page import templates
 
 
 class Page(HTMLParser):
@@ -39,7 +39,7 @@ def drawn(figure):
         assert "nan" not in str(mark)
     for place in [*chart.x_ticks, *chart.y_ticks, *(each.attributes for each in chart.marks)]:
         assert "inf" not in str(place)
-    template = _templates().from_string(
+    template = templates().from_string(
         '{% import "chart.html" as c %}{{ c.drawing(chart, "wide") }}'
     )
     return list(ET.fromstring(template.render(chart=chart)).iter())  # noqa: S314  # ours

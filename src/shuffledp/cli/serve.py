@@ -11,7 +11,7 @@ from shuffledp.cli.options import cli, options, require_service
 
 # Of servers that one file of settings describes, and of pages for one or several tasks.
 _SERVERS = ("shuffler", "analyzer")
-_PAGES = ("survey", "pilot")
+_PAGES = ("survey", "pilot", "console")
 
 
 @cli.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
@@ -28,6 +28,7 @@ _PAGES = ("survey", "pilot")
         the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
         taking in reports and closing epochs, and keys of an analyzer from being destroyed.
     --listen ADDRESS:PORT  For pages: where they are.  [default: 127.0.0.1:8400]
+    --token FILE      For the console: file of a token, the password of who may look from elsewhere.
     --title TEXT      For pages: heading of the survey; by default the first task's name.
     --owner TEXT      For pages: name of the survey's owner.
     """,
@@ -35,7 +36,7 @@ _PAGES = ("survey", "pilot")
 )
 def serve(
     *, role: str, tasks: tuple[Path, ...], listen: str, title: str | None, owner: str | None,
-    config: Path | None, **server: Any,
+    token: Path | None, config: Path | None, **server: Any,
 ) -> None:  # fmt: skip
     """Run a server of a task, or pages for TASKS, until it is told to end; print its URL.
 
@@ -43,8 +44,9 @@ def serve(
     analyzer fetches batches and stores estimates with their guarantee. After a crash the shuffler
     has every report that it acknowledged, and the analyzer spends nothing twice.
 
-    survey is the page on which people answer TASKS, files or folders of tasks. pilot runs all of it
-    for folders of tasks in one process, to try it out: shufflers, analyzers, survey.
+    survey is the page on which people answer TASKS, files or folders of tasks. console is the
+    operator's page: reports, epsilon, results, keys and alerts of folders of tasks. pilot runs all
+    of it for such folders in one process, to try it out.
     """
     require_service()
     if role in _SERVERS:
@@ -56,13 +58,21 @@ def serve(
         raise click.UsageError(f"{role} takes TASKS: leave --config and options of servers out")
     if not tasks:
         raise click.UsageError(f"{role} needs TASKS, such as the folder of shuffledp task create")
+    if token is not None and role != "console":
+        raise click.UsageError(f"--token is for the console: {role} leaves it out")
     named = {"title": title or "", "owner": owner or ""}
     from shuffledp.deploy.web import pilot
+    from shuffledp.deploy.web.console import CONSOLE, serve_console
 
     def say(survey: str) -> None:
         click.echo(f"survey: {survey}")
+        if role == "pilot":
+            click.echo(f"console: {survey}{CONSOLE}")
         sys.stdout.flush()
 
+    if role == "console":
+        serve_console(tasks, say_url, listen=listen, token=token)
+        return
     run = pilot.serve_pilot if role == "pilot" else pilot.serve_survey
     run(tasks, say, listen=listen, **named)
 

@@ -82,7 +82,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
     """Return the templates with their filters."""
     environment = Environment(
         loader=PackageLoader("shuffledp.report"),
@@ -112,12 +112,12 @@ def _json(value: str | float) -> str:
 
 def render(template: str, **facts: object) -> str:
     """Return a rendered template; all facts are escaped."""
-    return _templates().get_template(template).render(**facts)
+    return templates().get_template(template).render(**facts)
 
 
 def render_page(template: str, **facts: object) -> str:
     """Return a page of this house: its template's header and sections, in one file."""
-    environment = _templates()
+    environment = templates()
     assert environment.loader is not None  # noqa: S101  # narrows the type
     style = environment.loader.get_source(environment, "report.css")[0]
     return render(template, style=Markup(style), **facts)  # noqa: S704  # our own

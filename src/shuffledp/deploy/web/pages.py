@@ -10,13 +10,14 @@ from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp
 
-from shuffledp._version import __version__
-from shuffledp.report.formatting import typeset
+from shuffledp.report.page import templates
 
 _KINDS: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FILES: Final = {
@@ -24,9 +25,12 @@ _FILES: Final = {
     "survey.js": "static/survey.js",
     "shuffledp.js": "client/shuffledp.js",
     "shuffledp-hybrid.js": "client/shuffledp-hybrid.js",
+    "console.css": "static/console.css",
+    "console.js": "static/console.js",
+    "report.css": "shuffledp.report:templates/report.css",
 }
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'{}; "
     "img-src 'self' data:; connect-src 'self'{}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -40,25 +44,32 @@ _HEADERS: Final = {
 
 @cache
 def _templates() -> Environment:
-    """Return the templates; whatever is put into them is escaped."""
-    made = Environment(
-        loader=PackageLoader("shuffledp.deploy.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["typeset"] = typeset
-    made.globals["version"] = __version__
-    return made
+    """Return the templates, and parts of those of reports; whatever is put into them is escaped."""
+    reports = templates()
+    loaders = [PackageLoader("shuffledp.deploy.web"), reports.loader]
+    return reports.overlay(loader=ChoiceLoader([each for each in loaders if each is not None]))
 
 
-def page_of(template: str, facts: Mapping[str, object], *, servers: Iterable[str] = ()) -> Response:
-    """Return a page, which may speak to its own server and to these URLs' alone."""
+def page_of(
+    template: str,
+    facts: Mapping[str, object],
+    *,
+    servers: Iterable[str] = (),
+    has_charts: bool = False,
+) -> Response:
+    """Return a page, which may speak to its own server and to these URLs' alone.
+
+    Charts carry styles of their own, which the policy then allows; scripts never.
+    """
     html = _templates().get_template(template).render(**facts)
     origins = sorted({f" {each.scheme}://{each.netloc}" for each in map(urlsplit, servers)})
-    policy = _POLICY.format("".join(origins))
+    policy = _POLICY.format(" 'unsafe-inline'" * has_charts, "".join(origins))
     return HTMLResponse(html, headers=_HEADERS | {"content-security-policy": policy})
+
+
+def with_compression(app: ASGIApp) -> ASGIApp:
+    """Return an application whose answers are compressed where the browser takes that."""
+    return GZipMiddleware(app, minimum_size=1000)
 
 
 async def static(request: Request) -> Response:
@@ -66,7 +77,8 @@ async def static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _FILES:
         raise HTTPException(404, f"there is no file {name!r}")
-    data = (files("shuffledp.deploy.web") / _FILES[name]).read_bytes()
+    package, _, path = _FILES[name].rpartition(":")
+    data = (files(package or "shuffledp.deploy.web") / path).read_bytes()
     return Response(data, media_type=_KINDS[name.rpartition(".")[2]], headers=_HEADERS)
 
 

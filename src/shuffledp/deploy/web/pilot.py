@@ -1,4 +1,4 @@
-"""A whole collection in one process, to try it out: shuffler, analyzer and survey.
+"""A whole collection in one process, to try it out: shuffler, analyzer, survey and console.
 
 One owner runs everything here, so nothing but local noise protects anybody; each page says so.
 """
@@ -22,7 +22,9 @@ from shuffledp.deploy.servers.settings import (
     address_of,
     read_task,
 )
+from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler_server import shuffler_service
+from shuffledp.deploy.web.console import CONSOLE, Told, Watched, console_app
 from shuffledp.deploy.web.survey import Survey, survey_app
 
 
@@ -94,8 +96,8 @@ def serve_pilot(
 ) -> None:
     """Serve tasks, as `write_task` made their folders, until the process is told to end.
 
-    ``on_ready`` is given the address of the survey, at ``listen``. Shufflers and analyzers are
-    where devices expect them; several may share an address.
+    ``on_ready`` is given the address of the survey, at ``listen``; the console is below it.
+    Shufflers and analyzers are where devices expect them; several may share an address.
     """
     with ExitStack() as stack:
         services = []
@@ -107,6 +109,15 @@ def serve_pilot(
         tasks = tuple(each.task for each in services[::2])
         survey = Survey(tasks=tasks, title=title, owner=owner, is_trial=True)
         found = [(each.settings.listen, each.base, each.app) for each in services]
+        watched = [
+            Watched(
+                each.task,
+                folder,
+                {"shuffler": _told(each.watch), "analyzer": _told(analyzer.watch)},
+            )
+            for folder, each, analyzer in zip(folders, services[::2], services[1::2], strict=True)
+        ]
+        found.append((listen, CONSOLE, console_app(watched, is_trial=True)))
         found.append((listen, "/", survey_app(survey)))
         sockets: dict[str, socket] = {}
         places: dict[int, list[tuple[str, ASGIApp]]] = {}
@@ -118,3 +129,8 @@ def serve_pilot(
             each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
         on_ready(http.url_of(sockets[listen]))
         http.make_server(Together.of(places)).run(list(sockets.values()))
+
+
+def _told(watch: Watch) -> Told:
+    """Return what a server of this process says of itself."""
+    return lambda: (watch.numbers(), watch.reason())

@@ -14,7 +14,6 @@ from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import language_of, page_of, static
+from shuffledp.deploy.web.pages import language_of, page_of, static, with_compression
 from shuffledp.report.formatting import best_guess, given, odds_factor
 
 #: Kinds of questions that a page can ask.
@@ -184,8 +183,3 @@ def survey_app(survey: Survey) -> ASGIApp:
 
     endpoints = {("GET", "/"): page, ("GET", "/static/{name}"): static}
     return with_compression(http.application(endpoints))
-
-
-def with_compression(app: ASGIApp) -> ASGIApp:
-    """Return an application whose answers are compressed where the browser takes that."""
-    return GZipMiddleware(app, minimum_size=1000)

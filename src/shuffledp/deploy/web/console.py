@@ -1,0 +1,240 @@
+"""The operator's console: what servers say of themselves, results, and what to look after.
+
+It reads what the operator can read anyway: the inner ports of servers, and results by the
+operator's key. It changes nothing. Whoever looks at the same time shares one look.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import re
+import time
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from shuffledp.collection.output import PRIVACY_FILE
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.deploy.remote import Server, checked_record
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.settings import (
+    AnalyzerSettings,
+    Settings,
+    ShufflerSettings,
+    address_of,
+    read_task,
+    signing_key,
+)
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.web.pages import page_of, static, with_compression
+from shuffledp.deploy.web.task_state import TaskState, page_facts, row_of
+
+#: Path of the console; in a pilot the survey is above it.
+CONSOLE: Final = "/console"
+
+#: Tasks on one page of the list.
+AT_ONCE: Final = 50
+
+_SECONDS_SHARED: Final = 2.0
+_PATIENCE_SECONDS: Final = 0.5
+_MOST_RESULTS: Final = 100
+_NUMBER: Final = re.compile(r"^shuffledp_(.+) (\S+)$", re.MULTILINE)
+
+#: What a server says of itself: its numbers, and why it is not ready; None where it is silent.
+Told = Callable[[], tuple[str, str] | None]
+
+
+def told_by(address: str) -> Told:
+    """Return what asks the inner port of a server."""
+
+    def ask() -> tuple[str, str] | None:
+        try:
+            with httpx.Client(timeout=_PATIENCE_SECONDS, trust_env=False) as client:
+                numbers = client.get(f"http://{address}/metrics")
+                ready = client.get(f"http://{address}/readyz")
+        except httpx.HTTPError:
+            return None
+        return numbers.text, "" if ready.status_code == 200 else ready.text.strip()
+
+    return ask
+
+
+@dataclass(slots=True)
+class Watched:
+    """One task of the console: whom to ask, and what was found last."""
+
+    task: Task
+    folder: Path
+    servers: Mapping[str, Told]
+    records: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    _state: TaskState | None = None
+    _until: float = 0.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> "Watched":
+        """Return the task of a folder that ``task create`` made."""
+        task = read_task(folder / "task.bin")
+        kinds: dict[str, type[Settings]] = {
+            "shuffler": ShufflerSettings,
+            "analyzer": AnalyzerSettings,
+        }
+        servers = {}
+        for role, kind in kinds.items():
+            if (path := folder / f"{role}.toml").is_file():
+                servers[role] = told_by(kind.read(path).inner)
+        return cls(task, folder, servers)
+
+    async def state(self) -> TaskState:
+        """Return what is known now, asked anew at most every two seconds."""
+        async with self._lock:
+            if self._state is None or time.monotonic() >= self._until:
+                self._state = await asyncio.to_thread(self._ask)
+                self._until = time.monotonic() + _SECONDS_SHARED
+        return self._state
+
+    def _ask(self) -> TaskState:
+        """Ask both servers."""
+        numbers: dict[str, float] = {}
+        problems = []
+        for role, ask in self.servers.items():
+            if (found := ask()) is None:
+                problems.append(f"the {role} does not answer at its inner port: see if it runs")
+                continue
+            numbers |= {name: float(each) for name, each in _NUMBER.findall(found[0])}
+            problems += [f"{role}: {found[1]}"] if found[1] else []
+        refused: Mapping[str, str] = {}
+        if (self.folder / "operator.key").is_file():
+            try:
+                refused = self._fetch()
+            except ShuffledpError as error:
+                problems.append(str(error))
+        else:
+            problems.append(f"no results: {self.folder} has no operator.key, which opens them")
+        return TaskState(
+            task=self.task,
+            numbers=numbers,
+            problems=tuple(problems),
+            records=dict(sorted(self.records.items())),
+            refused=refused,
+        )
+
+    def _fetch(self) -> Mapping[str, str]:
+        """Fetch new results; return the refused batches with the reasons."""
+        key = signing_key(self.folder / "operator.key")
+        how: Any = {"patience_seconds": _PATIENCE_SECONDS}
+        with Server(self.task, self.task.analyzer_url, "analyzer", key, **how) as analyzer:
+            found = analyzer.results()
+            for number in found["batches"][-_MOST_RESULTS:]:
+                if number not in self.records:
+                    data = analyzer.file(number, PRIVACY_FILE)
+                    self.records[number] = checked_record(self.task, data)
+        refused: Mapping[str, str] = found["refused"]
+        return refused
+
+
+def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool = False) -> ASGIApp:
+    """Return the console as an application, for who has the token, or for this machine alone."""
+    by_id = {each.task.task_id.hex(): each for each in watched}
+
+    async def overview(request: Request) -> Response:
+        if refused := _refusal(request, token):
+            return refused
+        page = request.query_params.get("page", "1")
+        first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 else 0
+        shown = watched[max(0, first) : first + AT_ONCE]
+        states = await asyncio.gather(*(each.state() for each in shown))
+        facts = {
+            "rows": [row_of(each, time.time()) for each in states],
+            "number": len(watched),
+            "first": first,
+            "more": first + AT_ONCE < len(watched),
+            "page": first // AT_ONCE + 1,
+            "is_trial": is_trial,
+        }
+        return page_of("overview.html", facts, has_charts=True)
+
+    async def task(request: Request) -> Response:
+        if refused := _refusal(request, token):
+            return refused
+        name = request.path_params["name"]
+        if name not in by_id:
+            raise HTTPException(404, f"there is no task {name!r} here: see {CONSOLE}")
+        state = await by_id[name].state()
+        facts = await asyncio.to_thread(page_facts, state, time.time())
+        return page_of("task.html", facts | {"is_trial": is_trial}, has_charts=True)
+
+    endpoints = {
+        ("GET", CONSOLE): overview,
+        ("GET", CONSOLE + "/{name}"): task,
+        ("GET", "/static/{name}"): static,
+    }
+    return with_compression(http.application(endpoints))
+
+
+def _refusal(request: Request, token: str) -> Response | None:
+    """Return why a request is refused: it needs the token, or must be from this machine to it.
+
+    A page from elsewhere that has its own name point to this machine is told apart by the name.
+    """
+    if not token:
+        client = request.client.host if request.client else ""
+        asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
+            raise HTTPException(403, "the console is for this machine alone: start it with a token")
+        return None
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    try:
+        given = b64decode(text).partition(b":")[2] if scheme.lower() == "basic" else b""
+    except ValueError:
+        given = b""
+    if not hmac.compare_digest(given, token.encode()):
+        challenge = {"www-authenticate": 'Basic realm="shuffledp console", charset="UTF-8"'}
+        what = "This needs the console's token as the password."
+        return PlainTextResponse(what, status_code=401, headers=challenge)
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether an address is of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve_console(
+    folders: Sequence[Path], on_ready: Callable[[str], None], *, listen: str, token: Path | None
+) -> None:
+    """Serve the console of tasks, folders of ``task create``, until told to end."""
+    secret = "" if token is None else read_token(token)
+    host, port = address_of(listen)
+    if not secret and not _is_loopback(host):
+        raise ParameterError(
+            f"listen = {listen!r} is not of this machine alone, so the console needs a token: give "
+            "token=FILE with one of at least 16 characters, or listen at 127.0.0.1"
+        )
+    app = console_app([Watched.of_folder(each) for each in folders], token=secret)
+    listening = http.listen(host, port)
+    on_ready(http.url_of(listening) + CONSOLE)
+    http.make_server(app).run([listening])
+
+
+def read_token(path: Path) -> str:
+    """Read the token of a console from a file."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    if len(token) < 16:
+        raise DataError(f"{path} has a token of {len(token)} characters: give 16 or more")
+    return token

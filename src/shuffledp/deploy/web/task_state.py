@@ -1,0 +1,360 @@
+"""What a console knows of a task, and what its pages say of that."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from shuffledp.composition.release import honest_users
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.deploy.task import Task
+from shuffledp.report import wording
+from shuffledp.report.drawing import (
+    COLOURS,
+    Axis,
+    Bar,
+    Figure,
+    Line,
+    bars_figure,
+    epsilon_figure,
+    level,
+    lines_figure,
+)
+from shuffledp.report.dummies import without_dummies
+from shuffledp.report.formatting import brief, counted, decimals_for, fixed, given, rounded, shorten
+
+_DAY: Final = 86_400.0
+_MOST_SHOWN: Final = 8  # answers in a chart over time
+_MOST_BARS: Final = 30
+_NUM_POINTS: Final = 12  # of the curve of epsilon
+
+# Counts of reports that a page names, in this order.
+_OUTCOMES: Final = {
+    "accepted": "taken in",
+    "repeated": "sent again, and counted once",
+    "late": "too late",
+    "early": "too early",
+    "unknown_key": "sealed to a key that is gone",
+    "replayed": "under an id that was taken",
+    "not_admitted": "without a valid code",
+    "unopened": "did not open",
+    "duplicate": "twice the same",
+    "dropped": "dropped: too few",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """Numbers of both servers, results by batch, and what is wrong."""
+
+    task: Task
+    numbers: Mapping[str, float]
+    problems: tuple[str, ...]
+    records: Mapping[int, Mapping[str, Any]]
+    refused: Mapping[str, str]
+
+    @property
+    def waiting(self) -> int:
+        """How many reports are stored and not released."""
+        return int(self.numbers.get("shuffler_waiting_reports", 0))
+
+
+@lru_cache(maxsize=10_000)
+def epsilon_among(task: Task, num_reports: int) -> float:
+    """Return epsilon if a batch of so many reports closed; infinite where none is proved."""
+    try:
+        if task.adds_dummies:
+            return task.guarantee().epsilon_upper
+        honest = honest_users(num_reports, task.honest_ppm / 1_000_000)
+        return task.guarantee(honest).epsilon_upper
+    except ShuffledpError:
+        return math.inf
+
+
+def _epsilon_text(epsilon: float) -> str:
+    """Return an upper bound on epsilon."""
+    return "no epsilon" if math.isinf(epsilon) else f"epsilon <= {rounded(epsilon, up=True)}"
+
+
+def _time(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for unit, size in (("days", _DAY), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.0f} seconds"
+
+
+def _when(task: Task, now: float) -> str:
+    """Return in a few words when a task begins or ends."""
+    end = task.start + task.num_epochs * task.epoch_seconds
+    if now < task.start:
+        return f"begins in {_time(task.start - now)}"
+    return f"ends in {_time(end - now)}" if now < end else f"ended {_time(now - end)} ago"
+
+
+def row_of(state: TaskState, now: float) -> dict[str, str]:
+    """Return the line of a task in the list of all."""
+    task, waiting = state.task, state.waiting
+    newest = max(state.records, default=None)
+    users = "" if newest is None else f"{state.records[newest]['num_users']:,} reports"
+    return {
+        "id": task.task_id.hex(),
+        "name": task.info,
+        "question": task.asked.text,
+        "when": _when(task, now),
+        "reports": f"{waiting:,} of {task.min_batch:,}",
+        "epsilon": _epsilon_text(epsilon_among(task, waiting)) if waiting else "",
+        "result": "none yet" if newest is None else f"batch {newest}: {users}",
+        "alerts": str(len(alerts(state)) or ""),
+    }
+
+
+def page_facts(state: TaskState, now: float) -> dict[str, Any]:
+    """Return all that the page of a task shows."""
+    task, number = state.task, state.waiting
+    now_epsilon = epsilon_among(task, number) if number else math.inf
+    epoch = task.epoch_at(now)
+    newest = max(state.records, default=None)
+    figures = [
+        (
+            "Reports waiting",
+            f"{number:,}",
+            f"of {task.min_batch:,}, the least batch",
+        ),
+        (
+            "If the batch closed now",
+            _epsilon_text(now_epsilon) if number else "no report",
+            f"promised {task.epsilon} at delta = {task.delta}; released from {task.min_batch:,} on",
+        ),
+        ("Without the shuffler", *_local(task)),
+        (
+            "Epoch",
+            "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}",
+            _when(task, now),
+        ),
+    ]
+    return {
+        "state": state,
+        "title": task.asked.text or task.info,
+        "figures": figures,
+        "alerts": alerts(state),
+        "curve": _curve(task, number),
+        "promises": list(_promises(task)),
+        "newest": newest,
+        "estimates": None if newest is None else _estimates(state.records[newest]),
+        "history": _history(state),
+        "results": [
+            _result_row(each, record) for each, record in reversed([*state.records.items()])
+        ],
+        "budget": _budget(state),
+        "keys": list(_keys(state)),
+        "counts": _counts(state),
+    }
+
+
+def _local(task: Task) -> tuple[str, str]:
+    """Return the local loss, and what it means."""
+    profile = task.asked.randomizer.profile
+    if math.isinf(profile.epsilon0):
+        return "no local noise", wording.TOGETHER
+    epsilon0, odds, guess = wording.local_limits(profile)
+    return f"epsilon0 = {epsilon0}", f"odds up to {odds}, right guess up to {guess}"
+
+
+def _curve(task: Task, number: int) -> Figure | None:
+    """Return epsilon against the number of reports in the batch."""
+    if task.adds_dummies:
+        return None  # it is the same for any number
+    least, most = max(2, task.min_batch // 30), max(10 * task.min_batch, 3 * number)
+    step = (most / least) ** (1.0 / (_NUM_POINTS - 1))
+    places = sorted({round(least * step**index) for index in range(_NUM_POINTS)} | {task.min_batch})
+    return epsilon_figure(
+        "chart-epsilon",
+        [(each, epsilon_among(task, each)) for each in places],
+        [
+            level("promised", float(task.epsilon)),
+            replace(level("epsilon0", task.asked.randomizer.epsilon0), dash="dashdot"),
+        ],
+        x=Axis(title="reports in the batch", is_log=True),
+        here=number or None,
+    )
+
+
+def _promises(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield all lines of the guarantee of the least batch."""
+    found = task.guarantee()
+    whoever = ", whoever else lies" if task.adds_dummies else ""
+    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {task.delta}, proved"
+    yield "with the shuffler", f"{proved}{whoever}; promised {task.epsilon}"
+    if task.dummies is not None:
+        yield "without dummies", without_dummies(task.without_dummies())
+    if not task.adds_dummies:
+        honest = f"{task.num_honest:,} of {counted(task.min_batch, 'report')} in the least batch"
+        yield "honest for certain", honest
+    yield "without the shuffler", wording.without_shuffler_line(task.asked.randomizer.profile)
+    is_bare = math.isinf(task.asked.randomizer.epsilon0)
+    yield "true answers", wording.true_answers("devices", is_bare=is_bare)
+
+
+# --------------------------------------------------------------------- results
+def _values(record: Mapping[str, Any]) -> list[tuple[str, float, float, float]]:
+    """Return label, estimate and interval of each estimate of a result."""
+    found = []
+    for each in record["estimates"]:
+        value = next((each[name] for name in ("frequency", "mean") if name in each), None)
+        if value is not None and each.get("lower") is not None:
+            label = str(each.get("value", each.get("name", "")))
+            found.append((label, float(value), float(each["lower"]), float(each["upper"])))
+    return found
+
+
+def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chart and the table of a result."""
+    values, is_share = _values(record), any("frequency" in each for each in record["estimates"])
+    unit = 100.0 if is_share else 1.0
+    decimals = decimals_for([unit * (upper - lower) / 4.0 for _, _, lower, upper in values])
+    sign = "%" * is_share
+
+    def text(value: float) -> str:
+        return fixed(unit * value, decimals) + sign
+
+    rows = [(label, text(value), f"{text(low)} to {text(up)}") for label, value, low, up in values]
+    bars = [
+        Bar(
+            label=label,
+            value=max(0.0, value),
+            title=f"{label}\n{text(value)}",
+            interval=(low, up),
+        )
+        for label, value, low, up in values[:_MOST_BARS]
+        if value >= 0.0 or is_share
+    ]
+    figure = None
+    if bars:
+        axis = Axis(is_share=is_share, has_zero=True)
+        described = (
+            f"Bars of {len(bars)} estimates with intervals. The table below holds the numbers."
+        )
+        figure = bars_figure("chart-estimates", bars, x=axis, description=described)
+    return {"rows": rows, "figure": figure, "confidence": given(100.0 * record["confidence"])}
+
+
+def _history(state: TaskState) -> Figure | None:
+    """Return estimates over the batches, of the largest answers of the newest one."""
+    if len(state.records) < 2:
+        return None
+    numbers = list(state.records)
+    batches = [{label: rest for label, *rest in _values(state.records[each])} for each in numbers]
+    shown = sorted(batches[-1], key=lambda label: -batches[-1][label][0])[:_MOST_SHOWN]
+    lines = []
+    for label, colour in zip(shown, COLOURS, strict=False):
+        points = [
+            (n, each[label]) for n, each in zip(numbers, batches, strict=True) if label in each
+        ]
+        lines.append(
+            Line(
+                name=shorten(label, 40),
+                x=tuple(float(n) for n, _ in points),
+                y=tuple(value for _, (value, _, _) in points),
+                band=(
+                    tuple(low for _, (_, low, _) in points),
+                    tuple(up for _, (_, _, up) in points),
+                ),
+                colour=colour,
+            )
+        )
+    is_share = "frequency" in state.records[numbers[-1]]["estimates"][0]
+    y = Axis(title="estimate", is_share=is_share)
+    return lines_figure(
+        "chart-history",
+        lines,
+        x=Axis(title="batch", labels=tuple((float(n), str(n)) for n in numbers)),
+        y=y,
+        band="interval",
+    )
+
+
+def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the line of a batch."""
+    honest, guarantee = record["parameters"]["num_honest"], record["guarantee"]
+    epsilon = _epsilon_text(guarantee["epsilon"]["upper"])
+    return (
+        str(number),
+        f"{record['num_users']:,}",
+        f"{honest:,}",
+        epsilon,
+        given(guarantee["delta"]),
+    )
+
+
+# --------------------------------------------------------------------- operation
+def _budget(state: TaskState) -> list[tuple[str, str]]:
+    """Return what is spent and left, by the newest result of a server with a ledger."""
+    for number, record in reversed([*state.records.items()]):
+        if (budget := record["parameters"]["budget"]) is not None:
+            spent = [
+                (
+                    "budget",
+                    f"epsilon {given(budget['epsilon'])} at delta = {given(budget['delta'])}",
+                )
+            ]
+            spent += [("spent", f"{brief(budget['spent'])} by the analyzer up to batch {number}")]
+            return [*spent, ("left", rounded(budget["left"], up=False))]
+    return []
+
+
+def _keys(state: TaskState) -> Iterator[tuple[str, str]]:
+    """Yield the age and life of the shuffler's keys."""
+    names = {
+        "oldest_key_age_seconds": "age of the oldest key of an epoch",
+        "keys_left_seconds": "until the last epoch with a key ends",
+        "task_left_seconds": "until the task ends",
+    }
+    for name, words in names.items():
+        if (seconds := state.numbers.get(f"shuffler_{name}")) is not None:
+            yield words, _time(seconds)
+
+
+def _counts(state: TaskState) -> list[tuple[str, str]]:
+    """Return what became of how many reports, and of how many batches."""
+    numbers = state.numbers
+    rows = []
+    for name, words in _OUTCOMES.items():
+        if number := numbers.get(f'shuffler_reports_total{{outcome="{name}"}}'):
+            rows.append((words, f"{number:,.0f}"))
+    states = ("closed", "short", "sealed", "fetched", "dropped")
+    batches = ((name, numbers.get(f'shuffler_batches{{state="{name}"}}')) for name in states)
+    return [*rows, *((f"batches {name}", f"{number:,.0f}") for name, number in batches if number)]
+
+
+def alerts(state: TaskState) -> list[tuple[str, str]]:
+    """Return what to look after, and the heading of the runbook that says what to do.
+
+    As the rules for Prometheus in docs/operations have it.
+    """
+    found = [(each, "Is all well?") for each in state.problems]
+    numbers = state.numbers
+
+    def number(name: str, default: float = 0.0) -> float:
+        return numbers.get(name, default)
+
+    if number("shuffler_key_present", 1.0) == 0.0:
+        found.append(("No key for the present epoch: reports are refused.", "Keys lost or stolen"))
+    left = number("shuffler_keys_left_seconds", math.inf)
+    if left < min(7.0 * _DAY, number("shuffler_task_left_seconds")):
+        found.append(("Keys end within a week, and the task does not.", "Keys to come"))
+    if number("shuffler_short_epochs") >= 3.0:
+        found.append(("Reports of three epochs wait for more.", "Batch short for days"))
+    if number("shuffler_sealed_age_seconds") > _DAY:
+        what = "Nobody has fetched a batch for a day."
+        found.append((what, "The analyzer refuses a batch"))
+    if number("shuffler_clock_believed", 1.0) == 0.0:
+        found.append(("The shuffler's clock has jumped.", "The clock has jumped"))
+    for batch, reason in state.refused.items():
+        what = f"The analyzer refuses batch {batch}: {reason}"
+        found.append((what, "The analyzer refuses a batch"))
+    budget = number("analyzer_budget_epsilon")
+    if number("analyzer_budget_left_epsilon", math.inf) < 0.1 * budget:
+        found.append(("Less than a tenth of the budget is left.", "The analyzer refuses a batch"))
+    return found

@@ -1,0 +1,122 @@
+"""What the console says of a task: numbers, epsilon, results, alerts."""
+
+import math
+
+import pytest
+
+from deploy.make_vectors import make_task
+from deploy.roles import HIDDEN
+from shuffledp.deploy.web.task_state import TaskState, alerts, epsilon_among, page_facts, row_of
+
+TASK = make_task()
+DAY = TASK.epoch_seconds
+
+
+def record(number, share, budget=None):
+    """Return the parts of a privacy record that a console reads."""
+    return {
+        "num_users": 12_000,
+        "confidence": 0.95,
+        "guarantee": {"epsilon": {"upper": 0.11}, "delta": 1e-8},
+        "parameters": {"num_honest": 10_800, "budget": budget},
+        "estimates": [
+            {"value": label, "frequency": each, "lower": each - 0.02, "upper": each + 0.02}
+            for label, each in (("yes", share), ("no", 1.0 - share))
+        ],
+    }
+
+
+def state_of(numbers=(), **changes):
+    known = {"task": TASK, "problems": (), "records": {}, "refused": {}}
+    return TaskState(numbers=dict(numbers), **known | changes)
+
+
+def test_epsilon_is_that_of_the_honest_reports_that_wait():
+    state = state_of({"shuffler_waiting_reports": 20_000.0})
+    facts = page_facts(state, TASK.start + 1.5 * DAY)
+    expected = TASK.guarantee(18_000).epsilon_upper
+    assert epsilon_among(TASK, 20_000) == expected
+    assert facts["figures"][0][1:] == ("20,000", "of 10,000, the least batch")
+    assert facts["figures"][1][1] == f"epsilon <= {math.ceil(expected * 1e5) / 1e5:.5f}"
+    assert facts["figures"][3][1] == "2 of 30"
+    assert row_of(state, TASK.start)["reports"] == "20,000 of 10,000"
+
+
+def test_the_curve_falls_as_reports_come_in_and_meets_the_promise():
+    curve = page_facts(state_of(), TASK.start)["curve"]
+    epsilons = [float(row[1]) for row in curve.rows]
+    assert epsilons == sorted(epsilons, reverse=True)
+    at = {row[0]: float(row[1]) for row in curve.rows}
+    assert at["10,000"] <= float(TASK.epsilon)
+    assert {line.name for line in curve.legend} == {
+        "upper bound on epsilon",
+        "promised",
+        "epsilon0",
+    }
+
+
+def test_with_a_shufflers_dummies_epsilon_is_the_same_for_any_number():
+    task = make_task(**HIDDEN)
+    assert epsilon_among(task, 1) == epsilon_among(task, 1000) == task.guarantee().epsilon_upper
+    facts = page_facts(state_of(task=task), task.start)
+    assert facts["curve"] is None
+    assert "whoever else lies" in dict(facts["promises"])["with the shuffler"]
+    assert "without dummies" in dict(facts["promises"])
+
+
+def test_a_single_report_has_no_epsilon_but_the_local_one():
+    found = epsilon_among(TASK, 1)
+    assert math.isinf(found) or found == pytest.approx(TASK.asked.randomizer.epsilon0)
+
+
+def test_results_are_named_with_intervals_and_over_time():
+    spent = {"epsilon": 1.0, "delta": 1e-6, "spent": 0.25, "left": 0.75}
+    state = state_of(records={3: record(3, 0.3), 4: record(4, 0.34, budget=spent)})
+    facts = page_facts(state, TASK.start)
+    assert facts["newest"] == 4
+    assert facts["estimates"]["rows"][0] == ("yes", "34.0%", "32.0% to 36.0%")
+    assert [row[0] for row in facts["results"]] == ["4", "3"]
+    assert len(facts["history"].legend) == 2
+    assert facts["budget"][1:] == [
+        ("spent", "0.25 by the analyzer up to batch 4"),
+        ("left", "0.7500"),
+    ]
+    assert row_of(state, TASK.start)["result"] == "batch 4: 12,000 reports"
+
+
+ALERTS = {
+    "Keys lost or stolen": {"shuffler_key_present": 0.0},
+    "Keys to come": {
+        "shuffler_keys_left_seconds": 2.0 * DAY,
+        "shuffler_task_left_seconds": 9.0 * DAY,
+    },
+    "Batch short for days": {"shuffler_short_epochs": 3.0},
+    "The clock has jumped": {"shuffler_clock_believed": 0.0},
+    "The analyzer refuses a batch": {"shuffler_sealed_age_seconds": DAY + 1.0},
+}
+
+
+@pytest.mark.parametrize("heading", sorted(ALERTS))
+def test_what_needs_a_person_is_named_with_the_heading_of_the_runbook(heading):
+    assert [each for _, each in alerts(state_of(ALERTS[heading]))] == [heading]
+
+
+def test_all_is_well_and_what_servers_say_is_not():
+    fine = {
+        "shuffler_key_present": 1.0,
+        "shuffler_keys_left_seconds": 2.0 * DAY,
+        "shuffler_task_left_seconds": 2.0 * DAY,
+        "shuffler_clock_believed": 1.0,
+    }
+    assert alerts(state_of(fine)) == []
+    found = alerts(state_of(fine, problems=("the disk is full",), refused={"4": "forged"}))
+    assert found[0][0] == "the disk is full"
+    assert found[1][0] == "The analyzer refuses batch 4: forged"
+    little = {"analyzer_budget_epsilon": 1.0, "analyzer_budget_left_epsilon": 0.05}
+    assert "tenth of the budget" in alerts(state_of(little))[0][0]
+
+
+def test_headings_of_alerts_stand_in_the_runbook(request):
+    page = (request.config.rootpath / "docs/guides/runbook.md").read_text("utf-8")
+    for heading in (*ALERTS, "Is all well?"):
+        assert f"## {heading}\n" in page
