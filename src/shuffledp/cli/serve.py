@@ -28,7 +28,7 @@ _PAGES = ("survey", "pilot", "console")
         the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
         taking in reports and closing epochs, and keys of an analyzer from being destroyed.
     --listen ADDRESS:PORT  For pages: where they are.  [default: 127.0.0.1:8400]
-    --token FILE      For the console: file of a token, the password of who may look from elsewhere.
+    --token FILE      For the console: file of a token, its password for other machines.
     --title TEXT      For pages: heading of the survey; by default the first task's name.
     --owner TEXT      For pages: name of the survey's owner.
     """,

@@ -143,7 +143,7 @@ class Watched:
 
 
 def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool = False) -> ASGIApp:
-    """Return the console as an application, for who has the token, or for this machine alone."""
+    """Return the console as an application; without a token for this machine alone."""
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:

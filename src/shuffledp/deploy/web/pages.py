@@ -44,7 +44,7 @@ _HEADERS: Final = {
 
 @cache
 def _templates() -> Environment:
-    """Return the templates, and parts of those of reports; whatever is put into them is escaped."""
+    """Return the templates of pages and of reports; whatever is put into them is escaped."""
     reports = templates()
     loaders = [PackageLoader("shuffledp.deploy.web"), reports.loader]
     return reports.overlay(loader=ChoiceLoader([each for each in loaders if each is not None]))

@@ -62,7 +62,7 @@ class TaskState:
 
 @lru_cache(maxsize=10_000)
 def epsilon_among(task: Task, num_reports: int) -> float:
-    """Return epsilon if a batch of so many reports closed; infinite where none is proved."""
+    """Return epsilon of a batch with this number of reports; infinite where none is proved."""
     try:
         if task.adds_dummies:
             return task.guarantee().epsilon_upper
