@@ -54,7 +54,7 @@ Told = Callable[[], tuple[str, str] | None]
 
 
 def told_by(address: str) -> Told:
-    """Return what asks the inner port of a server."""
+    """Return a function that asks the inner port of a server."""
 
     def ask() -> tuple[str, str] | None:
         try:
@@ -95,7 +95,7 @@ class Watched:
         return cls(task, folder, servers)
 
     async def state(self) -> TaskState:
-        """Return what is known now, asked anew at most every two seconds."""
+        """Return the present state, asked for anew at most every two seconds."""
         async with self._lock:
             if self._state is None or time.monotonic() >= self._until:
                 self._state = await asyncio.to_thread(self._ask)
@@ -182,7 +182,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
 
 
 def _refusal(request: Request, token: str) -> Response | None:
-    """Return why a request is refused: it needs the token, or must be from this machine to it.
+    """Return the refusal of a request without the token, or from another machine, if any.
 
     A page from elsewhere that has its own name point to this machine is told apart by the name.
     """

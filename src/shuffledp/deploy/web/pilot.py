@@ -132,5 +132,5 @@ def serve_pilot(
 
 
 def _told(watch: Watch) -> Told:
-    """Return what a server of this process says of itself."""
+    """Return a function that asks a server of this process."""
     return lambda: (watch.numbers(), watch.reason())

@@ -290,7 +290,7 @@ def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
 
 # --------------------------------------------------------------------- operation
 def _budget(state: TaskState) -> list[tuple[str, str]]:
-    """Return what is spent and left, by the newest result of a server with a ledger."""
+    """Return the budget spent and left, by the newest result of a server with a ledger."""
     for number, record in reversed([*state.records.items()]):
         if (budget := record["parameters"]["budget"]) is not None:
             spent = [
@@ -317,7 +317,7 @@ def _keys(state: TaskState) -> Iterator[tuple[str, str]]:
 
 
 def _counts(state: TaskState) -> list[tuple[str, str]]:
-    """Return what became of how many reports, and of how many batches."""
+    """Return the numbers of reports by outcome, and of batches by state."""
     numbers = state.numbers
     rows = []
     for name, words in _OUTCOMES.items():
@@ -329,7 +329,7 @@ def _counts(state: TaskState) -> list[tuple[str, str]]:
 
 
 def alerts(state: TaskState) -> list[tuple[str, str]]:
-    """Return what to look after, and the heading of the runbook that says what to do.
+    """Return each alert with the heading of the runbook that helps.
 
     As the rules for Prometheus in docs/operations have it.
     """
