@@ -45,7 +45,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     schedule=_FILE,
 )
 def account(*, certify: bool, **asked: Any) -> None:
-    """Compute the privacy of shuffled collections: epsilon at a delta, or delta at an epsilon.
+    """Compute epsilon at a delta, or delta at an epsilon, of shuffled collections.
 
     The upper bound is proved. Without --randomizer it holds for every randomizer with that
     epsilon0; naming one gives a smaller bound.

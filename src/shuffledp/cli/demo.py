@@ -26,7 +26,7 @@ from shuffledp.report.wording import guarantee_facts, main_estimates, trust_fact
     """,
 )
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
-    """Run `shuffledp run` on two real surveys and print the true shares beside the estimates.
+    """Run two real surveys and print the true shares beside the estimates.
 
     Needs statsmodels: pip install 'shuffledp[datasets]'.
     """

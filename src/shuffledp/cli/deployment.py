@@ -357,7 +357,7 @@ def _say_waiting(message: str) -> None:
 def collect(
     *, folder: Path, out: Path, batch: int | None, wait: float | None, overwrite: bool
 ) -> None:
-    """Wait for a batch of the task in FOLDER, and fetch its estimates, statement and report.
+    """Wait for a batch of the task in FOLDER, and fetch its results.
 
     Needs operator.key beside task.bin.
     """

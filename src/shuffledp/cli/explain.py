@@ -24,7 +24,7 @@ from shuffledp.collection.output import whole_file
 def explain(
     *, results: Path, form: str, out: Path | None, collected_by: str | None, **about: str
 ) -> None:
-    """Write a notice, a privacy label or a registry entry for the collection in RESULTS.
+    """Write a notice, a privacy label or a registry entry for RESULTS.
 
     RESULTS is the folder of `shuffledp run --out`, its privacy.json, or before a collection a file
     of `shuffledp plan --out`. TO BE FILLED IN marks what only you can know; --title,

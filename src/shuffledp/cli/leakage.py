@@ -28,7 +28,7 @@ from shuffledp.cli.options import JSON, cli, options
     """,
 )
 def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **guessed: Any) -> None:
-    """Bound the success probability of guessing one person's answer, before and after a collection.
+    """Bound the probability of guessing one person's answer right.
 
     Compares the randomizer alone, the shuffler alone, and both together.
     """

@@ -100,7 +100,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
 )
 @click.pass_context
 def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
-    """Check a server's store that was put back from a backup, before the server is started.
+    """Check a server's store that was put back from a backup.
 
     Sealed batches must have their records, results must match their batches, and the ledger needs
     an entry for each; reports that wait need the key of their epoch. Each fault is one line, and
@@ -128,10 +128,10 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     """,
 )
 def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str | None) -> None:
-    """Open and count sealed BATCHES of a task: a file, or a folder of files batch-*.sdp.
+    """Open and count sealed BATCHES of a task.
 
-    Has the checks, guarantee, budget and results of the analyzer of `shuffledp serve`, and uses its
-    store. Stop that server first.
+    BATCHES is a file, or a folder of files batch-*.sdp. Has the checks, guarantee, budget and
+    results of the analyzer of `shuffledp serve`, and uses its store. Stop that server first.
     """
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer, publish

@@ -79,7 +79,7 @@ def cli() -> None:
 
 @cli.group(cls=_Commands)
 def network() -> None:
-    """Shuffle without a shuffler: reports are passed on from user to user along a graph.
+    """Shuffle without a shuffler: users pass reports on along a graph.
 
     account computes the privacy after a number of rounds; prepare, relay, peer and collect run an
     exchange. `shuffledp run --shuffler network` simulates one on a table.

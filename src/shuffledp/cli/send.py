@@ -64,7 +64,7 @@ _MISSED = (
 def send(
     *, task_file: Path, table: Path | None, column: str | None, codes: Path | None, **device: Any
 ) -> None:
-    """Answer the task in TASK_FILE as one device, or send the answers in TABLE as a fleet of them.
+    """Answer the task in TASK_FILE as one device, or with TABLE as a fleet.
 
     Prints the question, what the report reveals and the guarantees; then randomizes the answer
     once, stores that report, and sends it. Started again it sends the same report.

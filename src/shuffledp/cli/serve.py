@@ -38,7 +38,7 @@ def serve(
     *, role: str, tasks: tuple[Path, ...], listen: str, title: str | None, owner: str | None,
     token: Path | None, config: Path | None, **server: Any,
 ) -> None:  # fmt: skip
-    """Run a server of a task, or pages for TASKS, until it is told to end; print its URL.
+    """Run a server of a task, or pages for TASKS, and print its URL.
 
     The shuffler accepts sealed reports and releases them in batches, sorted and without names. The
     analyzer fetches batches and stores estimates with their guarantee. After a crash the shuffler
