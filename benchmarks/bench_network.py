@@ -1,7 +1,7 @@
 """Speed of accounts of an exchange on real graphs, from the edge list to the numbers.
 
 epsilon0 = 1, delta = 1e-6, any randomizer. Spectral: with the search for the fewest rounds that
-come within 1 % of a trusted shuffler. Exact, on Twitch only: the same search, and 60 rounds.
+come within 1 % of a trusted shuffler. Exact: 60 rounds, and on Twitch the same search.
 ``extra_info`` has rounds, epsilon, and the trusted shuffler's and the published theorem's. The
 baseline is what the published theorem takes: a spectral gap by scipy's ``eigsh``, certified by
 nothing.
@@ -46,10 +46,12 @@ def test_spectral_account(benchmark, name):
     note(benchmark, benchmark.pedantic(account, (name, "spectral", "auto"), rounds=3))
 
 
-@pytest.mark.parametrize("rounds", [60, "auto"])
-def test_exact_account(benchmark, rounds):
-    benchmark.group = "account on twitch_de"
-    note(benchmark, benchmark.pedantic(account, ("twitch_de", "exact", rounds), rounds=1))
+@pytest.mark.parametrize(
+    ("name", "rounds"), [("twitch_de", 60), ("twitch_de", "auto"), ("facebook", 60)]
+)
+def test_exact_account(benchmark, name, rounds):
+    benchmark.group = f"account on {name}"
+    note(benchmark, benchmark.pedantic(account, (name, "exact", rounds), rounds=1))
 
 
 @pytest.mark.parametrize("name", REAL)
