@@ -10,13 +10,15 @@ import shuffledp as sdp
 from deploy.make_vectors import ANALYZER_KEY, make_task
 from deploy.roles import SHUFFLER_KEY, at
 from shuffledp.collection.questions.rounds import Search
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.analyzer import Opened, batch_facts, result_of
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.client import Client, default_store, fleet_turns
+from shuffledp.deploy.client import Client, Limits, default_store, fleet_turns
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import ProtocolError
 
 NUM_USERS = 3_000
 ASKED = sdp.HeavyHitters(max_bytes=3, most=12, bits=8, search=Search("0" * 32))
@@ -160,7 +162,7 @@ def answered(client, text, seed):
 
 def test_a_device_takes_part_in_one_round_that_it_drew_before(search, tmp_path):
     drawn = []
-    for seed in range(30):
+    for seed in range(15):
         store = tmp_path / f"{seed}.db"
         parts = []
         for task in search[0]:
@@ -172,7 +174,7 @@ def test_a_device_takes_part_in_one_round_that_it_drew_before(search, tmp_path):
                 assert client.report("xy", at(0)) == client.kept()
         assert sum(parts) == 1
         drawn.append(parts.index(True))
-    assert set(drawn) == {0, 1, 2}  # of 30; seeds are fixed
+    assert set(drawn) == {0, 1, 2}  # of 15; seeds are fixed
 
 
 def test_a_device_without_its_store_or_at_another_promise_does_not_join(search, tmp_path):
@@ -225,3 +227,91 @@ def test_a_simulated_fleet_draws_once(search, tmp_path, monkeypatch):
     turns = fleet_turns(FIRST, 50)
     assert np.array_equal(turns, fleet_turns(search[0][2], 50))
     assert set(turns.tolist()) == {0, 1, 2}  # but once in 10^8 runs
+
+
+# ---------------------------------------------------------------- among a shuffler's dummies
+@pytest.fixture(scope="module")
+def among_dummies():
+    """A plan among dummies, and the task of its first round."""
+    how = {"epsilon": 4.0, "delta": 1e-6, "dummies": "shuffler", "max_epsilon0": 8.0}
+    whole = sdp.HeavyHitters(max_bytes=2, most=2, bits=8)
+    plan = sdp.plan(whole, num_users=NUM_USERS, **how)
+    asked = replace(plan.question, search=Search("1" * 32, is_for_all=True))
+    terms = AskedTerms.of(asked, "k-rr", plan.asked_epsilon0)
+    fields = {"min_batch": 1, "num_epochs": 1, "epsilon": "4", "delta": "1e-6"}
+    return plan, make_task(asked=terms, dummies=plan.dummies[0], **fields)
+
+
+def test_every_round_states_all_rounds_among_dummies(among_dummies, tmp_path):
+    plan, task = among_dummies
+    task.check()
+    assert Task.decode(task.encode()) == task
+    found, rounds = task.guarantee(), task.asked.rounds
+    assert found.rounds == rounds == plan.question.num_rounds > 1
+    assert found.epsilon_upper == pytest.approx(plan.guarantee.epsilon_upper, rel=1e-6)
+    one = task.release(1)
+    assert (one * rounds).delta(4.0).upper <= 1e-6 < (one * (2 * rounds)).delta(4.0).upper
+    alone = task.without_dummies(NUM_USERS).epsilon_upper
+    assert alone == pytest.approx(plan.without_dummies.epsilon_upper, rel=1e-6)
+    loss = rounds * task.asked.randomizer.epsilon0
+    assert "in each of" in dict(task.asked.facts())["your report"]
+    with pytest.raises(ProtocolError, match="the limits are"):
+        Client(task, tmp_path / "a.db", limits=Limits(max_epsilon0=0.99 * loss))
+    Client(task, tmp_path / "a.db", limits=Limits(max_epsilon0=1.01 * loss)).close()
+    assert task.collection_id == task.task_id
+
+
+def test_a_lower_promise_than_that_of_all_rounds_is_refused(among_dummies):
+    _, task = among_dummies
+    with pytest.raises(ProtocolError, match="what is proved is"):
+        replace(task, epsilon="3.5").check()
+
+
+def test_a_device_answers_every_round_among_dummies(among_dummies, tmp_path):
+    _, task = among_dummies
+    with Client(task, tmp_path / "a.db") as client:
+        kept = client.report("ab", at(0), entropy=Entropy.from_seed(1))
+        assert len(kept.report) == task.asked.codec.num_report_bytes < 4
+        assert client.num_missed == 0
+    texts = np.array([b"ab"] * NUM_USERS, dtype="S2")
+    found = task
+    while True:
+        asked, entropy = found.asked, Entropy.from_seed(found.round)
+        sent = asked.codec.encode(
+            asked.randomizer.randomize(asked.question.round_codes(texts), entropy)
+        )
+        made = asked.dummies(found.dummies, entropy)
+        opened = Opened(
+            number=1,
+            root=bytes(32),
+            reports=asked.codec.decode_valid([*sent, *made])[0],
+            guarantee=found.guarantee(),
+            counts={f"num_{name}": 0 for name in COUNTS},
+            num_honest=1,
+            num_dummies=len(made),
+            num_draws=1,
+        )
+        result = result_of(found, opened)
+        record = result.to_json_dict() | {"parameters": batch_facts(found, opened)}
+        record = json.loads(json.dumps(record))
+        if not record["discovery"].get("left"):
+            break
+        found = found.after(record)
+        Client(found, tmp_path / f"{found.round}.db").close()  # each a task of its own
+    assert result.domain == ("ab",)
+    assert [each["num_users"] for each in record["discovery"]["rounds"]] == [
+        NUM_USERS
+    ] * found.round
+    assert result.without_shuffler.epsilon0 == pytest.approx(
+        task.asked.rounds * task.asked.randomizer.epsilon0
+    )
+
+
+@pytest.mark.parametrize("law", [None, "poisson:0.001"])
+def test_who_answers_which_rounds_follows_from_the_dummies(among_dummies, law):
+    _, task = among_dummies
+    other = None if law is None else DummyLaw.from_text(law)
+    with pytest.raises(ParameterError, match="do not go with this search"):
+        replace(task, dummies=other)
+    with pytest.raises(ParameterError, match="do not go with this search"):
+        replace(FIRST, dummies=task.dummies)

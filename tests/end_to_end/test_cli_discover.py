@@ -113,13 +113,24 @@ def test_refusals(invoke, table, tmp_path, words, message):
     assert message.replace("_", "-") in said.replace("_", "-")
 
 
+def test_a_task_of_the_first_round_among_dummies(invoke, tmp_path):
+    saved, out = tmp_path / "plan.json", tmp_path / "task"
+    asked = ["--discover", "--max-bytes", "2", "--most", "2", "--dummies", "shuffler"]
+    how = [*TARGET, "--num-users", 4000, "--max-epsilon0", "8", "--out", saved]
+    assert invoke("plan", *asked, *how)[0] == 0
+    status, said, _ = invoke("task", "create", "--plan", saved, "--min-batch", "1", "--out", out)
+    assert status == 0, said
+    assert "1 of 4; the promise is for all of them together" in said
+    assert "without one epsilon of 4 rounds" in said
+
+
 def test_tasks_of_rounds_that_cannot_be(invoke, tmp_path):
     saved, out = tmp_path / "plan.json", tmp_path / "task"
     assert invoke("plan", *ASKED, *TARGET, "--num-users", 4000, "--out", saved)[0] == 0
     given = [*ASKED, *TARGET, "--epsilon0", "2"]
     for how, words in (
         (given, "--discover needs --bits here"),
-        ([*given, "--bits", "8", "--dummies", "laplace:2:20"], "leave them out"),
+        ([*given, "--bits", "8", "--dummies", "poisson:0.01"], "do not go with this search"),
         (["--plan", saved, "--honest-fraction", "0.01"], "is too small for"),
     ):
         status, said, _ = invoke("task", "create", *how, "--min-batch", "4000", "--out", out)

@@ -153,13 +153,19 @@ class Asked:
         return _KINDS[self._kind](given, name, seed)
 
     def terms(
-        self, randomizer: str | None, epsilon0: float, text: str, *, no_local_noise: bool = False
+        self,
+        randomizer: str | None,
+        epsilon0: float,
+        text: str,
+        *,
+        no_local_noise: bool = False,
+        with_dummies: bool = False,
     ) -> "sdp.deploy.AskedTerms":
         """Return the question of a collection yet to come, with its randomizer."""
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
-        question = begun(question)
+        question = begun(question, with_dummies=with_dummies)
         name, of = randomizer or next(iter(question.candidates())), sdp.deploy.AskedTerms.of
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
@@ -196,7 +202,7 @@ class Asked:
         return question, values
 
 
-def begun(question: Any) -> Any:
+def begun(question: Any, *, with_dummies: bool) -> Any:
     """Return a question as devices get it: a search for popular texts at its first round."""
     if not question.has_rounds:
         return question
@@ -208,7 +214,8 @@ def begun(question: Any) -> Any:
             "--discover needs --bits here, 4, 8, 12 or 16, or --plan: `shuffledp plan` finds those "
             "that find the smallest share"
         )
-    return replace(question, search=Search(new_key(sdp.Entropy.from_operating_system()).hex()))
+    key = new_key(sdp.Entropy.from_operating_system()).hex()
+    return replace(question, search=Search(key, is_for_all=with_dummies))
 
 
 def _weighted(

@@ -154,7 +154,8 @@ def _promised(
     if math.isinf(loss or 0.0) and not no_local_noise:
         raise click.UsageError("epsilon0 = inf: say --no-local-noise in its place, with --dummies")
     name = "k-rr" if randomizer is None and dummies is not None else randomizer
-    terms = asked.terms(name, loss or 0.0, text, no_local_noise=no_local_noise)
+    how: Any = {"no_local_noise": no_local_noise, "with_dummies": dummies is not None}
+    terms = asked.terms(name, loss or 0.0, text, **how)
     return {"asked": terms, "dummies": dummies, **promised}
 
 
@@ -179,7 +180,7 @@ def _planned(
         what = beside[0] if beside else "the question"
         raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
     found = sdp.Plan.load(file)
-    if found.rounds != 1:
+    if found.rounds != 1 and not found.question.has_rounds:
         raise click.UsageError(
             f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
             "task once: plan one round"
@@ -191,7 +192,7 @@ def _planned(
         )
     loss = found.asked_epsilon0
     name, is_bare = found.randomizer.name, math.isinf(loss)
-    asks = begun(found.question)
+    asks = begun(found.question, with_dummies=bool(found.dummies))
     terms = sdp.deploy.AskedTerms.of(asks, name, loss, text, no_local_noise=is_bare)
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
@@ -320,7 +321,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     if made.seal != "x25519":
         size = f"{report_size(*made.sizes):,} bytes a report"
         sealed = [("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}")]
-    search = []
+    search, law_of = [], made.asked.randomizer.profile
     if made.asked.search:
         which = f"{made.round} of {made.asked.question.num_rounds}"
         search = [("round", f"{which}; the promise is for all of them together")]
@@ -330,7 +331,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
         *search,
         ("least batch", least),
         *shuffled,
-        ("without one", without_shuffler_line(made.asked.randomizer.profile)),
+        ("without one", without_shuffler_line(law_of, rounds=made.asked.rounds)),
         *sealed,
         ("shuffler", made.shuffler_url),
         ("analyzer", made.analyzer_url),
@@ -374,8 +375,10 @@ def collect(
     if console.print_json({"batch": number, **record}):
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
-    by, loss = record["collected_by"], record["epsilon0"]
-    alone = TOGETHER if loss is None else f"epsilon0 = {rounded(loss, up=True)}"
+    by, loss, rounds = record["collected_by"], record["epsilon0"], made.asked.rounds
+    alone = TOGETHER
+    if loss is not None:
+        alone = f"epsilon{'0' * (rounds == 1)} = {rounded(loss * rounds, up=True)}"
     facts = [
         ("batch", f"{number}, {record['num_users']:,} reports"),
         ("honest", f"{record['parameters']['num_honest']:,} hide each other, says the analyzer"),

@@ -106,7 +106,7 @@ def require_plannable(
 
 def require_given(law: DummyLaw, question: Any, shuffling: Any, *, is_bare: bool) -> None:
     """Raise unless a shuffle that is not uniform knows such dummies."""
-    if not question.has_one_label:
+    if not (question.has_one_label or question.has_rounds):
         raise ParameterError(
             f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
         )

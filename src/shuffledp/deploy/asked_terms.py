@@ -158,6 +158,11 @@ class AskedTerms:
         return getattr(self.question, "search", None)
 
     @property
+    def rounds(self) -> int:
+        """Number of rounds in which each device sends a report, for a search among dummies."""
+        return self.question.num_rounds if self.search and self.search.is_for_all else 1
+
+    @property
     def num_answers(self) -> int:
         """Number of possible answers of which each has dummies."""
         law: Any = self.randomizer
@@ -226,7 +231,9 @@ class AskedTerms:
             return "is your answer, without noise: shuffler and analyst together would see it"
         guess = 1.0 / (1.0 + math.exp(-loss))
         where = ""
-        if self.search:
+        if self.rounds > 1:
+            where = f"in each of {self.rounds} rounds "
+        elif self.search:
             where = "in one round, drawn in secret, and says nothing in the others, "
         said = f"lets a guess between two answers be right with probability {guess:.6g} at most"
         if self.randomizer.name == "k-rr":

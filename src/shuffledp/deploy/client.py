@@ -64,7 +64,7 @@ class Limits:
 
     def require(self, task: Task) -> None:
         """Raise unless the user agrees to a task."""
-        loss, least = task.asked.randomizer.epsilon0, self.least_batch
+        loss, least = task.asked.rounds * task.asked.randomizer.epsilon0, self.least_batch
         if loss == float("inf") and not self.no_local_noise:
             what = "the task sends answers without noise: shuffler and analyst together would see "
             what += "yours; leave it out, or agree with no_local_noise (--no-local-noise)"
@@ -143,6 +143,7 @@ class Client(Keeper):
         task.check()
         (limits or Limits()).require(task)
         self.task, self._round = task, task.round
+        self._draws = task.asked.search is not None and not task.asked.search.is_for_all
         # Facts of a task of its own; those of a search's rounds lie in one store.
         self._of_round = f" of round {task.round}" if task.asked.search else ""
         if store is None:
@@ -157,7 +158,7 @@ class Client(Keeper):
 
     def _require_round(self) -> None:
         """Raise for a round of a search whose secret coin was not tossed here, or of two tasks."""
-        if self.task.asked.search is None:
+        if not self._draws:
             return
         if self._round > 1 and self._fact("turn", "") is None:
             raise DataError(
@@ -186,7 +187,7 @@ class Client(Keeper):
 
         What it sends in others is hidden by fewer than the task says.
         """
-        if self.task.asked.search is None:
+        if not self._draws:
             return 0
         sent = (Answer.ACCEPTED, Answer.REPLAYED)
         answers = (self._fact("answer", f" of round {each}") for each in range(1, self._round))
@@ -224,7 +225,7 @@ class Client(Keeper):
         question: Any = asked.question
         values, turn = question.value_of_one(value), None
         if asked.search is not None:
-            turn = self._turn(entropy)
+            turn = self._turn(entropy) if self._draws else None
             values = question.round_codes(values, turn)
         reports = asked.randomizer.randomize(values, entropy)
         report_id = report_id_of(code, self.task.task_id, epoch)
@@ -382,7 +383,8 @@ def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
 def fleet_values(task: Task, texts: Iterable[Any], num_values: int) -> Iterator[NDArray[np.int32]]:
     """Yield the values of simulated devices in a round of a search, each with its own drawn."""
     question: Any = task.asked.question
-    turns, done = fleet_turns(task, num_values), 0
+    turns, done = None if task.asked.search.is_for_all else fleet_turns(task, num_values), 0
     for block in texts:
-        yield question.round_codes(block, turns[done : done + len(block)])
+        own = None if turns is None else turns[done : done + len(block)]
+        yield question.round_codes(block, own)
         done += len(block)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
+from shuffledp.accounting.dummy_levels import level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.collection.questions.rounds import LEAST_USERS, Search
 from shuffledp.composition.composition import Composable
@@ -205,9 +206,10 @@ class Task:
         """Raise for a round of a search that takes devices apart, or has too few of them."""
         if self.asked.search is None:
             return
-        if self.dummies is not None:
+        if self.asked.search.is_for_all != self.adds_dummies or self.num_slots > 1:
             raise ParameterError(
-                f"dummies = {self.dummies} do not go with rounds that devices draw: leave them out"
+                f"dummies = {self.dummies} do not go with this search: devices answer every round "
+                "with a shuffler's dummies, and only then"
             )
         if self.num_epochs != 1:
             raise ParameterError(
@@ -215,6 +217,8 @@ class Task:
                 "each other: give num_epochs = 1, and longer epochs"
             )
         rounds: int = self.asked.question.num_rounds
+        if self.adds_dummies:
+            return
         if (least := LEAST_USERS * rounds) > self.num_honest:
             raise ParameterError(
                 f"min_batch = {self.min_batch:,} with {self.num_honest:,} honest reports is too "
@@ -232,7 +236,7 @@ class Task:
     def collection_id(self) -> bytes:
         """What a device takes part in: the task, or a search under one promise, all its rounds."""
         search = self.asked.search
-        if search is None:
+        if search is None or search.is_for_all:
             return self.task_id
         question: Any = self.asked.question
         first = replace(question, search=Search(search.key))
@@ -352,6 +356,8 @@ class Task:
     def release(self, num_honest: int) -> Composable:
         """Return a batch as a ledger has it, by the honest reports of its least part.
 
+        Of a search among dummies it is that of one round.
+
         A shuffler's dummies need no other report, honest or not. Where devices send dummies, delta
         pays for one that would have sent more than it may, up to an epsilon of 44 in all.
         """
@@ -372,6 +378,8 @@ class Task:
         honest = self.num_honest if num_honest is None else num_honest
         if self.dummies is None:
             return account(law, num_users=honest, delta=delta)
+        if self.adds_dummies and self.asked.rounds > 1:
+            return level_guarantee([law], [self.dummies], delta=delta, rounds=self.asked.rounds)
         if self.adds_dummies:
             return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
         how: Any = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
@@ -396,7 +404,8 @@ class Task:
         """
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
-        return guarantee_of_crowd(law, honest, delta=float(self.delta))
+        rounds = self.asked.rounds
+        return guarantee_of_crowd(law, honest, delta=float(self.delta), rounds=rounds)
 
     def keeps(self, num_honest: int) -> bool:
         """Return True if the task's promise is proved for this number of honest reports.
@@ -407,6 +416,10 @@ class Task:
         epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
         least = epsilon if math.isinf(law.epsilon0) else min(epsilon, Fraction(law.epsilon0))
         users = 1 if self.adds_dummies else num_honest
+        if (rounds := self.asked.rounds) > 1:
+            together = self.release(users) * rounds
+            found = together.delta(float_below(epsilon), with_lower=False)
+            return found.upper <= _decimal("delta", self.delta)
         how: Any = {"epsilon": float_below(least), "with_lower": False, "dummies": self.dummies}
         claimed, delta = guarantee_for(law, users, **how), _decimal("delta", self.delta)
         if self.num_slots > 1:
