@@ -383,7 +383,8 @@ def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
 def fleet_values(task: Task, texts: Iterable[Any], num_values: int) -> Iterator[NDArray[np.int32]]:
     """Yield the values of simulated devices in a round of a search, each with its own drawn."""
     question: Any = task.asked.question
-    turns, done = None if task.asked.search.is_for_all else fleet_turns(task, num_values), 0
+    draws = task.asked.search is not None and not task.asked.search.is_for_all
+    turns, done = fleet_turns(task, num_values) if draws else None, 0
     for block in texts:
         own = None if turns is None else turns[done : done + len(block)]
         yield question.round_codes(block, own)
