@@ -1,4 +1,4 @@
-"""Help texts and first lines of docstrings are plain technical English: no banned form."""
+"""Help texts, pages of commands and first lines of docstrings are plain technical English."""
 
 import ast
 import re
@@ -10,7 +10,8 @@ import pytest
 
 from shuffledp.cli.main import cli
 
-SOURCE = Path(__file__).parents[2] / "src" / "shuffledp"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "shuffledp"
 
 #: Each with an example of a line that it refuses.
 BANNED = {
@@ -69,3 +70,14 @@ def test_first_lines_of_docstrings(folder):
 def test_help_texts():
     found = {text: banned_forms(text) for text in help_texts(cli)}
     assert {text: forms for text, forms in found.items() if forms} == {}
+
+
+@pytest.mark.parametrize("page", ["faq", "glossary", "commands"])
+def test_pages(page):
+    path = ROOT / "docs" / page
+    found = {
+        line: banned_forms(line)
+        for each in (sorted(path.glob("*.md")) if path.is_dir() else [path.with_suffix(".md")])
+        for line in re.sub(r"(?s)```.*?```", "", each.read_text(encoding="utf-8")).splitlines()
+    }
+    assert {line: forms for line, forms in found.items() if forms} == {}
