@@ -119,7 +119,7 @@ def test_people_answer_and_the_operator_collects(browser, pilot, clock):
     expect(page.locator("#results")).to_contain_text("Batch 1")
     found = Path("results-0/privacy.json").read_bytes()
     share = next(each for each in json.loads(found)["estimates"] if each["value"] == "yes")
-    assert f"{100.0 * share['frequency']:.0f}" in page.locator("#results").inner_text()
+    assert f"{100.0 * share['frequency']:.1f}%" in page.locator("#results").inner_text()
     assert complaints == []
     context.close()
 

@@ -73,12 +73,12 @@ def _(subject: Plan) -> str:
         f"{wording.true_answers('planned', is_bare=math.isinf(subject.randomizer.epsilon0))}.",
         command="plan",
         sections=tuple(each for each in sections if each.rows),
-        key_figures=_key_figures(subject),
+        key_figures=key_figures(subject),
     )
     return render_page("charts.html", page=page, title=page.title, lead=page.lead)
 
 
-def _key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
+def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """Return the strip of figures on top: both guarantees first."""
     local = "no local noise", wording.TOGETHER
     if math.isfinite(plan.randomizer.epsilon0):

@@ -147,7 +147,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:
-        if refused := _refusal(request, token):
+        if refused := refusal_of(request, token):
             return refused
         page = request.query_params.get("page", "1")
         first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 else 0
@@ -164,7 +164,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
         return page_of("overview.html", facts, has_charts=True)
 
     async def task(request: Request) -> Response:
-        if refused := _refusal(request, token):
+        if refused := refusal_of(request, token):
             return refused
         name = request.path_params["name"]
         if name not in by_id:
@@ -181,7 +181,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
     return with_compression(http.application(endpoints))
 
 
-def _refusal(request: Request, token: str) -> Response | None:
+def refusal_of(request: Request, token: str) -> Response | None:
     """Return the refusal of a request without the token, or from another machine, if any.
 
     A page from elsewhere that has its own name point to this machine is told apart by the name.
@@ -190,7 +190,10 @@ def _refusal(request: Request, token: str) -> Response | None:
         client = request.client.host if request.client else ""
         asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
         if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
-            raise HTTPException(403, "the console is for this machine alone: start it with a token")
+            raise HTTPException(
+                403,
+                "this page is for its own machine alone, or needs a token",
+            )
         return None
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     try:
@@ -217,16 +220,22 @@ def serve_console(
 ) -> None:
     """Serve the console of tasks, folders of ``task create``, until told to end."""
     secret = "" if token is None else read_token(token)
-    host, port = address_of(listen)
-    if not secret and not _is_loopback(host):
-        raise ParameterError(
-            f"listen = {listen!r} is not of this machine alone, so the console needs a token: give "
-            "token=FILE with one of at least 16 characters, or listen at 127.0.0.1"
-        )
+    if not secret:
+        remedy = "give token=FILE with a token of at least 16 characters, or "
+        require_this_machine(listen, "the console needs a token", remedy)
     app = console_app([Watched.of_folder(each) for each in folders], token=secret)
-    listening = http.listen(host, port)
+    listening = http.listen(*address_of(listen))
     on_ready(http.url_of(listening) + CONSOLE)
     http.make_server(app).run([listening])
+
+
+def require_this_machine(listen: str, reason: str, remedy: str = "") -> None:
+    """Raise unless an address is of this machine alone."""
+    if not _is_loopback(address_of(listen)[0]):
+        raise ParameterError(
+            f"listen = {listen!r} is not of this machine alone, and {reason}: {remedy}listen at "
+            "127.0.0.1"
+        )
 
 
 def read_token(path: Path) -> str:

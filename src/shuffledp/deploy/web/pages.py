@@ -27,12 +27,13 @@ _FILES: Final = {
     "shuffledp-hybrid.js": "client/shuffledp-hybrid.js",
     "console.css": "static/console.css",
     "console.js": "static/console.js",
+    "planner.js": "static/planner.js",
     "report.css": "shuffledp.report:templates/report.css",
 }
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'{}; "
     "img-src 'self' data:; connect-src 'self'{}; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action '{}'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
@@ -56,6 +57,7 @@ def page_of(
     *,
     servers: Iterable[str] = (),
     has_charts: bool = False,
+    has_form: bool = False,
 ) -> Response:
     """Return a page, which may speak to its own server and to these URLs' alone.
 
@@ -63,7 +65,8 @@ def page_of(
     """
     html = _templates().get_template(template).render(**facts)
     origins = sorted({f" {each.scheme}://{each.netloc}" for each in map(urlsplit, servers)})
-    policy = _POLICY.format(" 'unsafe-inline'" * has_charts, "".join(origins))
+    styles, forms = " 'unsafe-inline'" * has_charts, "self" if has_form else "none"
+    policy = _POLICY.format(styles, "".join(origins), forms)
     return HTMLResponse(html, headers=_HEADERS | {"content-security-policy": policy})
 
 

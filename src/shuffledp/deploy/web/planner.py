@@ -1,0 +1,211 @@
+"""The planner: ``plan`` as a form, with the error drawn against epsilon, epsilon0 and people.
+
+It asks no server and no data, and writes nothing: it ends in the file of ``plan --out``.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from shuffledp.collection.plan import Plan, plan
+from shuffledp.collection.questions.categories import Categories
+from shuffledp.collection.questions.mean import Mean
+from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.settings import address_of
+from shuffledp.deploy.web.console import refusal_of, require_this_machine
+from shuffledp.deploy.web.pages import page_of, static, with_compression
+from shuffledp.report import wording
+from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
+from shuffledp.report.formatting import given, rounded
+from shuffledp.report.plan import figure_of_curve, figure_of_errors, key_figures
+
+#: What the form holds at first.
+DEFAULTS: Final = {
+    "kind": "choice",
+    "answers": "yes\nno",
+    "low": "0",
+    "high": "100",
+    "people": "10000",
+    "epsilon": "0.5",
+    "delta": "1e-8",
+    "cap": "",
+}
+_MOST_ANSWERS: Final = 1_000
+_MANY: Final = 1e15
+
+# Factors by which people, and the cap on epsilon0, differ in the charts.
+_PEOPLE: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_CAPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+Form = tuple[tuple[str, str], ...]
+
+
+def _number(fields: Mapping[str, str], name: str, allowed: str) -> float:
+    """Return the number of a field."""
+    try:
+        found = float(fields[name])
+    except ValueError:
+        found = float("nan")
+    if not abs(found) <= _MANY:
+        raise ParameterError(f"{name} = {fields[name]!r} is no number: give {allowed}")
+    return found
+
+
+@lru_cache(maxsize=256)
+def plan_of(form: Form) -> Plan:
+    """Return the plan that a form asks for; raise for targets that nothing meets."""
+    fields = dict(form)
+    people = _number(fields, "people", "a whole number of at least 2, such as 10000")
+    if people != int(people) or people < 2:
+        raise ParameterError(f"people = {fields['people']!r} is not a whole number of at least 2")
+    answers = [line.strip() for line in fields["answers"].splitlines() if line.strip()]
+    if len(answers) > _MOST_ANSWERS:
+        raise ParameterError(
+            f"answers = {len(answers):,} lines: the form takes {_MOST_ANSWERS:,}; give more to "
+            "shuffledp plan"
+        )
+    question: Any = Categories(answers) if fields["kind"] == "choice" else None
+    if question is None:
+        low, high = (_number(fields, each, "the limits of the range") for each in ("low", "high"))
+        question = Mean(low, high)
+    cap = _number(fields, "cap", "a number above 0, or none") if fields["cap"].strip() else None
+    return plan(
+        question,
+        num_users=int(people),
+        epsilon=_number(fields, "epsilon", "a number above 0, such as 0.5"),
+        delta=_number(fields, "delta", "a number in (0, 1), such as 1e-8"),
+        max_epsilon0=cap,
+    )
+
+
+def _again(found: Plan, **changes: Any) -> float | None:
+    """Return the expected error of a plan of the same randomizer with other targets."""
+    how: dict[str, Any] = {
+        "num_users": found.num_users,
+        "epsilon": found.target_epsilon,
+        "delta": found.target_delta,
+        "randomizer": found.randomizer.name,
+    }
+    try:
+        return plan(found.question, **how | changes).expected_standard_error
+    except ShuffledpError:
+        return None
+
+
+def _swept(
+    name: str, title: str, points: Iterable[tuple[float, float | None]], here: float
+) -> Figure | None:
+    """Return the error against one number, all else as planned; none with fewer than two points."""
+    known = [(place, error) for place, error in points if error is not None]
+    if len(known) < 2:
+        return None
+    places, errors = zip(*known, strict=True)
+    line = Line(name="standard error", x=places, y=errors, colour="var(--accent)")
+    y = Axis(title="standard error", is_log=True)
+    return lines_figure(name, [line], x=Axis(title=title, is_log=True), y=y, here=here)
+
+
+@lru_cache(maxsize=256)
+def trade_offs(form: Form) -> tuple[tuple[str, Figure], ...]:
+    """Return the charts of a form's plan with their captions."""
+    found = plan_of(form)
+    people = sorted({max(2, round(found.num_users * factor)) for factor in _PEOPLE})
+    cap = found.randomizer.epsilon0
+    caps = [factor * cap for factor in _CAPS]
+    drawn = (
+        (
+            "Expected standard error against epsilon, all else as planned.",
+            figure_of_curve(found, found.errors_by_epsilon()),
+        ),
+        (
+            "Expected standard error against the cap on epsilon0, at the same epsilon.",
+            _swept(
+                "chart-cap",
+                "\u03b5\u2080",
+                ((each, _again(found, max_epsilon0=each)) for each in caps),
+                cap,
+            ),
+        ),
+        (
+            "Expected standard error against the number of people, at the same epsilon.",
+            _swept(
+                "chart-people",
+                "people",
+                ((float(each), _again(found, num_users=each)) for each in people),
+                float(found.num_users),
+            ),
+        ),
+    )
+    return tuple((caption, figure) for caption, figure in drawn if figure is not None)
+
+
+def _form_of(request: Request) -> Form:
+    """Return the fields of a request, by default those that the form holds at first."""
+    given_fields = request.query_params
+    return tuple((name, given_fields.get(name, value)) for name, value in DEFAULTS.items())
+
+
+def _results(form: Form) -> dict[str, Any]:
+    """Return the contents of the page below the form, or the problem with the form."""
+    try:
+        found = plan_of(form)
+        charts = trade_offs(form)
+    except ShuffledpError as error:
+        return {"problem": str(error)}
+    headings, rows = wording.plan_table(found)
+    least = found.num_users
+    return {
+        "problem": "",
+        "figures": key_figures(found),
+        "errors": figure_of_errors(found),
+        "headings": ("randomizer", *headings[1:]),
+        "rows": rows,
+        "charts": charts,
+        "binding": f"epsilon <= {rounded(found.guarantee.epsilon_upper, up=True)} at delta = "
+        f"{given(found.target_delta)}, with {found.num_users:,} honest people",
+        "command": f"shuffledp task create --plan plan.json --min-batch {least} --out task/",
+    }
+
+
+def planner_app() -> ASGIApp:
+    """Return the planner as an application, for this machine alone."""
+
+    async def page(request: Request) -> Response:
+        if refused := refusal_of(request, ""):
+            return refused
+        form = _form_of(request)
+        results = await anyio.to_thread.run_sync(_results, form)
+        facts = {"fields": dict(form), "query": request.url.query, "is_trial": False, **results}
+        return page_of("planner.html", facts, has_charts=True, has_form=True)
+
+    async def file(request: Request) -> Response:
+        if refused := refusal_of(request, ""):
+            return refused
+        found = await anyio.to_thread.run_sync(plan_of, _form_of(request))
+        with tempfile.TemporaryDirectory() as folder:
+            data = found.save(Path(folder) / "plan.json").read_bytes()
+        headers = {"content-disposition": 'attachment; filename="plan.json"'}
+        return Response(data, media_type="application/json", headers=headers)
+
+    endpoints = {
+        ("GET", "/"): page,
+        ("GET", "/plan.json"): file,
+        ("GET", "/static/{name}"): static,
+    }
+    return with_compression(http.application(endpoints))
+
+
+def serve_planner(on_ready: Callable[[str], None], *, listen: str) -> None:
+    """Serve the planner until told to end."""
+    require_this_machine(listen, "the planner computes for whoever asks")
+    listening = http.listen(*address_of(listen))
+    on_ready(http.url_of(listening))
+    http.make_server(planner_app()).run([listening])

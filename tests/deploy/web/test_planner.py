@@ -1,0 +1,85 @@
+"""The planner: the same plans as the command line's, targets that nothing meets, the file."""
+
+import json
+
+import httpx
+import pytest
+
+import shuffledp as sdp
+from deploy.web.test_console import got
+from deploy.web.test_survey import HOSTILE
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.web.planner import DEFAULTS, plan_of, planner_app, serve_planner, trade_offs
+
+SMALL = DEFAULTS | {"people": "1000", "epsilon": "1"}
+
+
+def form(**fields):
+    return tuple((SMALL | fields).items())
+
+
+def query(**fields):
+    return str(httpx.QueryParams(SMALL | fields))
+
+
+def test_a_form_is_a_plan():
+    found = plan_of(form(cap="1.5"))
+    expected = sdp.plan(
+        sdp.Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-8, max_epsilon0=1.5
+    )
+    assert found.guarantee == expected.guarantee
+    assert found.randomizer.fingerprint == expected.randomizer.fingerprint
+    assert plan_of(form(kind="number", low="-1", high="1")).question == sdp.Mean(-1.0, 1.0)
+
+
+def test_charts_show_what_costs_and_what_helps():
+    charts = {figure.name: figure for _, figure in trade_offs(form())}
+    assert set(charts) == {"chart-curve", "chart-cap", "chart-people"}
+    for figure in charts.values():
+        errors = [float(row[1]) for row in figure.rows]
+        assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"people": "many"}, "people = 'many' is no number"),
+        ({"people": "1"}, "is not a whole number of at least 2"),
+        ({"people": "10.5"}, "is not a whole number of at least 2"),
+        ({"epsilon": "nan"}, "epsilon = 'nan' is no number: give a number above 0"),
+        ({"epsilon": "-1"}, "epsilon"),
+        ({"epsilon": "inf"}, "is no number"),
+        ({"delta": "2"}, "delta"),
+        ({"cap": "0"}, "max_epsilon0"),
+        ({"answers": "yes"}, "answer"),
+        ({"answers": "\n".join(map(str, range(1001)))}, "1,001 lines: the form takes 1,000"),
+        ({"kind": "number", "low": "3", "high": "1"}, "low"),
+    ],
+)
+def test_impossible_targets_are_named_on_the_page(fields, said):
+    with pytest.raises(sdp.ShuffledpError, match=said):
+        plan_of(form(**fields))
+    page = got(planner_app(), f"/?{query(**fields)}")[0].text
+    assert "This cannot be planned." in page
+
+
+def test_the_page_keeps_what_was_typed_and_runs_its_own_file_only():
+    (answer,) = got(planner_app(), f"/?{query(answers=HOSTILE)}")
+    assert "<script>alert" not in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert "form-action 'self'" in policy
+
+
+def test_the_file_is_that_of_the_command_line(tmp_path):
+    (answer,) = got(planner_app(), f"/plan.json?{query()}")
+    assert json.loads(answer.content)
+    path = tmp_path / "plan.json"
+    path.write_bytes(answer.content)
+    assert sdp.Plan.load(path).guarantee == plan_of(form()).guarantee
+
+
+def test_it_is_for_this_machine_alone():
+    assert got(planner_app(), "/", host="evil.example")[0].status_code == 403
+    with pytest.raises(ParameterError, match="listen at"):
+        serve_planner(pytest.fail, listen="0.0.0.0:0")
