@@ -24,7 +24,7 @@ USER_CODE = Path(__file__).parent / "typed" / "user_code.py"
 TOP = """
 plan run estimate Plan Result
 Categories Mean VectorMean Words AnswerSets Columns Distribution HeavyHitters
-MeanByGroup weighted spark
+MeanByGroup Weights spark
 account calibrate compare_bounds
 ShuffledRelease StatedRelease Ledger
 Guarantee Bound LocalProfile Entropy ShuffledpError __version__

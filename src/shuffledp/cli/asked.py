@@ -170,16 +170,9 @@ class Asked:
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
     def open(
-        self,
-        table: Path,
-        column: str | None,
-        seed: int | None,
-        *,
-        weight: str | None = None,
-        most_weight: float | None = None,
-        **reading: Any,
+        self, table: Path, column: str | None, seed: int | None, **reading: Any
     ) -> "tuple[Question, Column]":
-        """Return the question and the column of a table that answers it, checked, with weights."""
+        """Return the question and the column of a table that answers it, checked."""
         question: Any
         if self._kind == "columns" and not self.has_domain:
             from shuffledp.collection.questions.columns import UnlistedColumns
@@ -190,10 +183,7 @@ class Asked:
         has_columns = bool(question and question.table_columns) and "mean_by" not in self._given
         if (column is None) != has_columns:
             raise click.UsageError("give --column, or several with --vector or --columns")
-        if weight is not None or most_weight is not None:
-            how = {"question": question, "most_weight": most_weight}
-            return _weighted(table, (column, weight), how, **reading)
-        values = sdp.collection.open_column(table, column, question, **reading)
+        values = sdp.collection.open_column(table, column, question, seed=seed, **reading)
         # Reading may have added to the answers.
         if question is None or self.is_about_answers:
             return sdp.Categories(values.domain), values
@@ -216,23 +206,6 @@ def begun(question: Any, *, with_dummies: bool) -> Any:
         )
     key = new_key(sdp.Entropy.from_operating_system()).hex()
     return replace(question, search=Search(key, is_for_all=with_dummies))
-
-
-def _weighted(
-    table: Path, names: tuple[str | None, str | None], how: dict[str, Any], **reading: Any
-) -> "tuple[Question, Column]":
-    """Return a question with the weights of a table's users, and the columns that answer it."""
-    from shuffledp.collection.questions.weighted import weights_of
-
-    if None in names or how["question"] is None:
-        raise click.UsageError("--weight goes with --column, and --domain or --mean")
-    columns: Any = names
-    asked = sdp.weighted(how["question"], [1.0], columns=columns)
-    values = sdp.collection.open_column(table, None, asked, **reading)
-    question: Any = asked.fitted(values).question
-    most = how["most_weight"]
-    weights = weights_of(values)
-    return sdp.weighted(question, weights, most_weight=most, columns=columns), values
 
 
 def _require_bins(kind: str, given: dict[str, Any]) -> None:

@@ -35,6 +35,9 @@ _LARGEST_K = 10**7
 @options(
     f"""
     --num-users N  Number of honest users expected.
+    --weights FILE  Table of users, who are drawn by public weights; instead of --num-users.
+    --weight COLUMN  Column of that table with the weights.
+    --most-weight X  Weights above this count as this.
     {QUESTION}
     domain_size=--k K  Number of possible answers, instead of a list.
     --epsilon FLOAT    Central epsilon to meet, in nats.
@@ -85,16 +88,21 @@ def plan(
         asked, "dummies", "no_local_noise", "most_dummies", "frequency", "dishonest"
     )
     ways = {name: value for name, value in ways.items() if value not in (None, False)}
+    weighed = _weights(**shared.taken(asked, "weights", "weight", "most_weight"))
     if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):
-        if words.is_given or ways or (figure, out, max_epsilon0) != (None, None, None):
+        if words.is_given or ways or (figure, out, max_epsilon0, weighed) != (None,) * 4:
             raise click.UsageError(
                 "--epsilon0 is for finding another number: leave out the question, --figure, "
-                "--out, --max-epsilon0, --frequency, --dishonest and dummies, or leave out "
-                "--epsilon0 to have it chosen"
+                "--out, --max-epsilon0, --weights, --frequency, --dishonest and dummies, or leave "
+                "out --epsilon0 to have it chosen"
             )
         _print_solution(sdp.calibrate(**goal, **asked))
         return
     goal |= shared.taken(asked, "num_users", "randomizer")
+    if weighed is not None:
+        if goal["num_users"] is not None:
+            raise click.UsageError("--weights says how many are drawn: leave out --num-users")
+        goal["num_users"] = weighed.fewest_drawn
     if None in (goal["num_users"], goal["epsilon"], goal["delta"]):
         raise click.UsageError("give --num-users, --epsilon and --delta")
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
@@ -104,8 +112,20 @@ def plan(
     if out is not None:
         chosen.save(out)
     console.print_warnings(chosen.warnings)
-    if not console.print_json(chosen.to_json_dict()):
-        _print_plan(chosen)
+    beside = {} if weighed is None else {"weights": weighed.to_json_dict()}
+    if not console.print_json(chosen.to_json_dict() | beside):
+        _print_plan(chosen, weighed)
+
+
+def _weights(
+    *, weights: Path | None, weight: str | None, most_weight: float | None
+) -> "sdp.Weights | None":
+    """Return the weights of a table, or None where there are none."""
+    if (weights is None) != (weight is None) or (weight is None and most_weight is not None):
+        raise click.UsageError("--weights and --weight go together: give a table and its column")
+    if weights is None or weight is None:
+        return None
+    return sdp.Weights.read(weights, weight, most_weight=most_weight)
 
 
 def _question(asked: Asked, k: int | None) -> "Question":
@@ -139,7 +159,7 @@ def _print_solution(solution: "Calibration") -> None:
     console.print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
-def _print_plan(chosen: "sdp.Plan") -> None:
+def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     from shuffledp.report.precedents import nearest
 
@@ -148,6 +168,7 @@ def _print_plan(chosen: "sdp.Plan") -> None:
     console.print_facts(
         [
             ("question", chosen.question.describe()),
+            *([] if weighed is None else [("drawn from", str(weighed))]),
             ("randomizer", law.name),
             ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{law.num_report_bytes:,}"),

@@ -40,8 +40,9 @@ _READING |= {"truncate": False, **shared.WAYS}
     {shared.PLAN}
     {shared.OUT.format("results")}
     {QUESTION}
-    --weight COLUMN  Column of public weights: estimate shares or the mean of the users' weight.
-    --most-weight X  Weights above this count as this; less noise for a little bias.
+    --weight COLUMN  Column of public weights, by which users are drawn: estimates are of their
+        weight, and the guarantee is of those drawn.
+    --most-weight X  Weights above this count as this: more users are drawn, for a little bias.
     --other  Count answers outside the domain as "other" instead of stopping.
     --missing [error|drop|category]  Rows without an answer: stop, leave them out (the number of
         users then depends on the answers, outside the guarantee), or count them as "missing".
@@ -113,20 +114,25 @@ def run(
     others = taken(given, "save_reports") | simulated | {"ways": shared.take_reading(dict(ways))}
     shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
     what = Asked(given)
-    if planned is not None and (what.is_given or weighing["weight"] or not is_uniform):
+    if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
+    if weighing["weight"] and not is_uniform:
+        raise click.UsageError(
+            "--weight draws people, and such a shuffler needs every row: draw first, and give a "
+            "table of those drawn"
+        )
     prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
         console.progress_bar() as on_progress,
         sdp.engines.Processes(processes) as workers,
     ):
-        reading["on_progress"] = on_progress
+        reading |= {"on_progress": on_progress, **weighing}
         if planned is None:
-            asked, values = what.open(table, column, **simulated, **reading, **weighing)
+            asked, values = what.open(table, column, **simulated, **reading)
         else:
             asked = planned.question
-            values = sdp.collection.open_column(table, column, asked, **reading)
+            values = sdp.collection.open_column(table, column, asked, **simulated, **reading)
         arranged = shuffle(values.num_users, on_progress)
         setting = planned or arranged.plan(asked, **privacy)
         result = sdp.run(
@@ -149,6 +155,7 @@ def run(
             **ways,
             "num_missing_dropped": values.num_missing,
             **simulated,
+            **{name: each for name, each in weighing.items() if each is not None},
             **{name: str(file) for name, file in files.items() if file is not None},
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
+from shuffledp.collection.source.weights import Weights
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
@@ -114,6 +115,8 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
         Whose intervals tables and sentences show.
     about : About
         Who asked what, for the report.
+    weights : Weights, optional
+        Public weights, by which ``num_users`` of all users were drawn.
 
     Raises
     ------
@@ -145,6 +148,7 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
     dishonest: int | None = None
     attack: Attack | None = None
     shift_by_one: Any = None
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != (size := self.estimates.standard_error.size):
@@ -213,7 +217,8 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
             ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
             ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
-            within groups ``groups``, through a network ``network``; with dummies their laws,
+            within groups ``groups``, through a network ``network``; with ``weights`` what is known
+            of them; with dummies their laws,
             ``num_dummies`` and the guarantee ``without_dummies``; what else was estimated, such as
             ``associations``. Plain Python values only; None for an epsilon0 that is infinite.
         """
@@ -238,6 +243,7 @@ class Result(Frames, Influenced, Generic[Estimates_co]):
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
             "without_shuffler": self.without_shuffler.to_json_dict(),
+            **({"weights": self.weights.to_json_dict()} if self.weights else {}),
             **self._dishonest_json(),
             **getattr(estimates, "findings", {}),
             **self._quantiles_json(),

@@ -29,6 +29,7 @@ from shuffledp.collection.result import Result
 from shuffledp.collection.shuffling import UNIFORM, Shuffling, Stage
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
+from shuffledp.collection.source.weights import Weights, drawn
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
@@ -95,8 +96,9 @@ def run(  # noqa: PLR0913  # one keyword an option
     values : column or array-like
         An opened column, such as ``shuffledp.collection.open_column`` returns, or values in memory,
         one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
-    weights : array-like, optional
-        Of values in memory: the public weight of each user, for a plan of ``shuffledp.weighted``.
+    weights : Weights or array-like, optional
+        Of values in memory: the public weight of each user, by which users are drawn, as
+        ``shuffledp.Weights`` says; plan for as many as are drawn. All users have a value then.
     missing : {"error", "drop", "category"}
         What to do with values in memory that are missing (None, NaN, empty text): refuse them,
         leave them out, or count them as the answer ``"missing"``, which the plan's domain has to
@@ -116,7 +118,8 @@ def run(  # noqa: PLR0913  # one keyword an option
         Whether all intervals hold at once with that confidence, rather than each alone.
     interval_about : {"respondents", "population"}
         Whose frequencies or means are estimated: these users', or a population's that they
-        are a random sample of. The estimates hold both intervals.
+        are a random sample of. The estimates hold both intervals. With weights always those of a
+        population, which hold for the weight of all users, too.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
     prior : sequence or mapping of float, or PriorKnowledge, optional
@@ -169,9 +172,10 @@ def run(  # noqa: PLR0913  # one keyword an option
     1000
     """
     require_plan(plan)
-    column = _column(plan.question, values, weights, missing=missing)
+    column = _column(plan.question, values, weights, missing=missing, seed=seed)
     require_column(plan.question, column)
-    plan = replace(plan, question=plan.question.fitted(column))
+    if column.weights is not None:  # whose error is that of the draw, too
+        interval_about = "population"
     options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
@@ -216,6 +220,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         prior=belief,
         dishonest=liars or None,
         attack=attack_of(plan.question, plan.randomizer, *both) if liars else None,
+        weights=column.weights,
     )
 
 
@@ -357,16 +362,19 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
 
 
-def _column(question: Question, values: Any, weights: Any, *, missing: str) -> Column:
-    """Return the column of values, opened already or in memory, with their weights."""
-    how = {} if weights is None else {"weights": weights}
-    if how and (hasattr(values, "blocks") or not hasattr(question, "most_weight")):
-        raise ParameterError(
-            "weights go with values in memory, for a plan of shuffledp.weighted: a table has a "
-            "column of them"
-        )
+def _column(
+    question: Question, values: Any, weights: Any, *, missing: str, seed: SupportsIndex | None
+) -> Column:
+    """Return the column of values, opened already or in memory, of those whom weights draw."""
     is_open = hasattr(values, "blocks")
-    column: Column = values if is_open else question.column(values, missing=missing, **how)
+    if is_open and weights is not None:
+        raise ParameterError(
+            "weights go with values in memory: open a table with weight=..., its column of them"
+        )
+    column: Column = values if is_open else question.column(values, missing=missing)
+    if weights is not None:
+        given = weights if isinstance(weights, Weights) else Weights(weights)
+        column = drawn(column, given, seed)
     return column
 
 

@@ -84,8 +84,6 @@ def randomizer_title(randomizer: Any) -> str:
     if math.isinf(randomizer.epsilon0):
         return BARE
     name = str(randomizer.name)
-    if name.startswith("weighted:"):
-        return f"{randomizer_title(randomizer.base)}, by weight"
     strategy, found, base = name.partition(":")
     if found and strategy in _SET_WORDS:
         return f"{RANDOMIZER_TITLES.get(base, base)}, {_SET_WORDS[strategy]}"
@@ -161,7 +159,6 @@ WORDS = {
         choices="Possible groups",
     ),
     "words": _FREQUENCIES,
-    "weighted-mean": _MEANS,
     "heavy-hitters": replace(_FREQUENCIES, label="Text"),
 }
 

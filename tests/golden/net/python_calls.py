@@ -60,7 +60,7 @@ NOT_CALLED = {
     "Plan": "a result of plan, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
     "RunLeakage": "a result of leakage_of, which is called",
-    "weighted": "called by run --weight",
+    "Weights": "called by run --weight",
     "RANDOMIZERS": "a table of randomizers, which are called",
     "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",

@@ -1,13 +1,15 @@
 """What can be asked: the kinds of questions, one file each, and how a file is opened for one."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.columns import Column
+from shuffledp.collection.source.weights import Weights, drawn
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 
@@ -20,8 +22,6 @@ KINDS = {
     "distribution": "shuffledp.collection.questions.distribution:Distribution",
     "mean": "shuffledp.collection.questions.mean:Mean",
     "vector-mean": "shuffledp.collection.questions.vector_mean:VectorMean",
-    "weighted-frequencies": "shuffledp.collection.questions.weighted:WeightedShares",
-    "weighted-mean": "shuffledp.collection.questions.weighted:WeightedMean",
     "heavy-hitters": "shuffledp.collection.questions.heavy_hitters:HeavyHitters",
     "columns": "shuffledp.collection.questions.columns:Columns",
     "mean-by-group": "shuffledp.collection.questions.mean_by_group:MeanByGroup",
@@ -39,7 +39,7 @@ def question_from_json(particulars: Any, labels: Iterable[str]) -> "Question":
     return question
 
 
-def open_column(
+def open_column(  # noqa: PLR0913  # one keyword an option
     path: str | PathLike[str],
     column: str | None,
     question: Any = None,
@@ -48,6 +48,9 @@ def open_column(
     header: bool = True,
     decimal: str | None = None,
     missing_texts: Sequence[str] = (),
+    weight: str | None = None,
+    most_weight: float | None = None,
+    seed: SupportsIndex | None = None,
     on_progress: Progress | None = None,
     **reading: Any,
 ) -> Column:
@@ -75,6 +78,13 @@ def open_column(
         point, and between semicolons the one that the file's numbers show.
     missing_texts : sequence of str
         Texts that stand for no value, such as ``"NA"`` or ``"-99"``, beside empty, nan and null.
+    weight : str, optional
+        Name of a column of public weights, positive and finite, by which users are drawn, as
+        `shuffledp.Weights` says; of those with a value. Takes 8 bytes a user.
+    most_weight : float, optional
+        Weights above this count as this; by default the largest.
+    seed : int, optional
+        Of the draw, for a reproducible simulation.
     on_progress : callable, optional
         Called with the stage, the rows done, and the rows in total (None while unknown).
     missing : {"error", "drop", "category"}
@@ -103,7 +113,7 @@ def open_column(
         If a value lies outside the domain or the limits, or fewer than two answers are possible;
         the message counts such values and names the row of the first.
     ParameterError
-        If a way of reading does not go with the question.
+        If a way of reading does not go with the question, or the weight is an answer.
 
     Examples
     --------
@@ -128,14 +138,24 @@ def open_column(
         raise ParameterError("column is missing: name the column with the values")
     else:
         names = (column,)
+    if weight in names or (weight is None and most_weight is not None):
+        raise ParameterError(
+            f"weight = {weight!r}, most_weight = {most_weight}: name a column of public weights, "
+            "which is none of those asked about, or leave both out"
+        )
+    beside = () if weight is None else (weight,)
     source = tables.open_source(
         path,
         *names,
+        *beside,
         csv_separator=csv_separator,
         header=header,
         decimal=decimal,
         missing_texts=missing_texts,
     )
     read = partial(resolve_name(_ANSWERS), domain=None) if question is None else question.read
+    source = replace(source, names=names, weight=weight)
     found: Column = read(source, report=report, **reading)
+    if found.weights is not None:
+        found = drawn(found, Weights(found.weights.weights, most_weight), seed)
     return found

@@ -177,9 +177,6 @@ class Question(Protocol[Estimates_co]):
     def checked_for(self) -> tuple[object, ...]:
         """What a column of values has to be checked for."""
 
-    def fitted(self, column: Column) -> Self:
-        """Return the question with what is public about the users of a column, if anything is."""
-
     def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
 
@@ -261,11 +258,6 @@ class Usual:
         del counts
         return getattr(randomizer, "influence", math.inf) / num_users
 
-    def fitted(self, column: Column) -> Self:
-        """Return the question: nothing is."""
-        del column
-        return self
-
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return the randomizer's."""
         report: NDArray[Any] = randomizer.report_for(place)
@@ -278,10 +270,6 @@ class Usual:
 
     def prospects(self, *_: Any) -> dict[str, Any]:
         """Return nothing: the errors say it all."""
-        return {}
-
-    def _asked(self) -> dict[str, Any]:
-        """Return further arguments of the randomizer."""
         return {}
 
 
@@ -330,6 +318,10 @@ class Shares(Usual):
             estimates = POST_PROCESSING[step](estimates)
         return estimates
 
+    def _asked(self) -> dict[str, Any]:
+        """Return further arguments of the randomizer."""
+        return {}
+
 
 class Means(Usual):
     """What questions about means have in common."""
@@ -363,7 +355,7 @@ class Means(Usual):
         """Return the mean; of vectors, the mean of each coordinate."""
         self.require_post_processing(options.post_processing)
         how: Any = {"confidence": options.confidence, "simultaneous": options.simultaneous}
-        return randomizer.estimate(aggregate, **how, **self._asked())
+        return randomizer.estimate(aggregate, **how)
 
 
 def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:

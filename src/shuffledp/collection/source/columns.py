@@ -5,14 +5,16 @@ hands the values out to be randomized, each exactly once. Memory is bounded by t
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.tables import Source, rows_text
+from shuffledp.collection.source.tables import WEIGHT, Source, rows_text
+from shuffledp.collection.source.weights import Weights
 from shuffledp.core.checks import require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ShuffledpError
@@ -40,6 +42,7 @@ class Column:
     # Yields the values in file order, in blocks as the randomizer takes them; `DataError` unless
     # there are as many as in the first pass.
     blocks: Callable[[], Iterator[Any]] = field(repr=False)
+    weights: Weights | None = None  # public, of all users with a value
 
 
 # --------------------------------------------------------------------- the first pass
@@ -68,13 +71,16 @@ def survey(
     each of the faults who has it. ``unless`` names values among which missing ones are no category.
     """
     tables.require_missing(missing, unless=unless)
-    if source.weight is not None:
-        read, decode, faults = _weighted(source, read, decode, faults)
+    weights: list[NDArray[np.float64]] = []
 
     def decoded(*, check: bool = False) -> Iterator[tuple[Any, ...]]:
-        frame = source.frame.select(each.alias(name) for name, each in read.items())
-        return map(decode, source.batches(frame, check=check))
+        wanted = {**read, **(source.weights() if check else {})}
+        frame = source.frame.select(each.alias(name) for name, each in wanted.items())
+        how = decode if not check or source.weight is None else partial(_weighed, decode, weights)
+        return map(how, source.batches(frame, check=check))
 
+    if source.weight is not None:
+        faults = (*faults, _NO_WEIGHT)
     num_rows, where = 0, source.where
     counts = firsts = np.zeros(1 + len(faults), dtype=np.int64)
     for _, *masks in decoded(check=True):
@@ -114,21 +120,23 @@ def survey(
         domain=domain,
         cautions=cautions_of_missing(num_missing, num_users, has_category=not unless),
         blocks=lambda: _values(source.origin, decoded(), num_users),
+        weights=Weights(np.concatenate(weights)) if weights else None,
     )
 
 
-def _weighted(source: Source, read: Any, decode: Any, faults: tuple[Fault, ...]) -> Any:
-    """Return readers of values with their weights, as rows of both, float64; and their faults."""
-    (weight,) = replace(source, names=(str(source.weight),)).numbers()
+_NO_WEIGHT = Fault("whose weight is missing, zero, negative or infinite", "leave such rows out")
 
-    def decode_both(batch: "pl.DataFrame") -> tuple[Any, ...]:
-        weights = batch["weight"].to_numpy()
-        block, is_missing, *masks = decode(batch.drop("weight"))
-        is_bad = ~(np.isfinite(weights) & (weights > 0.0)) & ~is_missing
-        return np.column_stack([block, weights]), is_missing, *masks, is_bad
 
-    bad = Fault("whose weight is missing, zero, negative or infinite", "leave such rows out")
-    return {**read, "weight": weight}, decode_both, (*faults, bad)
+def _weighed(
+    decode: "Callable[[pl.DataFrame], tuple[Any, ...]]",
+    weights: list[NDArray[np.float64]],
+    batch: "pl.DataFrame",
+) -> tuple[Any, ...]:
+    """Decode a batch, keep the weights of those with a value, and tell which are no weights."""
+    own = batch[WEIGHT].to_numpy()
+    block, is_missing, *masks = decode(batch.drop(WEIGHT))
+    weights.append(own[~is_missing])
+    return block, is_missing, *masks, ~(np.isfinite(own) & (own > 0.0)) & ~is_missing
 
 
 def cautions_of_missing(num_missing: int, num_users: int, *, has_category: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial, reduce
 from itertools import islice
@@ -49,6 +49,9 @@ _SEPARATORS = ",;\t|"
 
 # Bytes from which it is told whether a file is text, and in which encoding.
 _SAMPLE_BYTES = 1 << 16
+
+#: Name of the column of weights where it is read beside others.
+WEIGHT = " weight"
 
 MISSING_POLICIES = ("error", "drop", "category")
 
@@ -109,6 +112,12 @@ class Source:
             pl.col(name).map_batches(read, return_dtype=pl.Float64, is_elementwise=True)
             for name in self.names
         ]
+
+    def weights(self) -> "dict[str, pl.Expr]":
+        """Return the column of weights, if there is one, by the name of `WEIGHT`."""
+        if self.weight is None:
+            return {}
+        return {WEIGHT: replace(self, names=(self.weight,)).numbers()[0]}
 
     def read_number(self) -> "Callable[[pl.Series], pl.Series]":
         """Return the function that reads one of the columns as numbers."""
