@@ -1,9 +1,14 @@
 """Texts that nobody listed: found and false ones, and the guarantee of all rounds together."""
 
+import codecs
+import contextlib
 import dataclasses
+import importlib
+import io
 import itertools
 import json
 import math
+import re
 from functools import partial
 from statistics import NormalDist
 
@@ -121,6 +126,20 @@ def test_popular_texts_are_found_with_their_shares(plan):
     assert np.all(np.abs(estimates.frequency - truth) < 7.0 * estimates.standard_error)
     assert np.all((estimates.lower < truth) & (truth < estimates.upper))
     assert np.all(np.diff(estimates.frequency) <= 0.0)
+
+
+def test_words_of_a_public_domain_text():
+    """Of the Zen of Python (PEP 20, in the public domain), which Python ships as `this`."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        zen = importlib.import_module("this")
+    words = re.findall(r"[a-z]+", codecs.decode(zen.s, "rot13").lower())
+    texts = words * 300
+    asked = sdp.HeavyHitters(max_bytes=6, most=12, bits=12)
+    plan = sdp.plan(asked, num_users=len(texts), epsilon=2.0, delta=1e-7)
+    found, estimates = found_in(plan, texts, seed=5)
+    assert {"is", "better", "than"} <= set(found) <= set(words)
+    shares = np.array([words.count(word) / len(words) for word in found])
+    assert (np.abs(estimates.frequency - shares) < 7 * estimates.standard_error).all()
 
 
 def test_standard_errors_are_those_of_all_users(plan):

@@ -28,7 +28,7 @@ monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              25
+plan              26
 refused           30
 run               33
 subsample         10

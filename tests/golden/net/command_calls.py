@@ -74,6 +74,7 @@ PLAN = [
     " --delta 1e-6 --dummies best --max-epsilon0 3",
     "--num-users 50 --k 4 --epsilon 1 --delta 1e-6 --dummies shuffler --max-epsilon0 6"
     " --most-dummies 100 --randomizer k-rr",
+    "--weights survey.csv --weight age --domain yes,no --epsilon 1 --delta 1e-6 --randomizer k-rr",
 ]
 CALIBRATE = [
     "--epsilon0 1 --num-users 10000 --epsilon 1 --delta 1e-8",
