@@ -112,15 +112,11 @@ def run(
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
     others = taken(given, "save_reports") | simulated | {"ways": shared.take_reading(dict(ways))}
-    shuffle = take_shuffle(given, table, column, missing=ways["missing"], **others)
+    leaves_out = ways["missing"] == "drop" or weighing["weight"] is not None
+    shuffle = take_shuffle(given, table, column, leaves_out=leaves_out, **others)
     what = Asked(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
-    if weighing["weight"] and not is_uniform:
-        raise click.UsageError(
-            "--weight draws people, and such a shuffler needs every row: draw first, and give a "
-            "table of those drawn"
-        )
     prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
@@ -155,7 +151,7 @@ def run(
             **ways,
             "num_missing_dropped": values.num_missing,
             **simulated,
-            **{name: each for name, each in weighing.items() if each is not None},
+            **weighing,
             **{name: str(file) for name, file in files.items() if file is not None},
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))

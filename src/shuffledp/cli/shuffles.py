@@ -95,11 +95,12 @@ class Shuffle(NamedTuple):
 
 
 def take_shuffle(
-    options: dict[str, Any], table: Path, column: str | None, *, missing: str, **others: Any
+    options: dict[str, Any], table: Path, column: str | None, *, leaves_out: bool, **others: Any
 ) -> "Callable[[int, Progress | None], Shuffle]":
     """Take the options of a shuffle out of a dictionary, and check that they go with the others.
 
-    Those are whether to ``save_reports``, the ``seed``, and ``ways`` to read the table. Returns
+    Those are whether some rows are left out, whether to ``save_reports``, the ``seed``, and
+    ``ways`` to read the table. Returns
     what opens the shuffle for a number of users.
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
@@ -116,10 +117,10 @@ def take_shuffle(
         asked.keep, asked.how = keep, {"name": shuffler, "distance": distance}
         uses = {"--groups-by": asked.grouping.by, "--id": (id_column,), "--keep": keep}
         _require_private(column, uses)
-        if asked.save_reports or missing == "drop":
+        if asked.save_reports or leaves_out:
             raise click.UsageError(
-                f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of "
-                "the table, so it takes neither --save-reports nor --missing drop"
+                f"--shuffler {shuffler} writes rows.csv or rows.parquet with every row of the "
+                "table, so it takes none of --save-reports, --missing drop and --weight"
             )
         return partial(_grouped, asked)
     if ways is not None or alpha is not None or keep:
@@ -132,8 +133,10 @@ def take_shuffle(
     if asked.graph is None:
         raise click.UsageError("--shuffler network needs --graph: who passes reports to whom")
     _require_private(column, {"--id": (id_column,)})
-    if missing == "drop":
-        raise click.UsageError("--shuffler network needs a report of every user: no --missing drop")
+    if leaves_out:
+        raise click.UsageError(
+            "--shuffler network needs a report of every user: no --missing drop, no --weight"
+        )
     return partial(_networked, asked)
 
 

@@ -125,7 +125,7 @@ class Weights:
         return np.asarray((words < below.astype(np.uint64)) | (shares == 1.0))
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return what is known of all weights together."""
+        """Return number, ratio, design effect and trimming of all weights together."""
         facts = ("num_users", "most_weight", "ratio", "design_effect", "fewest_drawn")
         return {name: getattr(self, name) for name in facts}
 
