@@ -141,7 +141,7 @@ def test_groups_by_graph_and_by_file(here):
         ({"groups": [*GROUPS, "--id", "answer"]}, "--id answer holds the answers"),
         ({"groups": ["--groups-by", "answer", "--radius", "1"]}, "--groups-by answer holds"),
         ({"groups": [*GROUPS, "--keep", "nme"]}, "did you mean 'name'"),
-        ({"groups": [*GROUPS, "--save-reports"]}, "neither --save-reports nor"),
+        ({"groups": [*GROUPS, "--save-reports"]}, "none of --save-reports"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_takes_one_line_and_leaves_nothing(here, capsys, arguments, message):

@@ -100,8 +100,7 @@ def take_shuffle(
     """Take the options of a shuffle out of a dictionary, and check that they go with the others.
 
     Those are whether some rows are left out, whether to ``save_reports``, the ``seed``, and
-    ``ways`` to read the table. Returns
-    what opens the shuffle for a number of users.
+    ``ways`` to read the table. Returns what opens the shuffle for a number of users.
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
     given = [name for name, value in exchange.items() if value is not None]
