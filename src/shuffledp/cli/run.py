@@ -112,8 +112,8 @@ def run(
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
     others = taken(given, "save_reports") | simulated | {"ways": shared.take_reading(dict(ways))}
-    leaves_out = ways["missing"] == "drop" or weighing["weight"] is not None
-    shuffle = take_shuffle(given, table, column, leaves_out=leaves_out, **others)
+    others["leaves_out"] = ways["missing"] == "drop" or weighing["weight"] is not None
+    shuffle = take_shuffle(given, table, column, **others)
     what = Asked(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
@@ -150,8 +150,7 @@ def run(
             "domain_is_discovered": planned is None and what.is_read_from_data,
             **ways,
             "num_missing_dropped": values.num_missing,
-            **simulated,
-            **weighing,
+            **(simulated | weighing),
             **{name: str(file) for name, file in files.items() if file is not None},
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))
